@@ -1,0 +1,1 @@
+//! Speed, by family of operations.

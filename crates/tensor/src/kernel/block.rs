@@ -1,0 +1,399 @@
+//! Each elementwise operation over a block of elements, for each element type.
+//!
+//! A block is a few hundred to a few thousand elements. An operand is a slice of as many, or one number for all. The loop
+//! over a block is chosen once per block, so that the compiler sees a plain loop over slices.
+
+use super::instruction::{Binary, Compare, Reduction, Unary};
+use super::scalar;
+
+/// An operand of a block operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a, T> {
+    /// As many elements as the block has.
+    Slice(&'a [T]),
+    /// One for all.
+    Splat(T),
+}
+
+/// Block operations of an element type. Sealed: it is implemented here, for the five element types.
+///
+/// A function returns `false`, and writes nothing, where the type does not have the operation.
+#[doc(hidden)]
+pub trait Blocks: Sized {
+    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool;
+    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool;
+    fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
+    /// `total[i] = op(total[i], x[i])`.
+    fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
+    /// The reduction of a slice that is not long; `None` where the type does not have it.
+    fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
+    /// What the reduction of nothing is, where that is defined.
+    fn identity(op: Reduction) -> Option<Self>;
+}
+
+/// `out = f(x)`.
+#[inline(always)]
+pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) -> bool {
+    match x {
+        Operand::Slice(x) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x)),
+        Operand::Splat(x) => out.fill(f(x)),
+    }
+    true
+}
+
+/// `out = f(x, y)`.
+#[inline(always)]
+pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
+    x: Operand<T>,
+    y: Operand<S>,
+    out: &mut [U],
+    f: impl Fn(T, S) -> U,
+) -> bool {
+    use Operand::{Slice, Splat};
+    match (x, y) {
+        (Slice(x), Slice(y)) => out.iter_mut().zip(x).zip(y).for_each(|((out, &x), &y)| *out = f(x, y)),
+        (Slice(x), Splat(y)) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x, y)),
+        (Splat(x), Slice(y)) => out.iter_mut().zip(y).for_each(|(out, &y)| *out = f(x, y)),
+        (Splat(x), Splat(y)) => out.fill(f(x, y)),
+    }
+    true
+}
+
+/// `out = mask ? x : y`.
+pub(crate) fn select<T: Copy>(mask: Operand<bool>, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+    match mask {
+        Operand::Splat(mask) => {
+            one(if mask { x } else { y }, out, |value| value);
+        }
+        Operand::Slice(mask) => {
+            one(y, out, |value| value);
+            match x {
+                Operand::Slice(x) => {
+                    for ((out, &x), &mask) in out.iter_mut().zip(x).zip(mask) {
+                        *out = if mask { x } else { *out };
+                    }
+                }
+                Operand::Splat(x) => {
+                    for (out, &mask) in out.iter_mut().zip(mask) {
+                        *out = if mask { x } else { *out };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Comparisons are the same loop for every type.
+macro_rules! compare {
+    () => {
+        fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+            match op {
+                Compare::Eq => two(x, y, out, |x, y| x == y),
+                Compare::Ne => two(x, y, out, |x, y| x != y),
+                Compare::Lt => two(x, y, out, |x, y| x < y),
+                Compare::Le => two(x, y, out, |x, y| x <= y),
+                Compare::Gt => two(x, y, out, |x, y| x > y),
+                Compare::Ge => two(x, y, out, |x, y| x >= y),
+            };
+        }
+    };
+}
+
+macro_rules! floats {
+    ($($type:ident, $nextafter:path);*) => {$(
+        impl Blocks for $type {
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+                let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
+                match op {
+                    Unary::Neg => one(x, out, |x| -x),
+                    Unary::Abs => one(x, out, |x| x.abs()),
+                    Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
+                    Unary::Reciprocal => one(x, out, |x| 1.0 / x),
+                    Unary::Square => one(x, out, |x| x * x),
+                    Unary::Sqrt => one(x, out, |x| x.sqrt()),
+                    Unary::Floor => one(x, out, |x| x.floor()),
+                    Unary::Ceil => one(x, out, |x| x.ceil()),
+                    Unary::Round => one(x, out, |x| x.round_ties_even()),
+                    Unary::Trunc => one(x, out, |x| x.trunc()),
+                    Unary::Exp => one(x, out, |x| x.exp()),
+                    Unary::Exp2 => one(x, out, |x| x.exp2()),
+                    Unary::Expm1 => one(x, out, |x| x.exp_m1()),
+                    Unary::Log => one(x, out, |x| x.ln()),
+                    Unary::Log2 => one(x, out, |x| x.log2()),
+                    Unary::Log10 => one(x, out, |x| x.log10()),
+                    Unary::Log1p => one(x, out, |x| x.ln_1p()),
+                    Unary::Sin => one(x, out, |x| x.sin()),
+                    Unary::Cos => one(x, out, |x| x.cos()),
+                    Unary::Tan => one(x, out, |x| x.tan()),
+                    Unary::Asin => one(x, out, |x| x.asin()),
+                    Unary::Acos => one(x, out, |x| x.acos()),
+                    Unary::Atan => one(x, out, |x| x.atan()),
+                    Unary::Sinh => one(x, out, |x| x.sinh()),
+                    Unary::Cosh => one(x, out, |x| x.cosh()),
+                    Unary::Tanh => one(x, out, |x| x.tanh()),
+                    Unary::Asinh => one(x, out, via_f64(libm::asinh)),
+                    Unary::Acosh => one(x, out, via_f64(libm::acosh)),
+                    Unary::Atanh => one(x, out, via_f64(libm::atanh)),
+                    Unary::Sigmoid => one(x, out, via_f64(scalar::sigmoid)),
+                    Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
+                    Unary::Erf => one(x, out, via_f64(scalar::erf)),
+                    Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
+                    Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
+                    Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
+                    Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
+                    Unary::Not => false,
+                }
+            }
+
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+                match op {
+                    Binary::Add => two(x, y, out, |x, y| x + y),
+                    Binary::Sub => two(x, y, out, |x, y| x - y),
+                    Binary::Mul => two(x, y, out, |x, y| x * y),
+                    Binary::Div => two(x, y, out, |x, y| x / y),
+                    Binary::Pow => two(x, y, out, |x, y| x.powf(y)),
+                    Binary::Maximum => two(x, y, out, |x, y| if x >= y || x.is_nan() { x } else { y }),
+                    Binary::Minimum => two(x, y, out, |x, y| if x <= y || x.is_nan() { x } else { y }),
+                    Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+                    Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+                    Binary::Atan2 => two(x, y, out, |x, y| x.atan2(y)),
+                    Binary::Hypot => two(x, y, out, |x, y| x.hypot(y)),
+                    Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+                    Binary::Fmod => two(x, y, out, |x, y| x % y),
+                    Binary::Remainder => two(x, y, out, |x, y| {
+                        let rest = x % y;
+                        if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+                    }),
+                    Binary::FloorDivide => two(x, y, out, |x, y| {
+                        // Python's rule: the quotient of what remains after the remainder is taken off.
+                        if y == 0.0 {
+                            return x / y;
+                        }
+                        let rest = x % y;
+                        let opposite = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+                        let quotient = (x - rest) / y - if opposite { 1.0 } else { 0.0 };
+                        if quotient == 0.0 {
+                            return (0.0 as $type).copysign(x / y);
+                        }
+                        let floor = quotient.floor();
+                        if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+                    }),
+                    Binary::Nextafter => two(x, y, out, $nextafter),
+                    _ => false,
+                }
+            }
+
+            compare!();
+
+            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+                let pairs = total.iter_mut().zip(x);
+                match op {
+                    Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
+                    Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
+                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
+                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
+                }
+                true
+            }
+
+            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+                Some(match op {
+                    Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
+                    Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
+                    Reduction::Amax => {
+                        lanes(x, <$type>::NEG_INFINITY, |total, x| if total >= x || total.is_nan() { total } else { x })
+                    }
+                    Reduction::Amin => {
+                        lanes(x, <$type>::INFINITY, |total, x| if total <= x || total.is_nan() { total } else { x })
+                    }
+                })
+            }
+
+            fn identity(op: Reduction) -> Option<Self> {
+                match op {
+                    Reduction::Sum => Some(0.0),
+                    Reduction::Prod => Some(1.0),
+                    Reduction::Amax | Reduction::Amin => None,
+                }
+            }
+        }
+    )*};
+}
+
+floats!(f32, scalar::nextafter_f32; f64, scalar::nextafter);
+
+/// A fold in eight independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
+#[inline(always)]
+fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+    let (chunks, rest) = x.as_chunks::<8>();
+    let mut totals = [start; 8];
+    for chunk in chunks {
+        for (total, &x) in totals.iter_mut().zip(chunk) {
+            *total = f(*total, x);
+        }
+    }
+    for (total, &x) in totals.iter_mut().zip(rest) {
+        *total = f(*total, x);
+    }
+    let [a, b, c, d, e, g, h, i] = totals;
+    f(f(f(a, b), f(c, d)), f(f(e, g), f(h, i)))
+}
+
+macro_rules! integers {
+    ($($type:ident),*) => {$(
+        impl Blocks for $type {
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+                match op {
+                    Unary::Neg => one(x, out, |x| x.wrapping_neg()),
+                    Unary::Abs => one(x, out, |x| if x < (0 as $type) { x.wrapping_neg() } else { x }),
+                    Unary::Sign => one(x, out, |x| if x < (0 as $type) { (0 as $type).wrapping_sub(1) } else { $type::from(x > 0) }),
+                    Unary::Square => one(x, out, |x| x.wrapping_mul(x)),
+                    Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
+                    Unary::Relu => one(x, out, |x| x.max(0)),
+                    Unary::Not => one(x, out, |x| !x),
+                    _ => false,
+                }
+            }
+
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+                // A divisor of 0 is refused before; the value given here is never seen.
+                match op {
+                    Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
+                    Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
+                    Binary::Mul => two(x, y, out, |x, y| x.wrapping_mul(y)),
+                    Binary::Div => two(x, y, out, |x, y| if y == 0 { 0 } else { x.wrapping_div(y) }),
+                    Binary::Pow => two(x, y, out, |x, y| power(i128::from(x), i128::from(y)) as $type),
+                    Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+                    Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+                    Binary::Fmod => two(x, y, out, |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) }),
+                    Binary::Remainder => two(x, y, out, |x, y| {
+                        let rest = if y == 0 { 0 } else { x.wrapping_rem(y) };
+                        if rest != 0 && ((rest ^ y) >> ($type::BITS - 1)) != 0 && $type::MIN != 0 { rest.wrapping_add(y) } else { rest }
+                    }),
+                    Binary::FloorDivide => two(x, y, out, |x, y| {
+                        if y == 0 {
+                            return 0;
+                        }
+                        let rest = x.wrapping_rem(y);
+                        let below = rest != 0 && ((rest ^ y) >> ($type::BITS - 1)) != 0 && $type::MIN != 0;
+                        x.wrapping_div(y).wrapping_sub($type::from(below))
+                    }),
+                    Binary::And => two(x, y, out, |x, y| x & y),
+                    Binary::Or => two(x, y, out, |x, y| x | y),
+                    Binary::Xor => two(x, y, out, |x, y| x ^ y),
+                    Binary::ShiftLeft => two(x, y, out, |x, y| u32::try_from(y).ok().and_then(|y| x.checked_shl(y)).unwrap_or(0)),
+                    Binary::ShiftRight => {
+                        // Beyond the width only the sign is left.
+                        two(x, y, out, |x, y| {
+                            let width = $type::BITS - 1;
+                            let all = if $type::MIN == 0 { 0 } else { x >> width };
+                            u32::try_from(y).ok().and_then(|y| x.checked_shr(y)).unwrap_or(all)
+                        })
+                    }
+                    Binary::Gcd => two(x, y, out, |x, y| scalar::gcd(x as i64, y as i64) as $type),
+                    Binary::Lcm => two(x, y, out, |x, y| {
+                        let divisor = scalar::gcd(x as i64, y as i64);
+                        if divisor == 0 { 0 } else { ((x as i64 / divisor).wrapping_mul(y as i64)).wrapping_abs() as $type }
+                    }),
+                    _ => false,
+                }
+            }
+
+            compare!();
+
+            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+                let pairs = total.iter_mut().zip(x);
+                match op {
+                    Reduction::Sum => pairs.for_each(|(total, &x)| *total = total.wrapping_add(x)),
+                    Reduction::Prod => pairs.for_each(|(total, &x)| *total = total.wrapping_mul(x)),
+                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = x.max(*total)),
+                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = x.min(*total)),
+                }
+                true
+            }
+
+            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+                Some(match op {
+                    Reduction::Sum => lanes(x, 0, |total, x| total.wrapping_add(x)),
+                    Reduction::Prod => lanes(x, 1, |total, x| total.wrapping_mul(x)),
+                    Reduction::Amax => lanes(x, $type::MIN, |total, x| total.max(x)),
+                    Reduction::Amin => lanes(x, $type::MAX, |total, x| total.min(x)),
+                })
+            }
+
+            fn identity(op: Reduction) -> Option<Self> {
+                match op {
+                    Reduction::Sum => Some(0),
+                    Reduction::Prod => Some(1),
+                    Reduction::Amax | Reduction::Amin => None,
+                }
+            }
+        }
+    )*};
+}
+
+integers!(i64, u8);
+
+/// Integer power, wrapping; a negative exponent gives 0 but for the bases 1 and -1, as in PyTorch.
+fn power(base: i128, exponent: i128) -> i128 {
+    match (base, exponent) {
+        (_, 0..) => {
+            let (mut result, mut square, mut left) = (1i64, base as i64, exponent as u64);
+            while left > 0 {
+                if left & 1 == 1 {
+                    result = result.wrapping_mul(square);
+                }
+                square = square.wrapping_mul(square);
+                left >>= 1;
+            }
+            i128::from(result)
+        }
+        (1, _) => 1,
+        (-1, exponent) => 1 - 2 * (exponent & 1),
+        _ => 0,
+    }
+}
+
+impl Blocks for bool {
+    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+        match op {
+            Unary::Not => one(x, out, |x| !x),
+            _ => false,
+        }
+    }
+
+    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+        match op {
+            Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x | y),
+            Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x & y),
+            Binary::Xor => two(x, y, out, |x, y| x ^ y),
+            _ => false,
+        }
+    }
+
+    compare!();
+
+    fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+        let pairs = total.iter_mut().zip(x);
+        match op {
+            Reduction::Sum | Reduction::Amax => pairs.for_each(|(total, &x)| *total |= x),
+            Reduction::Prod | Reduction::Amin => pairs.for_each(|(total, &x)| *total &= x),
+        }
+        true
+    }
+
+    fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+        Some(match op {
+            Reduction::Sum | Reduction::Amax => x.contains(&true),
+            Reduction::Prod | Reduction::Amin => !x.contains(&false),
+        })
+    }
+
+    fn identity(op: Reduction) -> Option<Self> {
+        match op {
+            Reduction::Sum => Some(false),
+            Reduction::Prod => Some(true),
+            Reduction::Amax | Reduction::Amin => None,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Reading from and adding to arbitrary positions.
+//!
+//! Positions are checked by the caller; additions happen in the order of the source, so that results do not depend on
+//! threads.
+
+use super::map::Source;
+use crate::nest::Nest;
+use crate::{Element, Layout, Reduction};
+
+/// `out[i] = x[positions[i]]`, positions counted in the row-major order of `x`.
+pub(crate) fn take<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
+    let from = Nest::new(x.layout.shape(), [x.layout]);
+    let at = Nest::new(positions.layout.shape(), [positions.layout]);
+    let start = x.layout.offset();
+    let contiguous = x.layout.is_contiguous();
+    for (i, out) in out.iter_mut().enumerate() {
+        let position = positions.data[at.position(0, i)] as usize;
+        *out = x.data[if contiguous { start + position } else { from.position(0, position) }];
+    }
+}
+
+/// `out[positions[i]] += x[i]`, `out` in row-major order.
+pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    let at = Nest::new(positions.layout.shape(), [positions.layout]);
+    for i in 0..positions.layout.numel() {
+        let position = positions.data[at.position(0, i)] as usize;
+        T::accumulate(Reduction::Sum, &mut out[position..=position], &[x.data[nest.position(0, i)]]);
+    }
+}
+
+/// Adds each element of `x` to `out` at its place in `window`, a layout over `out` of the same shape.
+pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, out: &mut [T]) {
+    let nest = Nest::new(window.shape(), [window, x.layout]);
+    let row = nest.row();
+    let mut line = Vec::with_capacity(row);
+    for start in (0..window.numel()).step_by(row) {
+        line.clear();
+        nest.walk(1, start, row, |position, stride, count| {
+            line.extend((0..count as isize).map(|i| x.data[(position as isize + i * stride) as usize]));
+        });
+        let mut left = &line[..];
+        nest.walk(0, start, row, |position, stride, count| {
+            let (now, later) = left.split_at(count);
+            if stride == 1 {
+                T::accumulate(Reduction::Sum, &mut out[position..position + count], now);
+            } else {
+                for (i, value) in now.iter().enumerate() {
+                    let position = (position as isize + i as isize * stride) as usize;
+                    T::accumulate(Reduction::Sum, &mut out[position..=position], std::slice::from_ref(value));
+                }
+            }
+            left = later;
+        });
+    }
+}

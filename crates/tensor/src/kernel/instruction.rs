@@ -1,0 +1,189 @@
+//! The elementwise operations by name. What they compute is in [`block`](super::block), what they mean to a user in
+//! [`ops`](crate::ops), what their derivatives are is none of this crate's business.
+
+macro_rules! names {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $kind {
+            $($(#[$variant_doc])* $variant),*
+        }
+
+        impl $kind {
+            /// Every one of them.
+            pub const ALL: &[$kind] = &[$($kind::$variant),*];
+
+            /// PyTorch's name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind::$variant => $name),*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// Elementwise functions of one operand.
+    Unary {
+        /// -x
+        Neg = "neg",
+        /// |x|
+        Abs = "abs",
+        /// -1, 0 or 1; 0 at NaN.
+        Sign = "sign",
+        /// 1/x
+        Reciprocal = "reciprocal",
+        /// x²
+        Square = "square",
+        /// √x
+        Sqrt = "sqrt",
+        /// Largest integer not above x.
+        Floor = "floor",
+        /// Smallest integer not below x.
+        Ceil = "ceil",
+        /// Nearest integer, ties to even.
+        Round = "round",
+        /// Integer part.
+        Trunc = "trunc",
+        /// eˣ
+        Exp = "exp",
+        /// 2ˣ
+        Exp2 = "exp2",
+        /// eˣ - 1
+        Expm1 = "expm1",
+        /// ln x
+        Log = "log",
+        /// log₂ x
+        Log2 = "log2",
+        /// log₁₀ x
+        Log10 = "log10",
+        /// ln(1 + x)
+        Log1p = "log1p",
+        /// sin x
+        Sin = "sin",
+        /// cos x
+        Cos = "cos",
+        /// tan x
+        Tan = "tan",
+        /// Inverse sine.
+        Asin = "asin",
+        /// Inverse cosine.
+        Acos = "acos",
+        /// Inverse tangent.
+        Atan = "atan",
+        /// Hyperbolic sine.
+        Sinh = "sinh",
+        /// Hyperbolic cosine.
+        Cosh = "cosh",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// Inverse hyperbolic sine.
+        Asinh = "asinh",
+        /// Inverse hyperbolic cosine.
+        Acosh = "acosh",
+        /// Inverse hyperbolic tangent.
+        Atanh = "atanh",
+        /// 1/(1 + e⁻ˣ)
+        Sigmoid = "sigmoid",
+        /// max(x, 0)
+        Relu = "relu",
+        /// Error function.
+        Erf = "erf",
+        /// 1 - erf x
+        Erfc = "erfc",
+        /// Inverse of erf.
+        Erfinv = "erfinv",
+        /// ln |Γ(x)|
+        Lgamma = "lgamma",
+        /// Derivative of ln Γ.
+        Digamma = "digamma",
+        /// Not: logical for bool, bitwise for integers.
+        Not = "bitwise_not",
+    }
+}
+
+names! {
+    /// Elementwise functions of two operands of one shape.
+    Binary {
+        /// x + y; "or" for bool.
+        Add = "add",
+        /// x - y
+        Sub = "sub",
+        /// x y; "and" for bool.
+        Mul = "mul",
+        /// x / y
+        Div = "div",
+        /// xʸ
+        Pow = "pow",
+        /// The larger; NaN if either is NaN.
+        Maximum = "maximum",
+        /// The smaller; NaN if either is NaN.
+        Minimum = "minimum",
+        /// The larger; ignores one NaN.
+        Fmax = "fmax",
+        /// The smaller; ignores one NaN.
+        Fmin = "fmin",
+        /// Angle of the point (y, x), first operand y.
+        Atan2 = "atan2",
+        /// √(x² + y²)
+        Hypot = "hypot",
+        /// |x| with the sign of y.
+        Copysign = "copysign",
+        /// Remainder with the sign of x.
+        Fmod = "fmod",
+        /// Remainder with the sign of y.
+        Remainder = "remainder",
+        /// ⌊x / y⌋
+        FloorDivide = "floor_divide",
+        /// The next number after x toward y.
+        Nextafter = "nextafter",
+        /// And: logical for bool, bitwise for integers.
+        And = "bitwise_and",
+        /// Or: logical for bool, bitwise for integers.
+        Or = "bitwise_or",
+        /// Exclusive or: logical for bool, bitwise for integers.
+        Xor = "bitwise_xor",
+        /// x 2ʸ for integers.
+        ShiftLeft = "bitwise_left_shift",
+        /// ⌊x / 2ʸ⌋ for integers.
+        ShiftRight = "bitwise_right_shift",
+        /// Greatest common divisor.
+        Gcd = "gcd",
+        /// Least common multiple.
+        Lcm = "lcm",
+    }
+}
+
+names! {
+    /// Comparisons of two operands of one shape. A NaN compares unequal to everything.
+    Compare {
+        /// x = y
+        Eq = "eq",
+        /// x ≠ y
+        Ne = "ne",
+        /// x < y
+        Lt = "lt",
+        /// x ≤ y
+        Le = "le",
+        /// x > y
+        Gt = "gt",
+        /// x ≥ y
+        Ge = "ge",
+    }
+}
+
+names! {
+    /// Reductions over some dimensions.
+    Reduction {
+        /// The sum; 0 of nothing.
+        Sum = "sum",
+        /// The product; 1 of nothing.
+        Prod = "prod",
+        /// The largest; NaN if any is NaN.
+        Amax = "amax",
+        /// The smallest; NaN if any is NaN.
+        Amin = "amin",
+    }
+}

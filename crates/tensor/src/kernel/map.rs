@@ -1,0 +1,180 @@
+//! Elementwise operations over whole tensors of any layout: cut into blocks, operands borrowed, repeated or gathered.
+//!
+//! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the same
+//! bits.
+
+use rayon::prelude::*;
+
+use super::block::{self, Operand};
+use super::instruction::{Binary, Compare, Unary};
+use crate::nest::{Nest, Run};
+use crate::{Element, Layout};
+
+/// Elements in a block: a few operands of it stay in the first-level cache.
+const BLOCK: usize = 1024;
+
+/// Rows at least this long are blocks of their own; shorter ones are gathered several to a block.
+const LONG_ROW: usize = 128;
+
+/// Blocks below this many elements in all are not worth a second thread.
+const PARALLEL: usize = 1 << 16;
+
+/// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) layout: &'a Layout,
+}
+
+/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`.
+fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
+    let block = if row >= LONG_ROW {
+        // The largest part of a row that divides it evenly into blocks of at most BLOCK.
+        let parts = row.div_ceil(BLOCK);
+        if row % parts == 0 { row / parts } else { row }
+    } else {
+        BLOCK
+    };
+    if out.len() < PARALLEL {
+        out.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(i * block, chunk));
+    } else {
+        // Tasks of many blocks, so that handing them out costs little.
+        let task = (PARALLEL / 4).div_ceil(block) * block;
+        out.par_chunks_mut(task).enumerate().for_each(|(t, part)| {
+            part.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(t * task + i * block, chunk));
+        });
+    }
+}
+
+/// Operand `k` of `nest` for elements `start .. start + len`; `scratch` holds it where it must be gathered.
+fn operand<'a, T: Element, const N: usize>(
+    nest: &Nest<N>,
+    k: usize,
+    data: &'a [T],
+    start: usize,
+    len: usize,
+    scratch: &'a mut Vec<T>,
+) -> Operand<'a, T> {
+    match nest.run(k, start, len) {
+        Run::Slice(position) => Operand::Slice(&data[position..position + len]),
+        Run::Splat(position) => Operand::Splat(data[position]),
+        Run::Strided(position, stride) => {
+            scratch.clear();
+            gather(data, position, stride, len, scratch);
+            Operand::Slice(scratch)
+        }
+        Run::Walk => {
+            scratch.clear();
+            nest.walk(k, start, len, |position, stride, count| gather(data, position, stride, count, scratch));
+            Operand::Slice(scratch)
+        }
+    }
+}
+
+fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: &mut Vec<T>) {
+    match stride {
+        1 => out.extend_from_slice(&data[position..position + len]),
+        0 => out.resize(out.len() + len, data[position]),
+        2.. => out.extend(data[position..].iter().step_by(stride as usize).take(len)),
+        _ => out.extend((0..len as isize).map(|i| data[(position as isize + i * stride) as usize])),
+    }
+}
+
+/// `out = x`, in row-major order.
+pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
+    cast(x, out, |x| x);
+}
+
+/// `out = f(x)`, changing the type.
+pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    for_blocks(nest.row(), out, |start, out| {
+        let scratch = &mut Vec::new();
+        block::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
+    });
+}
+
+/// `out = op(x)`.
+pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    for_blocks(nest.row(), out, |start, out| {
+        let scratch = &mut Vec::new();
+        T::unary(op, operand(&nest, 0, x.data, start, out.len(), scratch), out);
+    });
+}
+
+/// `out = op(x, y)`; one shape.
+pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
+    for_blocks(nest.row(), out, |start, out| {
+        let (first, second) = (&mut Vec::new(), &mut Vec::new());
+        let x = operand(&nest, 0, x.data, start, out.len(), first);
+        let y = operand(&nest, 1, y.data, start, out.len(), second);
+        T::binary(op, x, y, out);
+    });
+}
+
+/// `out = x op y`; one shape.
+pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
+    let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
+    for_blocks(nest.row(), out, |start, out| {
+        let (first, second) = (&mut Vec::new(), &mut Vec::new());
+        let x = operand(&nest, 0, x.data, start, out.len(), first);
+        let y = operand(&nest, 1, y.data, start, out.len(), second);
+        T::compare(op, x, y, out);
+    });
+}
+
+/// `out = mask ? x : y`; one shape.
+pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    let nest = Nest::new(x.layout.shape(), [mask.layout, x.layout, y.layout]);
+    for_blocks(nest.row(), out, |start, out| {
+        let (first, second, third) = (&mut Vec::new(), &mut Vec::new(), &mut Vec::new());
+        let mask = operand(&nest, 0, mask.data, start, out.len(), first);
+        let x = operand(&nest, 1, x.data, start, out.len(), second);
+        let y = operand(&nest, 2, y.data, start, out.len(), third);
+        block::select(mask, x, y, out);
+    });
+}
+
+/// `x = op(x, y)` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
+pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
+    update(data, layout, y, |x, y, out| {
+        T::binary(op, x, y, out);
+    });
+}
+
+/// `x = y` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
+pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
+    update(data, layout, y, |_, y, out| {
+        block::one(y, out, |y| y);
+    });
+}
+
+fn update<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, Operand<T>, &mut [T])) {
+    let nest = Nest::new(layout.shape(), [layout, y.layout]);
+    let total = nest.numel();
+    let (first, second) = (&mut Vec::new(), &mut Vec::new());
+    let mut result = vec![T::ZERO; BLOCK];
+    for start in (0..total).step_by(BLOCK) {
+        let len = BLOCK.min(total - start);
+        let out = &mut result[..len];
+        {
+            let x = operand(&nest, 0, data, start, len, first);
+            let y = operand(&nest, 1, y.data, start, len, second);
+            f(x, y, out);
+        }
+        let mut left = &out[..];
+        nest.walk(0, start, len, |position, stride, count| {
+            let (now, later) = left.split_at(count);
+            if stride == 1 {
+                data[position..position + count].copy_from_slice(now);
+            } else {
+                for (i, &value) in now.iter().enumerate() {
+                    data[(position as isize + i as isize * stride) as usize] = value;
+                }
+            }
+            left = later;
+        });
+    }
+}

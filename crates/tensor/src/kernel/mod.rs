@@ -1,0 +1,22 @@
+//! Kernels: what happens to blocks of elements. Shapes have been checked, layouts merged, memory asked for.
+//!
+//! - [`instruction`]: the elementwise operations by name;
+//! - [`block`]: each of them over a block of elements, for each element type;
+//! - [`map`]: blocks over whole tensors, any layout;
+//! - [`gather`]: reading from and adding to arbitrary positions;
+//! - [`reduce`]: sums, products, maxima and minima over some dimensions;
+//! - [`product`]: matrix products;
+//! - [`scalar`]: functions of one number that the standard library lacks;
+//! - `naive`: the same, slow and obvious: the oracle of the tests.
+
+pub(crate) mod block;
+pub(crate) mod gather;
+pub(crate) mod instruction;
+pub(crate) mod map;
+
+pub(crate) mod product;
+pub(crate) mod reduce;
+pub(crate) mod scalar;
+
+pub use block::Blocks;
+pub use product::Products;

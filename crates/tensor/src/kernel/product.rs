@@ -1,0 +1,138 @@
+//! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
+//!
+//! Floating-point products are `gemm`'s, called single-threaded on pieces whose boundaries depend on the shapes alone, so
+//! that any number of threads gives the same bits.
+#![allow(unsafe_code)]
+
+use gemm_common::Parallelism;
+use rayon::prelude::*;
+
+use super::map::Source;
+use crate::nest::Nest;
+use crate::{Element, Layout, Shape};
+
+/// A product of fewer multiplications is not worth a second thread.
+const PARALLEL: usize = 1 << 20;
+
+/// One matrix of a product: where it starts and how it strides.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a, T> {
+    data: &'a [T],
+    offset: usize,
+    row_stride: isize,
+    column_stride: isize,
+}
+
+impl<T: Copy> Matrix<'_, T> {
+    fn at(&self, row: usize, column: usize) -> T {
+        let moved = row as isize * self.row_stride + column as isize * self.column_stride;
+        self.data[(self.offset as isize + moved) as usize]
+    }
+
+    /// The lowest and highest position read, for a matrix of `rows` x `columns`.
+    fn within(&self, rows: usize, columns: usize) -> bool {
+        let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
+        let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));
+        let first = self.offset as isize + down.min(0) + right.min(0);
+        let last = self.offset as isize + down.max(0) + right.max(0);
+        first >= 0 && (last as usize) < self.data.len()
+    }
+}
+
+/// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like [`Blocks`](super::Blocks).
+#[doc(hidden)]
+pub trait Products: Sized {
+    fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]);
+}
+
+macro_rules! floats {
+    ($($type:ident $gemm:path),*) => {$(
+        impl Products for $type {
+            fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+                assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
+                // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is
+                // written as m rows of n elements, all of it; no two of them overlap, since `out` is borrowed mutably.
+                unsafe {
+                    $gemm()(
+                        m, n, k,
+                        out.as_mut_ptr(), 1, n as isize,
+                        false,
+                        x.data.as_ptr().add(x.offset), x.column_stride, x.row_stride,
+                        y.data.as_ptr().add(y.offset), y.column_stride, y.row_stride,
+                        0.0, 1.0,
+                        false, false, false,
+                        Parallelism::None,
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+floats!(f32 gemm_f32::gemm::f32::get_gemm_fn, f64 gemm_f64::gemm::f64::get_gemm_fn);
+
+macro_rules! integers {
+    ($($type:ident),*) => {$(
+        impl Products for $type {
+            fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+                for (i, row) in out.chunks_exact_mut(n).enumerate().take(m) {
+                    for (j, out) in row.iter_mut().enumerate() {
+                        *out = (0..k).fold(0, |sum: $type, l| sum.wrapping_add(x.at(i, l).wrapping_mul(y.at(l, j))));
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+integers!(i64, u8);
+
+impl Products for bool {
+    fn product(_m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+        for (i, row) in out.chunks_exact_mut(n).enumerate() {
+            for (j, out) in row.iter_mut().enumerate() {
+                *out = (0..k).any(|l| x.at(i, l) && y.at(l, j));
+            }
+        }
+    }
+}
+
+/// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
+pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
+    let rank = x.layout.shape().rank();
+    let (m, k) = (x.layout.shape()[rank - 2], x.layout.shape()[rank - 1]);
+    let n = y.layout.shape()[rank - 1];
+    if out.is_empty() {
+        return;
+    }
+    if k == 0 {
+        out.fill(T::ZERO);
+        return;
+    }
+    let batch = Shape::from(&x.layout.shape()[..rank - 2]);
+    let outer = |layout: &Layout| layout.slice(rank - 2, 0, 1, 1).slice(rank - 1, 0, 1, 1);
+    let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
+    let nest = Nest::new(outer_x.shape(), [&outer_x, &outer_y]);
+    let matrix = |source: Source<'_, T>, k: usize, b: usize| -> (usize, isize, isize) {
+        let strides = source.layout.strides();
+        (nest.position(k, b), strides[rank - 2], strides[rank - 1])
+    };
+    let product = |b: usize, first_row: usize, out: &mut [T]| {
+        let (x_at, x_row, x_column) = matrix(x, 0, b);
+        let (y_at, y_row, y_column) = matrix(y, 1, b);
+        let moved = (x_at as isize + first_row as isize * x_row) as usize;
+        let left = Matrix { data: x.data, offset: moved, row_stride: x_row, column_stride: x_column };
+        let right = Matrix { data: y.data, offset: y_at, row_stride: y_row, column_stride: y_column };
+        T::product(out.len() / n, n, k, left, right, out);
+    };
+    let work = m * n * k;
+    let count = batch.numel();
+    if work * count < PARALLEL {
+        out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
+    } else if count > 1 {
+        out.par_chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
+    } else {
+        let rows = m.div_ceil(2).next_multiple_of(16).min(m);
+        out.par_chunks_mut(rows * n).enumerate().for_each(|(part, out)| product(0, part * rows, out));
+    }
+}

@@ -1,0 +1,209 @@
+//! Reductions over some dimensions of a tensor of any layout.
+//!
+//! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that the
+//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993). The tree
+//! depends on the shape alone: any number of threads gives the same bits.
+
+use rayon::prelude::*;
+
+use super::instruction::Reduction;
+use super::map::Source;
+use crate::nest::{Nest, Run};
+use crate::{Element, Layout};
+
+/// Elements added without a tree.
+const RUN: usize = 512;
+
+/// Results computed together where the innermost loop runs over results.
+const COLUMNS: usize = 512;
+
+/// Work below this many elements is not worth a second thread.
+const PARALLEL: usize = 1 << 16;
+
+/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over `data`.
+///
+/// Where nothing is reduced (`reduced` is empty of elements), `out` keeps what the caller filled it with.
+pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [T]) {
+    let count = reduced.numel();
+    if count == 0 || out.is_empty() {
+        return;
+    }
+    let rows = Nest::new(kept.shape(), [kept]);
+    let columns = Nest::new(reduced.shape(), [reduced]);
+    let base = kept.offset() as isize;
+    let task = (PARALLEL / 4 / count.min(PARALLEL / 4)).max(1);
+
+    // Results that lie next to one another in memory are computed together, a block of them at a time.
+    let together = rows.row() >= 8 && matches!(rows.run(0, 0, rows.row()), Run::Slice(_));
+    let inner_run = columns.row() >= 8 && matches!(columns.run(0, 0, columns.row()), Run::Slice(_));
+    if together && !inner_run {
+        let row = rows.row();
+        let width = COLUMNS.min(row);
+        let blocks: Vec<(usize, usize)> = (0..out.len())
+            .step_by(row)
+            .flat_map(|start| (0..row).step_by(width).map(move |at| (start + at, width.min(row - at))))
+            .collect();
+        let work = |(start, len): (usize, usize), out: &mut [T]| {
+            let position = rows.position(0, start) as isize;
+            let row_at = |j: usize| {
+                let at = (position + columns.position(0, j) as isize - base) as usize;
+                &data[at..at + len]
+            };
+            block_of_columns(op, 0, count, &row_at, out);
+        };
+        let mut parts = Vec::with_capacity(blocks.len());
+        let mut rest = out;
+        for &(_, len) in &blocks {
+            let (part, later) = rest.split_at_mut(len);
+            parts.push(part);
+            rest = later;
+        }
+        if count * blocks.iter().map(|b| b.1).sum::<usize>() < PARALLEL {
+            blocks.into_iter().zip(parts).for_each(|(block, part)| work(block, part));
+        } else {
+            blocks.into_par_iter().zip(parts).for_each(|(block, part)| work(block, part));
+        }
+        return;
+    }
+
+    let one = |i: usize, scratch: &mut Vec<T>| {
+        let position = rows.position(0, i) as isize - base;
+        tree(op, &columns, data, position, 0, count, scratch)
+    };
+    if out.len() * count < PARALLEL {
+        let scratch = &mut Vec::new();
+        out.iter_mut().enumerate().for_each(|(i, out)| *out = one(i, scratch));
+    } else if out.len() >= 4 {
+        out.par_chunks_mut(task).enumerate().for_each(|(t, part)| {
+            let scratch = &mut Vec::new();
+            part.iter_mut().enumerate().for_each(|(i, out)| *out = one(t * task + i, scratch));
+        });
+    } else {
+        for (i, out) in out.iter_mut().enumerate() {
+            let position = rows.position(0, i) as isize - base;
+            *out = parallel_tree(op, &columns, data, position, 0, count);
+        }
+    }
+}
+
+/// Where a balanced tree over `start .. end` splits: at a multiple of [`RUN`] from the start.
+fn middle(start: usize, end: usize) -> usize {
+    start + ((end - start) / 2).div_ceil(RUN) * RUN
+}
+
+fn combine<T: Element>(op: Reduction, left: T, right: T) -> T {
+    let mut total = [left];
+    T::accumulate(op, &mut total, &[right]);
+    total[0]
+}
+
+/// The reduction of elements `start .. end` of one result's column.
+fn tree<T: Element>(
+    op: Reduction,
+    columns: &Nest<1>,
+    data: &[T],
+    moved: isize,
+    start: usize,
+    end: usize,
+    scratch: &mut Vec<T>,
+) -> T {
+    if end - start > RUN {
+        let middle = middle(start, end);
+        let left = tree(op, columns, data, moved, start, middle, scratch);
+        let right = tree(op, columns, data, moved, middle, end, scratch);
+        return combine(op, left, right);
+    }
+    let at = |position: usize| (position as isize + moved) as usize;
+    let reduced = match columns.run(0, start, end - start) {
+        Run::Slice(position) => T::reduce(op, &data[at(position)..at(position) + (end - start)]),
+        _ => {
+            scratch.clear();
+            columns.walk(0, start, end - start, |position, stride, count| {
+                let first = at(position) as isize;
+                scratch.extend((0..count as isize).map(|i| data[(first + i * stride) as usize]));
+            });
+            T::reduce(op, scratch)
+        }
+    };
+    reduced.expect("the operation was checked against the element type")
+}
+
+fn parallel_tree<T: Element>(
+    op: Reduction,
+    columns: &Nest<1>,
+    data: &[T],
+    moved: isize,
+    start: usize,
+    end: usize,
+) -> T {
+    if end - start <= PARALLEL / 4 {
+        return tree(op, columns, data, moved, start, end, &mut Vec::new());
+    }
+    let middle = middle(start, end);
+    let (left, right) = rayon::join(
+        || parallel_tree(op, columns, data, moved, start, middle),
+        || parallel_tree(op, columns, data, moved, middle, end),
+    );
+    combine(op, left, right)
+}
+
+/// Results next to one another: rows `start .. end` are accumulated elementwise, in a balanced tree of runs.
+fn block_of_columns<'a, T: Element>(
+    op: Reduction,
+    start: usize,
+    end: usize,
+    row_at: &impl Fn(usize) -> &'a [T],
+    out: &mut [T],
+) {
+    const ROWS: usize = 64;
+    if end - start <= ROWS {
+        out.copy_from_slice(row_at(start));
+        for j in start + 1..end {
+            T::accumulate(op, out, row_at(j));
+        }
+        return;
+    }
+    let middle = start + ((end - start) / 2).div_ceil(ROWS) * ROWS;
+    block_of_columns(op, start, middle, row_at, out);
+    let mut right = vec![T::ZERO; out.len()];
+    block_of_columns(op, middle, end, row_at, &mut right);
+    T::accumulate(op, out, &right);
+}
+
+/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of several.
+pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
+    let rows = Nest::new(kept.shape(), [kept]);
+    let columns = Nest::new(reduced.shape(), [reduced]);
+    let count = reduced.numel();
+    let base = kept.offset() as isize;
+    for (i, out) in out.iter_mut().enumerate() {
+        let moved = rows.position(0, i) as isize - base;
+        let at = |j: usize| data[(columns.position(0, j) as isize + moved) as usize];
+        let mut best = 0;
+        for j in 1..count {
+            let (old, new) = (at(best), at(j));
+            let old_is_nan = old.partial_cmp(&old).is_none();
+            let wins = new.partial_cmp(&new).is_none() || if largest { new > old } else { new < old };
+            if wins && !old_is_nan {
+                best = j;
+            }
+        }
+        *out = best as i64;
+    }
+}
+
+/// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.
+pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
+    let rank = x.layout.shape().rank();
+    let len = x.layout.shape()[rank - 1];
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    let mut line = Vec::with_capacity(len);
+    let count = if len == 0 { 0 } else { nest.numel() / len };
+    for i in 0..count {
+        line.clear();
+        nest.walk(0, i * len, len, |position, stride, count| {
+            line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+        });
+        visit(i, &line);
+    }
+}

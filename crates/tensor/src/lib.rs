@@ -1,0 +1,46 @@
+//! Tensors with PyTorch's broadcasting semantics.
+//!
+//! A broadcast is a view: stride 0, no copy. Start at [`Tensor`] and the operations in [`ops`]; the rule itself is
+//! [`broadcast::join`].
+//!
+//! ```
+//! use wengert_tensor::prelude::*;
+//!
+//! let maps = Tensor::<f32>::ones([4, 32, 14, 14]);
+//! let bias = Tensor::<f32>::full([32], 0.5);
+//! assert!(maps.try_add(&bias).is_err()); // 14 against 32
+//! let sum = &maps + &bias.unsqueeze(-1).unsqueeze(-1);
+//! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
+//! ```
+
+pub mod broadcast;
+pub mod compat;
+mod diagnostic;
+mod dims;
+mod element;
+mod error;
+mod kernel;
+mod layout;
+mod memory;
+mod nest;
+pub mod ops;
+mod shape;
+mod storage;
+mod tensor;
+mod view;
+
+pub use dims::{Axes, Dims, Sizes, axis};
+pub use element::{DType, Element, Float, Integer, Number};
+pub use error::{Error, ExpandMismatch, Site};
+pub use kernel::instruction::{Binary, Compare, Reduction, Unary};
+pub use layout::{Layout, Strides};
+pub use shape::Shape;
+pub use tensor::Tensor;
+pub use view::View;
+
+/// What most programs want: the tensor type and the operations.
+pub mod prelude {
+    pub use crate::ops::{Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Views};
+    pub use crate::ops::{cat, stack, where_};
+    pub use crate::{DType, Element, Float, Number, Shape, Tensor};
+}

@@ -1,0 +1,58 @@
+//! Asking for memory without the risk of an abort.
+//!
+//! An operating system may promise memory that it does not have and end the process on first use. So large requests are
+//! first held against what the machine and its control group have available.
+
+use crate::Element;
+
+/// A request that memory cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+/// Requests below this are not held against the available memory: asking costs more than it tells.
+const SMALL: usize = 256 << 20;
+
+/// A vector of `len` zeros.
+pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+    let mut data = with_capacity(len)?;
+    data.resize(len, T::ZERO);
+    Ok(data)
+}
+
+/// A vector with room for `len` elements.
+pub(crate) fn with_capacity<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize).ok_or(Refused)?;
+    if bytes >= SMALL && available().is_some_and(|available| bytes as u64 > available) {
+        return Err(Refused);
+    }
+    let mut data = Vec::new();
+    data.try_reserve_exact(len).map_err(|_| Refused)?;
+    Ok(data)
+}
+
+/// Bytes that can be used now, where the system tells (Linux): the least of `MemAvailable` and what the control group leaves.
+fn available() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let group = || -> Option<u64> {
+        let read = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+        let limit = read("/sys/fs/cgroup/memory.max")?;
+        Some(limit.saturating_sub(read("/sys/fs/cgroup/memory.current")?))
+    };
+    let machine = kibibytes * 1024;
+    Some(group().map_or(machine, |group| group.min(machine)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_requests_are_refused_not_fatal() {
+        assert_eq!(with_capacity::<f64>(usize::MAX / 4).err(), Some(Refused));
+        assert_eq!(with_capacity::<f64>(1 << 55).err(), Some(Refused));
+        assert_eq!(with_capacity::<u8>(1 << 46).err(), Some(Refused));
+        assert!(zeroed::<f32>(1000).is_ok());
+    }
+}

@@ -1,0 +1,190 @@
+//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one another
+//! in every layout merged, the rest walked in row-major order.
+//!
+//! Pure arithmetic: it knows strides and positions, no data.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::{Layout, Shape};
+
+/// The loops that visit every element of `N` layouts of one shape, together.
+#[derive(Clone, Debug)]
+pub(crate) struct Nest<const N: usize> {
+    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1).
+    sizes: SmallVec<[usize; 6]>,
+    /// For each loop, the stride of each operand.
+    strides: SmallVec<[[isize; N]; 6]>,
+    /// Where each operand starts.
+    offsets: [usize; N],
+}
+
+/// How one operand moves through a stretch of consecutive elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// One after the other, from this position.
+    Slice(usize),
+    /// All the same element, at this position.
+    Splat(usize),
+    /// Every `stride`-th, from this position.
+    Strided(usize, isize),
+    /// No pattern: walk the nest.
+    Walk,
+}
+
+impl<const N: usize> Nest<N> {
+    /// The nest over `layouts`, which all have the shape `shape`.
+    pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
+        let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
+        let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
+        for axis in 0..shape.rank() {
+            let size = shape[axis];
+            if size == 1 {
+                continue;
+            }
+            let own = layouts.map(|layout| layout.strides()[axis]);
+            match (sizes.last_mut(), strides.last_mut()) {
+                (Some(outer), Some(last)) if (0..N).all(|k| last[k] == own[k] * size as isize) => {
+                    *outer *= size;
+                    *last = own;
+                }
+                _ => {
+                    sizes.push(size);
+                    strides.push(own);
+                }
+            }
+        }
+        if sizes.is_empty() {
+            sizes.push(1);
+            strides = smallvec![[1; N]];
+        }
+        Nest { sizes, strides, offsets: layouts.map(Layout::offset) }
+    }
+
+    /// Number of elements.
+    pub(crate) fn numel(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Length of the innermost loop.
+    pub(crate) fn row(&self) -> usize {
+        self.sizes[self.sizes.len() - 1]
+    }
+
+    /// How operand `k` moves through elements `start .. start + len`.
+    pub(crate) fn run(&self, k: usize, start: usize, len: usize) -> Run {
+        let row = self.row();
+        let inner = self.strides[self.strides.len() - 1][k];
+        let single = self.sizes.len() == 1;
+        if single || start % row + len <= row {
+            let position = self.position(k, start);
+            return match inner {
+                1 => Run::Slice(position),
+                0 => Run::Splat(position),
+                stride => Run::Strided(position, stride),
+            };
+        }
+        let mut contiguous = inner == 1;
+        let mut constant = inner == 0;
+        let mut expected = 1isize;
+        for (&size, stride) in self.sizes.iter().zip(&self.strides).rev() {
+            contiguous &= stride[k] == expected;
+            constant &= stride[k] == 0;
+            expected *= size as isize;
+        }
+        match (contiguous, constant) {
+            (true, _) => Run::Slice(self.position(k, start)),
+            (_, true) => Run::Splat(self.offsets[k]),
+            _ => Run::Walk,
+        }
+    }
+
+    /// Position of element number `index` of operand `k`.
+    pub(crate) fn position(&self, k: usize, index: usize) -> usize {
+        let mut rest = index;
+        let mut position = self.offsets[k] as isize;
+        for (&size, stride) in self.sizes.iter().zip(&self.strides).rev() {
+            position += (rest % size) as isize * stride[k];
+            rest /= size;
+        }
+        position as usize
+    }
+
+    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand `k`.
+    pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
+        let row = self.row();
+        let inner = self.strides[self.strides.len() - 1][k];
+        let mut index: SmallVec<[usize; 6]> = smallvec![0; self.sizes.len()];
+        let mut rest = start;
+        for (slot, &size) in index.iter_mut().zip(&self.sizes).rev() {
+            *slot = rest % size;
+            rest /= size;
+        }
+        let mut position = self.position(k, start) as isize;
+        let mut left = len;
+        let innermost = self.sizes.len() - 1;
+        while left > 0 {
+            let step = left.min(row - index[innermost]);
+            visit(position as usize, inner, step);
+            left -= step;
+            if left == 0 {
+                break;
+            }
+            position -= index[innermost] as isize * inner;
+            index[innermost] = 0;
+            for axis in (0..innermost).rev() {
+                index[axis] += 1;
+                position += self.strides[axis][k];
+                if index[axis] < self.sizes[axis] {
+                    break;
+                }
+                position -= self.sizes[axis] as isize * self.strides[axis][k];
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn positions<const N: usize>(nest: &Nest<N>, k: usize, start: usize, len: usize) -> Vec<usize> {
+        let mut out = Vec::new();
+        nest.walk(k, start, len, |position, stride, count| {
+            out.extend((0..count).map(|i| (position as isize + i as isize * stride) as usize));
+        });
+        out
+    }
+
+    #[test]
+    fn contiguous_dimensions_merge_to_one_loop() {
+        let layout = Layout::contiguous(Shape::from([2, 3, 1, 4]));
+        let nest = Nest::new(layout.shape(), [&layout]);
+        assert_eq!(nest.row(), 24);
+        assert_eq!(nest.run(0, 5, 7), Run::Slice(5));
+    }
+
+    #[test]
+    fn every_stretch_agrees_with_positions() {
+        let shape = Shape::from([3, 2, 4]);
+        let bias = Layout::contiguous(Shape::from([2, 1])).expand(&shape).unwrap();
+        let turned = Layout::contiguous(Shape::from([4, 2, 3])).permute(&[2, 1, 0]);
+        let nest = Nest::new(&shape, [&bias, &turned]);
+        for k in 0..2 {
+            for start in 0..24 {
+                for len in 1..=24 - start {
+                    let expected: Vec<usize> = (start..start + len).map(|i| nest.position(k, i)).collect();
+                    assert_eq!(positions(&nest, k, start, len), expected);
+                    match nest.run(k, start, len) {
+                        Run::Slice(p) => assert_eq!((p..p + len).collect::<Vec<_>>(), expected),
+                        Run::Splat(p) => assert!(expected.iter().all(|&e| e == p)),
+                        Run::Strided(p, s) => assert!(
+                            expected.iter().enumerate().all(|(i, &e)| e as isize == p as isize + i as isize * s)
+                        ),
+                        Run::Walk => {}
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The primitives on tensors: computed at once.
+
+use super::TensorLike;
+use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::kernel::{map, product, reduce};
+use crate::view::View;
+use crate::{DType, Element, Layout, Shape, Tensor};
+
+impl<T: Element> TensorLike for Tensor<T> {
+    type Elem = T;
+    type Mask = Tensor<bool>;
+    type Error = Error;
+
+    fn shape(&self) -> Shape {
+        self.shape().clone()
+    }
+
+    fn constant(&self, data: &Tensor<T>) -> Self {
+        data.clone()
+    }
+
+    fn mask(&self, mask: &Tensor<bool>) -> Tensor<bool> {
+        mask.clone()
+    }
+
+    fn to_tensor(&self, _at: Site) -> Result<Tensor<T>, Error> {
+        Ok(self.clone())
+    }
+
+    fn detach(&self) -> Self {
+        self.clone()
+    }
+
+    fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
+        defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
+        Tensor::build(self.shape(), at, |out| map::unary(op, self.source(), out))
+    }
+
+    fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
+        check_binary(op, other, at)?;
+        Tensor::build(self.shape(), at, |out| map::binary(op, self.source(), other.source(), out))
+    }
+
+    fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
+        Tensor::build(self.shape(), at, |out| map::compare(op, self.source(), other.source(), out))
+    }
+
+    fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
+        Tensor::build(x.shape(), at, |out| map::select(mask.source(), x.source(), y.source(), out))
+    }
+
+    fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
+        if let View::Expand(shape) = &view {
+            crate::tensor::addressable::<T>(shape, at)?;
+        }
+        match (view.apply(self.layout()), view) {
+            (Some(layout), _) => Ok(self.with_layout(layout)),
+            (None, View::Reshape(shape)) => {
+                let copy = self.copied(at)?;
+                Ok(copy.with_layout(Layout::contiguous(shape)))
+            }
+            (None, view) => unreachable!("{} was checked against the shape", view.name()),
+        }
+    }
+
+    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
+        Tensor::build(shape, at, |out| {
+            let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
+                unreachable!("a contiguous layout has every view")
+            };
+            crate::kernel::gather::embed(self.source(), &window, out);
+        })
+    }
+
+    fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
+        let mut result = self.shape().clone();
+        for &axis in axes {
+            result[axis] = 1;
+        }
+        let identity = T::identity(op).unwrap_or(T::ZERO);
+        let (kept, reduced) = split(self.layout(), axes);
+        Tensor::build(&result, at, |out| {
+            if identity != T::ZERO {
+                out.fill(identity);
+            }
+            reduce::reduce(op, self.source().data, &kept, &reduced, out);
+        })
+    }
+
+    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
+        let rank = self.rank();
+        let mut result = self.shape().clone();
+        result[rank - 1] = other.shape()[rank - 1];
+        Tensor::build(&result, at, |out| product::matmul(self.source(), other.source(), out))
+    }
+
+    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        Tensor::build(positions.shape(), at, |out| crate::kernel::gather::take(self.source(), positions.source(), out))
+    }
+
+    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+        Tensor::build(shape, at, |out| crate::kernel::gather::put(self.source(), positions.source(), out))
+    }
+
+    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
+        let mut shape = parts[0].shape().clone();
+        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
+        Tensor::build(&shape, at, |out| {
+            let whole = Layout::contiguous(shape.clone());
+            let mut start = 0;
+            for part in parts {
+                let len = part.shape()[axis];
+                map::assign(out, &whole.slice(axis, start, len, 1), part.source());
+                start += len;
+            }
+        })
+    }
+}
+
+/// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
+pub(super) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
+    let (mut kept, mut reduced) = (layout.clone(), layout.clone());
+    for axis in (0..layout.shape().rank()).rev() {
+        // An empty dimension is not entered: only its size matters then.
+        let other = if axes.contains(&axis) { &mut kept } else { &mut reduced };
+        *other = other.select(axis, 0);
+    }
+    (kept, reduced)
+}
+
+fn map_nothing<T: Element>() -> crate::kernel::block::Operand<'static, T> {
+    crate::kernel::block::Operand::Splat(T::ZERO)
+}
+
+fn defined<T: Element>(is: bool, at: Site) -> Result<(), Error> {
+    if is { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
+}
+
+/// Whether the element type has `op`, and no integer is divided by zero.
+pub(super) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
+    defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
+    let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
+    let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
+    if integers && divides && other.iter().any(|divisor| divisor == T::ZERO) {
+        return Err(Error::argument(at, "ZeroDivisionError"));
+    }
+    Ok(())
+}

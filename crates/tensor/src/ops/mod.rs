@@ -1,0 +1,101 @@
+//! The operations.
+//!
+//! [`TensorLike`] has the primitives: what a [`Tensor`](crate::Tensor) computes at once and a recorded variable writes down.
+//! Everything a user calls is a method of one of the families here, written once over those primitives, so that tensors and
+//! variables have the same operations, with the same names, checks and error sentences.
+//!
+//! | family | what |
+//! |---|---|
+//! | [`Arithmetic`] | `add`, `mul`, `pow`, `maximum`, … : two operands that broadcast |
+//! | [`Functions`] | `exp`, `tanh`, `sqrt`, … : one operand |
+//! | [`Comparison`] | `eq`, `lt`, `where_`, … : masks and choices |
+//! | [`Reductions`] | `sum`, `mean`, `amax`, … : over some dimensions |
+//! | [`Views`] | `expand`, `reshape`, `permute`, … : no element is computed |
+//! | [`Products`] | `matmul` and its kin |
+//! | [`Indexing`] | `gather`, `index_select`, `cat`, … |
+//! | [`InPlace`] | `add_` and its kind |
+
+mod arithmetic;
+mod comparison;
+mod eager;
+mod functions;
+mod in_place;
+mod indexing;
+mod operators;
+mod pair;
+mod primitive;
+mod products;
+mod reductions;
+mod views;
+
+pub use arithmetic::Arithmetic;
+pub use comparison::{Comparison, where_};
+pub use functions::Functions;
+pub use in_place::InPlace;
+pub use indexing::{Indexing, cat, stack, try_cat, try_stack};
+pub use pair::{Argument, Operand};
+pub use primitive::TensorLike;
+pub use products::Products;
+pub use reductions::Reductions;
+pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
+
+/// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.
+///
+/// ```text
+/// /// Documentation of both.
+/// fn add | try_add(&self, other: impl Operand<Self>) -> Self, Self::Error [Self::Elem: Number] = at { body of try_add }
+/// ```
+///
+/// `at` names the [`Site`](crate::Site) of the call inside the body.
+macro_rules! twin {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?)
+            -> $out:ty, $error:ty $([$($clause:tt)*])? = $at:ident $body:block
+    )*) => {$(
+        $crate::ops::twin! { @visible pub
+            $(#[$doc])*
+            fn $name $(<$g: $bound>)? | $try_name(&$this $(, $arg: $ty)*) -> $out, $error $([$($clause)*])? = $at $body
+        }
+    )*};
+    (trait $(
+        $(#[$doc:meta])*
+        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?)
+            -> $out:ty $([$($clause:tt)*])? = $at:ident $body:block
+    )*) => {$(
+        $crate::ops::twin! { @visible
+            $(#[$doc])*
+            fn $name $(<$g: $bound>)? | $try_name(&$this $(, $arg: $ty)*) -> $out, Self::Error $([$($clause)*])? = $at $body
+        }
+    )*};
+    (@visible $($visible:ident)?
+        $(#[$doc:meta])*
+        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)*)
+            -> $out:ty, $error:ty $([$($clause:tt)*])? = $at:ident $body:block
+    ) => {
+        $(#[$doc])*
+        ///
+        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+        #[track_caller]
+        $($visible)? fn $name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $out $(where $($clause)*)? {
+            match $this.$try_name $(::<$g>)? ($($arg),*) {
+                Ok(result) => result,
+                Err(error) => $crate::error::raise(error),
+            }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
+        ///
+        /// # Errors
+        ///
+        /// What the other one panics with.
+        #[track_caller]
+        $($visible)? fn $try_name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> Result<$out, $error> $(where $($clause)*)? {
+            #[allow(unused_variables)]
+            let $at = $crate::error::Site::here(stringify!($name));
+            $body
+        }
+    };
+}
+
+pub(crate) use twin;

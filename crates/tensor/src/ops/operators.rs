@@ -1,0 +1,148 @@
+//! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side.
+//!
+//! They panic at the caller's line where the methods of the same operation do.
+
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
+
+use super::{Arithmetic, Functions, InPlace};
+use crate::{Element, Float, Number, Tensor};
+
+macro_rules! operator {
+    ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident) => {
+        impl<T: $bound> $trait<&Tensor<T>> for &Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: &Tensor<T>) -> Tensor<T> {
+                Arithmetic::$op(self, other)
+            }
+        }
+
+        impl<T: $bound> $trait<Tensor<T>> for &Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: Tensor<T>) -> Tensor<T> {
+                Arithmetic::$op(self, other)
+            }
+        }
+
+        impl<T: $bound> $trait<&Tensor<T>> for Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: &Tensor<T>) -> Tensor<T> {
+                Arithmetic::$op(&self, other)
+            }
+        }
+
+        impl<T: $bound> $trait<Tensor<T>> for Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: Tensor<T>) -> Tensor<T> {
+                Arithmetic::$op(&self, other)
+            }
+        }
+
+        impl<T: $bound> $trait<T> for &Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor<T> {
+                Arithmetic::$op(self, super::Argument::Number(other))
+            }
+        }
+
+        impl<T: $bound> $trait<T> for Tensor<T> {
+            type Output = Tensor<T>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor<T> {
+                Arithmetic::$op(&self, super::Argument::Number(other))
+            }
+        }
+
+        impl<T: $bound> $assign<&Tensor<T>> for Tensor<T> {
+            #[track_caller]
+            fn $assign_method(&mut self, other: &Tensor<T>) {
+                self.$op_in_place(other);
+            }
+        }
+
+        impl<T: $bound> $assign<T> for Tensor<T> {
+            #[track_caller]
+            fn $assign_method(&mut self, other: T) {
+                self.$op_in_place(super::Argument::Number(other));
+            }
+        }
+    };
+}
+
+operator!(Add add AddAssign add_assign Number = add add_);
+operator!(Sub sub SubAssign sub_assign Number = sub sub_);
+operator!(Mul mul MulAssign mul_assign Number = mul mul_);
+operator!(Div div DivAssign div_assign Float = div div_);
+operator!(Rem rem RemAssign rem_assign Number = remainder remainder_);
+
+macro_rules! number_first {
+    ($type:ident: $($trait:ident $method:ident $op:ident),*) => {$(
+        impl $trait<&Tensor<$type>> for $type {
+            type Output = Tensor<$type>;
+
+            #[track_caller]
+            fn $method(self, other: &Tensor<$type>) -> Tensor<$type> {
+                let number = Tensor::scalar(self);
+                let number = super::Views::expand_as(&number, other);
+                Arithmetic::$op(&number, other)
+            }
+        }
+
+        impl $trait<Tensor<$type>> for $type {
+            type Output = Tensor<$type>;
+
+            #[track_caller]
+            fn $method(self, other: Tensor<$type>) -> Tensor<$type> {
+                self.$method(&other)
+            }
+        }
+    )*};
+}
+
+number_first!(f32: Add add add, Sub sub sub, Mul mul mul, Div div div, Rem rem remainder);
+number_first!(f64: Add add add, Sub sub sub, Mul mul mul, Div div div, Rem rem remainder);
+number_first!(i64: Add add add, Sub sub sub, Mul mul mul, Rem rem remainder);
+number_first!(u8: Add add add, Sub sub sub, Mul mul mul, Rem rem remainder);
+
+impl<T: Number> Neg for &Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn neg(self) -> Tensor<T> {
+        Functions::neg(self)
+    }
+}
+
+impl<T: Number> Neg for Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn neg(self) -> Tensor<T> {
+        Functions::neg(&self)
+    }
+}
+
+impl Not for &Tensor<bool> {
+    type Output = Tensor<bool>;
+
+    #[track_caller]
+    fn not(self) -> Tensor<bool> {
+        Functions::bitwise_not(self)
+    }
+}
+
+impl<T: Element> std::fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor<{}>{} {:?}", T::DTYPE, self.shape(), self.to_vec())
+    }
+}

@@ -1,0 +1,109 @@
+//! How two operands of any shapes become two of one shape: the only place where operations broadcast.
+
+use super::TensorLike;
+use crate::broadcast;
+use crate::compat::{self, Meeting};
+use crate::error::{Error, Site};
+use crate::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
+pub trait Operand<A: TensorLike> {
+    /// The operand beside `beside`.
+    fn into_argument(self, beside: &A) -> Argument<A>;
+}
+
+/// An operand, resolved.
+#[derive(Clone, Debug)]
+pub enum Argument<A: TensorLike> {
+    /// Something with a shape, which takes part in broadcasting.
+    Array(A),
+    /// A plain number, which fits any shape.
+    Number(A::Elem),
+}
+
+impl<A: TensorLike> Operand<A> for &A {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Array(self.clone())
+    }
+}
+
+impl<A: TensorLike> Operand<A> for Argument<A> {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        self
+    }
+}
+
+impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
+    fn into_argument(self, _beside: &Tensor<T>) -> Argument<Tensor<T>> {
+        Argument::Array(self)
+    }
+}
+
+impl<A: TensorLike> Operand<A> for f64 {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Number(A::Elem::from_f64(self))
+    }
+}
+
+impl<A: TensorLike> Operand<A> for f32 {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Number(A::Elem::from_f64(f64::from(self)))
+    }
+}
+
+impl<A: TensorLike> Operand<A> for i64 {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Number(A::Elem::from_i64(self))
+    }
+}
+
+impl<A: TensorLike> Operand<A> for i32 {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Number(A::Elem::from_i64(i64::from(self)))
+    }
+}
+
+impl<A: TensorLike> Operand<A> for bool {
+    fn into_argument(self, _beside: &A) -> Argument<A> {
+        Argument::Number(A::Elem::from_i64(i64::from(self)))
+    }
+}
+
+/// A number repeated over `shape`, beside `x`: a rank-0 constant, expanded.
+pub(super) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
+    expanded(&x.constant(&Tensor::scalar(value)), shape, at)
+}
+
+/// `x` expanded to `shape`, which it fits; itself where nothing changes.
+pub(super) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+    if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
+}
+
+/// Both operands over the shape that they have together.
+///
+/// This is where [`compat`] is asked: it may warn, refuse, or fall back to viewing both as one-dimensional.
+pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+    let shape = x.shape();
+    let y = match other.into_argument(x) {
+        Argument::Array(y) => y,
+        Argument::Number(value) => return Ok((x.clone(), number(x, value, &shape, at)?)),
+    };
+    let other_shape = y.shape();
+    if shape == other_shape && shape.rank() > 0 {
+        return Ok((x.clone(), y));
+    }
+    match compat::meet(&shape, &other_shape, at)? {
+        Meeting::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
+        Meeting::Flat => {
+            let y = y.apply_view(View::Reshape(shape), at)?;
+            Ok((x.clone(), y))
+        }
+    }
+}
+
+/// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
+pub(super) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
+    compat::check_ranks(shapes, at)?;
+    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+}

@@ -1,0 +1,71 @@
+//! The primitives: what a tensor computes at once and a recorded variable writes down.
+
+use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
+///
+/// The methods here are for those who write operations; they take arguments that are resolved and checked, operands of equal
+/// shapes, and the [`Site`] to blame. Users call the methods of the families in [`ops`](crate::ops), which are written over
+/// these.
+pub trait TensorLike: Clone + Sized {
+    /// Type of the elements.
+    type Elem: Element;
+    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables.
+    type Mask: TensorLike<Error = Self::Error>;
+    /// What a refused operation gives.
+    type Error: std::error::Error + From<Error> + 'static;
+
+    /// The sizes.
+    fn shape(&self) -> Shape;
+
+    /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
+    fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
+
+    /// A mask of plain data beside this one (on the same tape).
+    fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
+
+    /// The present values. A recorded variable is evaluated.
+    fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
+
+    /// The same values, through which no gradient flows. PyTorch: `detach`.
+    #[must_use]
+    fn detach(&self) -> Self;
+
+    /// `op` of each element.
+    fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
+
+    /// `op` of each pair of elements; equal shapes.
+    fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// Comparison of each pair of elements; equal shapes.
+    fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
+
+    /// The element of `x` where `mask` holds, that of `y` elsewhere; equal shapes.
+    fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// A view of the same elements; its arguments fit the shape.
+    fn apply_view(&self, view: View, at: Site) -> Result<Self, Self::Error>;
+
+    /// The adjoint of `view`: zeros of shape `shape`, to which each element is added at the position where `view` of a
+    /// tensor of that shape would have read it.
+    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
+
+    /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
+    fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+
+    /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
+    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// Elements of the row-major order at `positions` (0 to the number of elements), in the shape of `positions`.
+    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
+
+    /// The adjoint of [`apply_take`](Self::apply_take): zeros of shape `shape`, to which each element is added at its
+    /// position in row-major order.
+    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
+
+    /// `parts`, at least one, joined along `axis`; all other sizes are equal.
+    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
+}

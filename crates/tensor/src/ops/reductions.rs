@@ -1,0 +1,168 @@
+//! Reductions over some dimensions.
+
+use super::pair::number;
+use super::{TensorLike, twin};
+use crate::dims::{self, Axes, Dims};
+use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare, Reduction};
+use crate::kernel::reduce;
+use crate::view::View;
+use crate::{DType, Element, Float, Number, Shape, Tensor};
+
+/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
+/// dimensions stay with size 1.
+pub trait Reductions: TensorLike {
+    twin! { trait
+        /// The sum over `dims`, pairwise; 0 of nothing. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
+        /// refused (cast first). PyTorch: `sum`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        /// assert_eq!(x.sum(0, false).to_vec(), [4.0, 6.0]);
+        /// assert_eq!(x.sum(.., false).item(), 10.0);
+        /// assert_eq!(x.sum(-1, true).shape(), &[2, 1]);
+        /// ```
+        fn sum | try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            if matches!(Self::Elem::DTYPE, DType::U8 | DType::Bool) {
+                return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
+            }
+            reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+        }
+
+        /// The mean over `dims`; NaN of nothing. PyTorch: `mean`.
+        fn mean | try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Float] = at {
+            let dims = dims.into();
+            let shape = self.shape();
+            let count: usize = dims.resolve_or_all(shape.rank(), at)?.iter().map(|&axis| shape[axis]).product();
+            let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
+            let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
+            sum.apply_binary(Binary::Div, &count, at)
+        }
+
+        /// The product over `dims`; 1 of nothing. PyTorch: `prod`.
+        fn prod | try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Number] = at {
+            reduced(self, Reduction::Prod, &dims.into(), keepdim, at)
+        }
+
+        /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+        /// `amax`.
+        fn amax | try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            not_over_nothing(&self.shape(), &dims, at)?;
+            reduced(self, Reduction::Amax, &dims, keepdim, at)
+        }
+
+        /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+        /// `amin`.
+        fn amin | try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            not_over_nothing(&self.shape(), &dims, at)?;
+            reduced(self, Reduction::Amin, &dims, keepdim, at)
+        }
+
+        /// Where any element over `dims` is not zero (or `true`); `false` of nothing. PyTorch: `any`.
+        fn any | try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
+            Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+        }
+
+        /// Where all elements over `dims` are not zero (or `true`); `true` of nothing. PyTorch: `all`.
+        fn all | try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
+            Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+        }
+
+        /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`.
+        fn count_nonzero | try_count_nonzero(&self, dims: impl Into<Dims>) -> Tensor<i64> = at {
+            let counted = not_zero(self, at)?.try_cast::<i64>()?;
+            Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
+        }
+
+        /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch: `argmax`.
+        fn argmax | try_argmax(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
+            Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
+        }
+
+        /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch:
+        /// `argmin`.
+        fn argmin | try_argmin(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
+            Ok(position_of(&self.to_tensor(at)?, false, dim, keepdim, at)?)
+        }
+    }
+}
+
+impl<A: TensorLike> Reductions for A {}
+
+/// The reduction over `dims`, kept as 1 or removed.
+pub(super) fn reduced<A: TensorLike>(
+    x: &A,
+    op: Reduction,
+    dims: &Dims,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let kept = if axes.is_empty() { x.clone() } else { x.apply_reduce(op, &axes, at)? };
+    if keepdim || axes.is_empty() {
+        return Ok(kept);
+    }
+    kept.apply_view(View::Reshape(without(&shape, &axes)), at)
+}
+
+/// `shape` without the dimensions `axes`.
+pub(super) fn without(shape: &Shape, axes: &[usize]) -> Shape {
+    (0..shape.rank()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect()
+}
+
+/// Refuses a reduction over dimensions of size 0 by an operation that has no identity.
+pub(super) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let operation = at.operation;
+    if shape.numel() == 0 && axes.len() == shape.rank() {
+        let message = format!(
+            "{operation}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
+             the 'dim' argument."
+        );
+        return Err(Error::EmptyReduction { message, at });
+    }
+    match axes.iter().find(|&&axis| shape[axis] == 0) {
+        None => Ok(()),
+        Some(axis) => {
+            let message = format!("{operation}(): Expected reduction dim {axis} to have non-zero size.");
+            Err(Error::EmptyReduction { message, at })
+        }
+    }
+}
+
+fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
+    let x = x.to_tensor(at)?;
+    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
+    Ok(x.apply_compare(Compare::Ne, &zero, at)?)
+}
+
+fn position_of<T: Element>(
+    x: &Tensor<T>,
+    largest: bool,
+    dim: isize,
+    keepdim: bool,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    if shape.rank() == 0 {
+        return Ok(Tensor::scalar(0));
+    }
+    if shape[axis] == 0 {
+        let message = format!("{}(): Expected reduction dim {dim} to have non-zero size.", at.operation);
+        return Err(Error::EmptyReduction { message, at });
+    }
+    let mut result = shape.clone();
+    if keepdim {
+        result[axis] = 1;
+    } else {
+        result.remove(axis);
+    }
+    let (kept, line) = super::eager::split(x.layout(), &Axes::from_slice(&[axis]));
+    Tensor::build(&result, at, |out| reduce::arg(largest, x.source().data, &kept, &line, out))
+}

@@ -1,0 +1,196 @@
+//! Sizes of a tensor, one per dimension.
+//!
+//! A shape knows how many elements it has and how it is written. It does not know how elements lie in memory (that is
+//! [`Layout`](crate::Layout)) or which shapes meet (that is [`broadcast`](crate::broadcast)).
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use smallvec::SmallVec;
+
+/// Sizes kept without an allocation up to this rank.
+pub(crate) const INLINE_RANK: usize = 6;
+
+/// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number; a size may be 0.
+///
+/// ```
+/// use wengert_tensor::Shape;
+///
+/// let shape = Shape::from([5, 3, 4, 1]);
+/// assert_eq!(shape.rank(), 4);
+/// assert_eq!(shape.numel(), 60);
+/// assert_eq!(shape.to_string(), "[5, 3, 4, 1]");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Shape(SmallVec<[usize; INLINE_RANK]>);
+
+impl Shape {
+    /// The shape of a single number, `[]`.
+    pub fn scalar() -> Self {
+        Shape::default()
+    }
+
+    /// A shape of `rank` dimensions of size 1.
+    pub fn ones(rank: usize) -> Self {
+        Shape(SmallVec::from_elem(1, rank))
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Number of elements: the product of the sizes, 1 for `[]`.
+    ///
+    /// Saturates at `usize::MAX`; no tensor of such a shape exists, see [`checked_numel`](Self::checked_numel).
+    pub fn numel(&self) -> usize {
+        self.checked_numel().unwrap_or(usize::MAX)
+    }
+
+    /// Number of elements, or `None` where the product overflows. A zero size makes it 0 whatever the others are.
+    pub fn checked_numel(&self) -> Option<usize> {
+        if self.contains(&0) {
+            return Some(0);
+        }
+        self.iter().try_fold(1usize, |count, &size| count.checked_mul(size))
+    }
+
+    /// The sizes as a slice.
+    pub fn sizes(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Appends a dimension at the end.
+    pub fn push(&mut self, size: usize) {
+        self.0.push(size);
+    }
+
+    /// Inserts a dimension before position `axis`.
+    pub fn insert(&mut self, axis: usize, size: usize) {
+        self.0.insert(axis, size);
+    }
+
+    /// Removes the dimension at position `axis` and returns its size.
+    pub fn remove(&mut self, axis: usize) -> usize {
+        self.0.remove(axis)
+    }
+
+    /// Strides, in elements, of a row-major (C order) tensor of this shape.
+    ///
+    /// As PyTorch does, a size of 0 counts as 1.
+    pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
+        let mut strides: SmallVec<[isize; INLINE_RANK]> = SmallVec::from_elem(1, self.rank());
+        for axis in (1..self.rank()).rev() {
+            strides[axis - 1] = strides[axis].saturating_mul(self[axis].max(1) as isize);
+        }
+        strides
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl DerefMut for Shape {
+    fn deref_mut(&mut self) -> &mut [usize] {
+        &mut self.0
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(sizes: [usize; N]) -> Self {
+        Shape(SmallVec::from_slice(&sizes))
+    }
+}
+
+impl<const N: usize> From<&[usize; N]> for Shape {
+    fn from(sizes: &[usize; N]) -> Self {
+        Shape(SmallVec::from_slice(sizes))
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(sizes: &[usize]) -> Self {
+        Shape(SmallVec::from_slice(sizes))
+    }
+}
+
+impl From<Vec<usize>> for Shape {
+    fn from(sizes: Vec<usize>) -> Self {
+        Shape(SmallVec::from_vec(sizes))
+    }
+}
+
+impl From<()> for Shape {
+    fn from((): ()) -> Self {
+        Shape::scalar()
+    }
+}
+
+impl From<usize> for Shape {
+    fn from(size: usize) -> Self {
+        Shape::from([size])
+    }
+}
+
+impl From<&Shape> for Shape {
+    fn from(shape: &Shape) -> Self {
+        shape.clone()
+    }
+}
+
+impl FromIterator<usize> for Shape {
+    fn from_iter<I: IntoIterator<Item = usize>>(sizes: I) -> Self {
+        Shape(sizes.into_iter().collect())
+    }
+}
+
+impl<const N: usize> PartialEq<[usize; N]> for Shape {
+    fn eq(&self, other: &[usize; N]) -> bool {
+        self.sizes() == other
+    }
+}
+
+impl PartialEq<[usize]> for Shape {
+    fn eq(&self, other: &[usize]) -> bool {
+        self.sizes() == other
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[")?;
+        for (axis, size) in self.iter().enumerate() {
+            write!(f, "{}{size}", if axis == 0 { "" } else { ", " })?;
+        }
+        write!(f, "]")
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_size_empties_even_what_would_overflow() {
+        assert_eq!(Shape::from([usize::MAX, usize::MAX, 0]).checked_numel(), Some(0));
+        assert_eq!(Shape::from([usize::MAX, 2]).checked_numel(), None);
+    }
+
+    #[test]
+    fn strides_are_row_major_and_count_zero_as_one() {
+        assert_eq!(Shape::from([2, 3, 4]).row_major_strides().as_slice(), &[12, 4, 1]);
+        assert_eq!(Shape::from([2, 0, 4]).row_major_strides().as_slice(), &[4, 4, 1]);
+        assert!(Shape::scalar().row_major_strides().is_empty());
+    }
+}

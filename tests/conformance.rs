@@ -1,0 +1,2 @@
+//! Conformance with PyTorch.
+fn main() {}
