@@ -88,7 +88,7 @@ pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
 /// let expansion = Expansion::new(&Shape::from([32, 1, 1]), &Shape::from([4, 32, 14, 14])).unwrap();
 /// assert_eq!(expansion.added().collect::<Vec<_>>(), [0]);
 /// assert_eq!(expansion.stretched().collect::<Vec<_>>(), [2, 3]);
-/// assert_eq!(expansion.reduced(), [0, 2, 3]);
+/// assert_eq!(expansion.reduced().as_slice(), [0, 2, 3]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expansion {

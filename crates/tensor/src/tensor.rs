@@ -6,7 +6,7 @@ use crate::dims::Sizes;
 use crate::error::{Error, Site, raise};
 use crate::kernel::map::{self, Source};
 use crate::memory;
-use crate::ops::twin;
+use crate::ops::{Comparison, Operand, twin};
 use crate::storage::Storage;
 use crate::{DType, Element, Float, Layout, Number, Shape};
 
@@ -152,6 +152,23 @@ impl<T: Element> Tensor<T> {
                 return Err(Error::argument(at, message));
             }
             Ok(self.storage.as_slice()[self.layout.offset()])
+        }
+
+        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this keeps
+        /// from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
+        /// ```
+        fn eq | try_eq(&self, other: impl Operand<Self>) -> Tensor<bool>, Error = at {
+            Comparison::try_eq(self, other)
+        }
+
+        /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
+        fn ne | try_ne(&self, other: impl Operand<Self>) -> Tensor<bool>, Error = at {
+            Comparison::try_ne(self, other)
         }
 
         /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch: `contiguous`.
