@@ -1,1 +1,1 @@
-//! stub
+//! Layers, losses, optimisers, data and checkpoints on the tape.

@@ -40,7 +40,9 @@ pub use view::View;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
-    pub use crate::ops::{Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Views};
+    pub use crate::ops::{
+        Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Softmax, TensorLike, Views,
+    };
     pub use crate::ops::{cat, stack, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};
 }

@@ -51,11 +51,18 @@ pub trait Arithmetic: TensorLike {
             quotient.apply_unary(crate::Unary::Trunc, at)
         }
 
-        /// The quotient rounded down. Integers divided by zero are refused. PyTorch: `floor_divide`, and `div` with
+        /// The quotient rounded down; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
         /// `rounding_mode='floor'`.
-        fn floor_divide | try_floor_divide(&self, other: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
+        fn div_floor | try_div_floor(&self, other: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
             let (x, y) = pair(self, other, at)?;
             x.apply_binary(Binary::FloorDivide, &y, at)
+        }
+
+        /// The quotient rounded down, through which a gradient must not be asked for. Integers divided by zero are refused.
+        /// PyTorch: `floor_divide`.
+        fn floor_divide | try_floor_divide(&self, other: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_binary(Binary::FloorDivide, &y, at)?.opaque(at)
         }
 
         /// The remainder with the sign of `self`. By zero: NaN; refused for integers. PyTorch: `fmod`.

@@ -10,6 +10,7 @@
 //! | [`Functions`] | `exp`, `tanh`, `sqrt`, … : one operand |
 //! | [`Comparison`] | `eq`, `lt`, `where_`, … : masks and choices |
 //! | [`Reductions`] | `sum`, `mean`, `amax`, … : over some dimensions |
+//! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
 //! | [`Views`] | `expand`, `reshape`, `permute`, … : no element is computed |
 //! | [`Products`] | `matmul` and its kin |
 //! | [`Indexing`] | `gather`, `index_select`, `cat`, … |
@@ -26,10 +27,11 @@ mod pair;
 mod primitive;
 mod products;
 mod reductions;
+mod softmax;
 mod views;
 
 pub use arithmetic::Arithmetic;
-pub use comparison::{Comparison, where_};
+pub use comparison::{Comparison, try_where_, where_};
 pub use functions::Functions;
 pub use in_place::InPlace;
 pub use indexing::{Indexing, cat, stack, try_cat, try_stack};
@@ -37,6 +39,7 @@ pub use pair::{Argument, Operand};
 pub use primitive::TensorLike;
 pub use products::Products;
 pub use reductions::Reductions;
+pub use softmax::Softmax;
 pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 
 /// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.

@@ -34,6 +34,17 @@ pub trait TensorLike: Clone + Sized {
     #[must_use]
     fn detach(&self) -> Self;
 
+    /// The same values, through which a gradient must not be asked for: that is an error, which names `at`. Where nothing is
+    /// recorded, nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn opaque(&self, at: Site) -> Result<Self, Self::Error> {
+        let _ = at;
+        Ok(self.clone())
+    }
+
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
 

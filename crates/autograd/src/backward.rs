@@ -1,0 +1,279 @@
+//! Reverse mode as a program transformation: adjoints are recorded from the outputs down to the inputs asked for.
+//!
+//! Nothing is computed here, and no node is changed: the derivative is more program on the same tape, which can be
+//! differentiated again.
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Float, Site};
+
+use crate::record::{Index, Op};
+use crate::rules::{self, Mode};
+use crate::{Error, Gradients, Tape, Var};
+
+impl<'t, T: Float> Tape<T> {
+    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` where the
+    /// outputs do not depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([1.0, 2.0]));
+    /// let seed = tape.constant(&Tensor::from([10.0, 1.0]));
+    /// let dx = tape.vjp(&[(x * x, seed)], &[x])[0].unwrap();
+    /// assert_eq!(dx.value().to_vec(), [20.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where a seed's shape is not its output's, or an operation on the way has no derivative; see
+    /// [`try_vjp`](Self::try_vjp).
+    #[track_caller]
+    pub fn vjp(&'t self, outputs: &[(Var<'t, T>, Var<'t, T>)], inputs: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+        self.try_vjp(outputs, inputs).unwrap_or_else(|error| crate::error::raise(error))
+    }
+
+    /// [`vjp`](Self::vjp), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where a seed's shape is not its output's, or an operation on the way has no derivative.
+    #[track_caller]
+    pub fn try_vjp(
+        &'t self,
+        outputs: &[(Var<'t, T>, Var<'t, T>)],
+        inputs: &[Var<'t, T>],
+    ) -> Result<Vec<Option<Var<'t, T>>>, Error> {
+        self.reverse(outputs, inputs, Site::here("vjp"))
+    }
+
+    pub(crate) fn reverse(
+        &'t self,
+        outputs: &[(Var<'t, T>, Var<'t, T>)],
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Option<Var<'t, T>>>, Error> {
+        for (position, (output, seed)) in outputs.iter().enumerate() {
+            let (expected, got) = (output.shape(), seed.shape());
+            if expected != got {
+                return Err(Error::SeedShape { position, expected, got, at });
+            }
+            if output.tape.id != self.id || seed.tape.id != self.id {
+                return Err(Error::OtherTape { at });
+            }
+        }
+        if inputs.iter().any(|input| input.tape.id != self.id) {
+            return Err(Error::OtherTape { at });
+        }
+        let Some(last) = outputs.iter().map(|(output, _)| output.index).max() else {
+            return Ok(vec![None; inputs.len()]);
+        };
+        let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
+        let path = self.dependents(&wanted, last);
+        let mut adjoints: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        for &(output, seed) in outputs {
+            if let Some(slot) = path.slot(output.index) {
+                adjoints[slot] = Some(rules::accumulate(adjoints[slot], seed, at)?);
+            }
+        }
+        let result = self.descend(&path, &mut adjoints, at);
+        self.record.borrow_mut().on_behalf_of = None;
+        result?;
+        Ok(inputs
+            .iter()
+            .map(|input| {
+                let slot = path.slot(input.index)?;
+                // On a path of derivatives that are all zero: reached, and zero.
+                adjoints[slot].or_else(|| path.reached(outputs, slot).then(|| input.zeros_like()))
+            })
+            .collect())
+    }
+
+    fn descend(&'t self, path: &Path, adjoints: &mut [Option<Var<'t, T>>], at: Site) -> Result<(), Error> {
+        for slot in (0..adjoints.len()).rev() {
+            let (true, Some(g)) = (path.marks[slot], adjoints[slot]) else {
+                continue;
+            };
+            let index = path.first + slot as Index;
+            let (op, inputs) = {
+                let mut record = self.record.borrow_mut();
+                record.on_behalf_of = Some(record.location(index));
+                (record.node(index).op, record.inputs(index))
+            };
+            for (position, &input) in inputs.iter().enumerate() {
+                let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) else {
+                    continue;
+                };
+                if let Some(term) = rules::derivative(self, index, position, g, Mode::Vjp, at)? {
+                    adjoints[below] = Some(rules::accumulate(adjoints[below], term, at)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
+    /// through.
+    pub(crate) fn dependents(&self, sources: &[Index], last: Index) -> Path {
+        let first = sources.iter().copied().min().unwrap_or(last).min(last);
+        let mut marks = vec![false; (last - first + 1) as usize];
+        for &source in sources {
+            if source <= last {
+                marks[(source - first) as usize] = true;
+            }
+        }
+        let record = self.record.borrow();
+        for slot in 0..marks.len() {
+            if marks[slot] {
+                continue;
+            }
+            let index = first + slot as Index;
+            let op = record.node(index).op;
+            marks[slot] = record.inputs(index).iter().enumerate().any(|(position, &input)| {
+                input >= first && marks[(input - first) as usize] && rules::flows(op, position)
+            });
+        }
+        Path { first, marks }
+    }
+}
+
+/// The nodes from `first` on that a derivative passes through.
+pub(crate) struct Path {
+    pub(crate) first: Index,
+    pub(crate) marks: Vec<bool>,
+}
+
+impl Path {
+    /// The position of a node on the path.
+    pub(crate) fn slot(&self, index: Index) -> Option<usize> {
+        let slot = index.checked_sub(self.first)? as usize;
+        self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
+    }
+
+    /// Whether some output depends on this node. (A path has only nodes that depend on an input; the outputs may depend on
+    /// other inputs than this one.)
+    fn reached<T: Float>(&self, outputs: &[(Var<'_, T>, Var<'_, T>)], slot: usize) -> bool {
+        let tape = outputs[0].0.tape;
+        let last = self.first + (self.marks.len() - 1) as Index;
+        let from_here = tape.dependents(&[self.first + slot as Index], last);
+        outputs.iter().any(|(output, _)| from_here.slot(output.index).is_some())
+    }
+}
+
+impl<'t, T: Float> Var<'t, T> {
+    /// The gradient of this one number with respect to each of `inputs`, as variables on the same tape: they can be
+    /// differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
+    ///
+    /// # Panics
+    ///
+    /// Where this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative; see
+    /// [`try_grad`](Self::try_grad).
+    #[track_caller]
+    pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
+        match self.try_grad(&inputs) {
+            Ok(gradients) => std::array::from_fn(|position| gradients[position]),
+            Err(error) => crate::error::raise(error),
+        }
+    }
+
+    /// [`grad`](Self::grad), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative.
+    #[track_caller]
+    pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
+        let at = Site::here("grad");
+        let seed = self.one(at)?;
+        let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
+        gradients
+            .into_iter()
+            .zip(inputs)
+            .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
+            .collect()
+    }
+
+    /// [`grad`](Self::grad), with zeros for inputs that this does not depend on. PyTorch: `materialize_grads=True`.
+    ///
+    /// # Errors
+    ///
+    /// Where this is not one number, or an operation on the way has no derivative.
+    #[track_caller]
+    pub fn grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
+        let at = Site::here("grad_or_zeros");
+        let seed = self.one(at)?;
+        let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
+        Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like())).collect())
+    }
+
+    /// Computes the gradients of this one number with respect to every variable and parameter of the tape that it depends
+    /// on, in one run. They outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let weight = Parameter::new("weight", Tensor::from([2.0, 3.0]));
+    /// let gradients = {
+    ///     let tape = Tape::<f64>::new();
+    ///     let w = tape.parameter(&weight);
+    ///     (w * w).sum(.., false).backward()
+    /// };
+    /// assert_eq!(gradients.of(&weight).to_vec(), [4.0, 6.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where this is not one number, or an operation on the way has no derivative; see [`try_backward`](Self::try_backward).
+    #[track_caller]
+    pub fn backward(self) -> Gradients<T> {
+        self.try_backward().unwrap_or_else(|error| crate::error::raise(error))
+    }
+
+    /// [`backward`](Self::backward), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where this is not one number, or an operation on the way has no derivative.
+    #[track_caller]
+    pub fn try_backward(self) -> Result<Gradients<T>, Error> {
+        let at = Site::here("backward");
+        let seed = self.one(at)?;
+        let leaves: Vec<Var<'t, T>> = {
+            let record = self.tape.record.borrow();
+            (0..=self.index)
+                .filter(|&index| matches!(record.node(index).op, Op::Variable(_)))
+                .map(|index| self.tape.at(index))
+                .collect()
+        };
+        let gradients = self.tape.reverse(&[(self, seed)], &leaves, at)?;
+        let reached: Vec<(Index, Index)> =
+            leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
+        let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
+        // The loss itself is nearly always looked at, and costs nothing here.
+        roots.push(self.index);
+        let mut values = self.tape.evaluate(&roots, at)?;
+        values.pop();
+        let record = self.tape.record.borrow();
+        let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values).collect();
+        Ok(Gradients::new(self.tape.id, entries, record.parameters.clone()))
+    }
+
+    /// The seed of a gradient: one, where this is one number.
+    fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
+        let shape = self.shape();
+        if shape.numel() != 1 {
+            return Err(Error::NotScalar { shape, at });
+        }
+        Ok(self.filled(&shape, T::ONE))
+    }
+
+    fn described(self) -> String {
+        let record = self.tape.record.borrow();
+        format!(
+            "the {} {} recorded at {}",
+            record.name(self.index),
+            record.shape(self.index),
+            record.location(self.index)
+        )
+    }
+}

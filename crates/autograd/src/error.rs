@@ -1,0 +1,136 @@
+//! What can go wrong on a tape, as values.
+
+use std::panic::Location;
+
+use wengert_tensor::{self as tensor, Shape, Site};
+
+/// Everything that recording, evaluating and differentiating refuse.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The tensor operation itself refuses its operands, or its result.
+    #[error(transparent)]
+    Tensor(#[from] tensor::Error),
+
+    /// Operands of two tapes in one operation.
+    #[error(
+        "the operands belong to two tapes\n  --> {}, in {}\n  hint: record both on one tape, or pass a value from one to \
+         the other with `tape.constant(&x.value())`",
+        at.location, at.operation
+    )]
+    OtherTape {
+        /// Where.
+        at: Site,
+    },
+
+    /// A gradient of something that is not one number, without a seed.
+    #[error(
+        "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
+         reduce it to one number first (`.sum(.., false)`), or give the upstream gradient (`tape.vjp`)",
+        at.location, at.operation
+    )]
+    NotScalar {
+        /// Shape of the output.
+        shape: Shape,
+        /// Where.
+        at: Site,
+    },
+
+    /// An upstream gradient whose shape is not that of its output, or a tangent whose shape is not that of its input.
+    #[error(
+        "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
+         --> {}, in {}",
+        at.location, at.operation
+    )]
+    SeedShape {
+        /// Which of the outputs (or inputs).
+        position: usize,
+        /// The output's shape.
+        expected: Shape,
+        /// The seed's shape.
+        got: Shape,
+        /// Where.
+        at: Site,
+    },
+
+    /// A derivative through an operation that has none.
+    #[error(
+        "the derivative of '{operation}' is not implemented: it has none\n  --> {}, in {}\n  '{operation}' was recorded at \
+         {recorded}",
+        at.location, at.operation
+    )]
+    NotDifferentiable {
+        /// The operation's name.
+        operation: &'static str,
+        /// The line that recorded it.
+        recorded: &'static Location<'static>,
+        /// Where the derivative was asked for.
+        at: Site,
+    },
+
+    /// A gradient with respect to something that the output does not depend on.
+    #[error(
+        "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
+         detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
+        at.location, at.operation
+    )]
+    Unreached {
+        /// Which one: a parameter's name or a variable's line.
+        what: String,
+        /// Where.
+        at: Site,
+    },
+
+    /// A derivative rule that gave a gradient of the wrong shape.
+    #[error(
+        "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \
+         recorded at {recorded}"
+    )]
+    RuleShape {
+        /// `vjp` or `jvp`.
+        rule: &'static str,
+        /// The operation's name.
+        operation: &'static str,
+        /// Position of the input.
+        input: usize,
+        /// What the rule gave.
+        got: Shape,
+        /// What it should have given.
+        expected: Shape,
+        /// The line that recorded the operation.
+        recorded: &'static Location<'static>,
+    },
+
+    /// More nodes than a tape can number (2³² - 1).
+    #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
+    TapeFull {
+        /// Where.
+        at: Site,
+    },
+
+    /// A shape that a custom operation refuses, in its own words.
+    #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
+    Refused {
+        /// The sentence.
+        message: String,
+        /// Where.
+        at: Site,
+    },
+}
+
+impl Error {
+    /// The first line of the diagnostic: PyTorch's sentence where it has one.
+    pub fn sentence(&self) -> String {
+        match self {
+            Error::Tensor(error) => error.sentence(),
+            other => other.to_string().split("\n  ").next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// What plain methods do with an error: panic at the caller's line with the whole diagnostic.
+#[track_caller]
+#[cold]
+pub(crate) fn raise(error: Error) -> ! {
+    panic!("{error}")
+}

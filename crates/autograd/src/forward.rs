@@ -1,0 +1,129 @@
+//! Forward mode as a program transformation: tangents are recorded from the inputs up to the outputs asked for.
+
+use wengert_tensor::{Float, Site};
+
+use crate::record::Index;
+use crate::rules::{self, Mode};
+use crate::{Error, Tape, Var};
+
+impl<'t, T: Float> Tape<T> {
+    /// The directional derivative of each of `outputs` as each input moves along its tangent, as variables on the same tape;
+    /// zeros for an output that depends on no input. PyTorch: `torch.func.jvp`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([1.0, 2.0]));
+    /// let v = tape.constant(&Tensor::from([1.0, 0.0]));
+    /// let [dy] = tape.jvp(&[x * x], &[(x, v)])[..] else { unreachable!() };
+    /// assert_eq!(dy.value().to_vec(), [2.0, 0.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where a tangent's shape is not its input's, or an operation on the way has no derivative; see
+    /// [`try_jvp`](Self::try_jvp).
+    #[track_caller]
+    pub fn jvp(&'t self, outputs: &[Var<'t, T>], inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Vec<Var<'t, T>> {
+        self.try_jvp(outputs, inputs).unwrap_or_else(|error| crate::error::raise(error))
+    }
+
+    /// [`jvp`](Self::jvp), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where a tangent's shape is not its input's, or an operation on the way has no derivative.
+    #[track_caller]
+    pub fn try_jvp(
+        &'t self,
+        outputs: &[Var<'t, T>],
+        inputs: &[(Var<'t, T>, Var<'t, T>)],
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let at = Site::here("jvp");
+        for (position, (input, tangent)) in inputs.iter().enumerate() {
+            let (expected, got) = (input.shape(), tangent.shape());
+            if expected != got {
+                return Err(Error::SeedShape { position, expected, got, at });
+            }
+        }
+        let belongs = |var: &Var<'t, T>| var.tape.id == self.id;
+        if !outputs.iter().all(belongs) || !inputs.iter().all(|(input, tangent)| belongs(input) && belongs(tangent)) {
+            return Err(Error::OtherTape { at });
+        }
+        let Some(last) = outputs.iter().map(|output| output.index).max() else {
+            return Ok(Vec::new());
+        };
+        let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
+        let path = self.dependents(&sources, last);
+        // Only what an output needs gets a tangent.
+        let needed = self.ancestors(outputs, path.first);
+        let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        for &(input, tangent) in inputs {
+            if let Some(slot) = path.slot(input.index) {
+                tangents[slot] = Some(rules::accumulate(tangents[slot], tangent, at)?);
+            }
+        }
+        let result: Result<(), Error> = (0..tangents.len()).try_for_each(|slot| {
+            if !path.marks[slot] || !needed[slot] {
+                return Ok(());
+            }
+            let index = path.first + slot as Index;
+            let (op, operands) = {
+                let mut record = self.record.borrow_mut();
+                record.on_behalf_of = Some(record.location(index));
+                (record.node(index).op, record.inputs(index))
+            };
+            for (position, &operand) in operands.iter().enumerate() {
+                let below = path.slot(operand).filter(|_| rules::flows(op, position));
+                let Some(v) = below.and_then(|below| tangents[below]) else {
+                    continue;
+                };
+                if let Some(term) = rules::derivative(self, index, position, v, Mode::Jvp, at)? {
+                    tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
+                }
+            }
+            Ok(())
+        });
+        self.record.borrow_mut().on_behalf_of = None;
+        result?;
+        Ok(outputs
+            .iter()
+            .map(|output| {
+                path.slot(output.index).and_then(|slot| tangents[slot]).unwrap_or_else(|| output.zeros_like())
+            })
+            .collect())
+    }
+
+    /// Which nodes from `first` on some output is computed from, the outputs included.
+    fn ancestors(&self, outputs: &[Var<'t, T>], first: Index) -> Vec<bool> {
+        let last = outputs.iter().map(|output| output.index).max().unwrap_or(first);
+        let mut marks = vec![false; (last.max(first) - first + 1) as usize];
+        for output in outputs.iter().filter(|output| output.index >= first) {
+            marks[(output.index - first) as usize] = true;
+        }
+        let record = self.record.borrow();
+        for slot in (0..marks.len()).rev() {
+            if marks[slot] {
+                for input in record.inputs(first + slot as Index) {
+                    if input >= first {
+                        marks[(input - first) as usize] = true;
+                    }
+                }
+            }
+        }
+        marks
+    }
+}
+
+impl<'t, T: Float> Var<'t, T> {
+    /// The directional derivative of this as each input moves along its tangent, as a variable on the same tape.
+    ///
+    /// # Panics
+    ///
+    /// Where a tangent's shape is not its input's, or an operation on the way has no derivative; see [`Tape::try_jvp`].
+    #[track_caller]
+    pub fn jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Var<'t, T> {
+        self.tape.jvp(&[self], inputs)[0]
+    }
+}

@@ -1,0 +1,102 @@
+//! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
+
+use std::collections::HashMap;
+
+use wengert_tensor::{Float, Site, Tensor};
+
+use crate::error::raise;
+use crate::record::Index;
+use crate::{Error, Parameter, Var};
+
+/// The gradients of one loss, by [`Parameter`] or variable.
+///
+/// What the loss does not depend on has no gradient here: [`get`](Self::get) gives `None`, [`of`](Self::of) says so and
+/// panics, [`of_or_zeros`](Self::of_or_zeros) gives zeros for those who mean it.
+#[derive(Clone, Debug)]
+pub struct Gradients<T: Float> {
+    tape: u64,
+    by_node: HashMap<Index, Tensor<T>>,
+    nodes: HashMap<u64, Index>,
+}
+
+/// What a gradient is looked up by: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
+pub trait Key {
+    /// Its gradient among `gradients`, where the loss depends on it.
+    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
+    /// How a sentence names it.
+    fn describe(&self) -> String;
+}
+
+impl<T: Float> Gradients<T> {
+    pub(crate) fn new(tape: u64, by_node: HashMap<Index, Tensor<T>>, parameters: Vec<(u64, Index)>) -> Self {
+        Gradients { tape, by_node, nodes: parameters.into_iter().collect() }
+    }
+
+    /// The gradient with respect to `key`, or `None` where the loss does not depend on it.
+    pub fn get(&self, key: impl Key) -> Option<&Tensor<T>> {
+        key.find(self)
+    }
+
+    /// The gradient with respect to `key`.
+    ///
+    /// # Panics
+    ///
+    /// Where the loss does not depend on it.
+    #[track_caller]
+    pub fn of(&self, key: impl Key) -> &Tensor<T> {
+        match self.try_of(key) {
+            Ok(gradient) => gradient,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// [`of`](Self::of), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the loss does not depend on it.
+    #[track_caller]
+    pub fn try_of(&self, key: impl Key) -> Result<&Tensor<T>, Error> {
+        let at = Site::here("gradients");
+        key.find(self).ok_or_else(|| Error::Unreached { what: key.describe(), at })
+    }
+
+    /// The gradient with respect to a parameter, zeros where the loss does not depend on it.
+    #[track_caller]
+    pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
+        self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
+    }
+
+    /// Number of gradients.
+    pub fn len(&self) -> usize {
+        self.by_node.len()
+    }
+
+    /// Whether the loss depends on nothing.
+    pub fn is_empty(&self) -> bool {
+        self.by_node.is_empty()
+    }
+}
+
+impl<P: Float> Key for &Parameter<P> {
+    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
+        gradients.by_node.get(gradients.nodes.get(&self.id())?)
+    }
+
+    fn describe(&self) -> String {
+        format!("parameter '{}'", self.name())
+    }
+}
+
+impl<V: Float> Key for Var<'_, V> {
+    fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
+        if self.tape.id != gradients.tape {
+            return None;
+        }
+        gradients.by_node.get(&self.index)
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+}

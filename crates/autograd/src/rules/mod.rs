@@ -1,0 +1,135 @@
+//! The derivative of every primitive.
+//!
+//! Letters: `x`, `y` inputs, `z` output, `g` incoming gradient, `v` a tangent. A rule is a formula over recorded variables,
+//! so it serves every order of derivative. No rule mentions broadcasting: by the time an operation is recorded, `expand`
+//! has been recorded before it, and its adjoint is a sum.
+//!
+//! An elementwise operation has a diagonal derivative: the same formula, ∂z/∂x · v, serves the incoming gradient in reverse
+//! mode and the tangent in forward mode. The others have one formula for each.
+//!
+//! | file | primitives |
+//! |---|---|
+//! | [`unary`] | functions of one operand |
+//! | [`binary`] | functions of two, and the choice between two |
+//! | [`reduction`] | sum, amax, amin; prod as a tree of products |
+//! | [`movement`] | views and their adjoints; take, put, cat |
+//! | [`linear`] | matrix products |
+
+mod binary;
+mod linear;
+mod movement;
+mod reduction;
+mod unary;
+
+use wengert_tensor::ops::{TensorLike, Views};
+use wengert_tensor::{Float, Site};
+
+pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
+pub(crate) use reduction::product_over;
+
+use crate::record::{Index, Op};
+use crate::{Call, Error, Tape, Var};
+
+/// Which of the two modes a rule is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Reverse: from the output to an input.
+    Vjp,
+    /// Forward: from an input to the output.
+    Jvp,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Vjp => "vjp",
+            Mode::Jvp => "jvp",
+        }
+    }
+}
+
+/// Whether a derivative flows through an operation at all. Where it does not, what lies behind is not reached.
+pub(crate) fn flows(op: Op, input: usize) -> bool {
+    match op {
+        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => false,
+        Op::Select => input > 0,
+        _ => true,
+    }
+}
+
+/// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse
+/// mode, the input's tangent in forward mode. `None` where it is zero.
+pub(crate) fn derivative<'t, T: Float>(
+    tape: &'t Tape<T>,
+    index: Index,
+    input: usize,
+    v: Var<'t, T>,
+    mode: Mode,
+    at: Site,
+) -> Result<Option<Var<'t, T>>, Error> {
+    let (op, inputs, name, recorded) = {
+        let record = tape.record.borrow();
+        (record.node(index).op, record.inputs(index), record.name(index), record.location(index))
+    };
+    let none = || Err(Error::NotDifferentiable { operation: name, recorded, at });
+    let z = tape.at(index);
+    let x = tape.at(inputs[input]);
+    let first = tape.at(inputs[0]);
+    let result = match op {
+        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => None,
+        Op::Opaque(_) => return none(),
+        Op::Unary(op) => match unary::derivative(op, x, z, v) {
+            Some(result) => result,
+            None => return none(),
+        },
+        Op::Binary(op) => match binary::derivative(op, input, first, tape.at(inputs[1]), z, v) {
+            Some(result) => result,
+            None => return none(),
+        },
+        Op::Select => binary::choice(input, first, v),
+        Op::Expand => Some(match mode {
+            Mode::Vjp => v.try_sum_to(x.shape())?,
+            Mode::Jvp => v.try_expand(z.shape())?,
+        }),
+        Op::Reshape => Some(match mode {
+            Mode::Vjp => v.try_reshape(x.shape())?,
+            Mode::Jvp => v.try_reshape(z.shape())?,
+        }),
+        Op::Reduce(op) => reduction::derivative(op, x, z, v, mode),
+        Op::Matmul => Some(linear::derivative(input, first, tape.at(inputs[1]), v, mode, at)?),
+        Op::Other(number) => {
+            let operation = tape.record.borrow().operation(number).clone();
+            if !operation.is_differentiable() {
+                return none();
+            }
+            let call = Call { inputs: inputs.iter().map(|&input| tape.at(input)).collect(), output: z };
+            match mode {
+                Mode::Vjp => operation.vjp(&call, input, v),
+                Mode::Jvp => operation.jvp(&call, input, v),
+            }
+        }
+    };
+    if let Some(result) = &result {
+        let expected = if mode == Mode::Vjp { x.shape() } else { z.shape() };
+        let got = result.shape();
+        if got != expected {
+            return Err(Error::RuleShape { rule: mode.name(), operation: name, input, got, expected, recorded });
+        }
+        if result.tape.id != tape.id {
+            return Err(Error::OtherTape { at });
+        }
+    }
+    Ok(result)
+}
+
+/// Sums `term` to `total`, where there is one already.
+pub(crate) fn accumulate<'t, T: Float>(
+    total: Option<Var<'t, T>>,
+    term: Var<'t, T>,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    match total {
+        Some(total) => total.apply_binary(wengert_tensor::Binary::Add, &term, at),
+        None => Ok(term),
+    }
+}

@@ -1,0 +1,173 @@
+//! Views and their adjoints, reading from and adding to positions, joining: linear operations that move elements. The
+//! derivative in forward mode is the operation itself; in reverse mode its adjoint.
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
+
+use crate::error::raise;
+use crate::{Call, Error, Operation, Var};
+
+/// Where the line of the operation is not known to the rule: the tape puts in that of the recorded operation.
+#[track_caller]
+fn site(name: &'static str) -> Site {
+    Site::here(name)
+}
+
+fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
+    Some(result.unwrap_or_else(|error| raise(error)))
+}
+
+/// A permutation, a flip, a slice, a diagonal or windows: a view whose adjoint is another view or an [`Embed`].
+pub(crate) struct Movement(pub(crate) View);
+
+impl<T: Float> Operation<T> for Movement {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.0.shape(&inputs[0]))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_view(self.0.clone(), site(self.0.name()))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let at = site(self.0.name());
+        recorded(match &self.0 {
+            View::Permute(order) => {
+                let mut inverse = Axes::from_elem(0, order.len());
+                for (position, &axis) in order.iter().enumerate() {
+                    inverse[axis] = position;
+                }
+                g.apply_view(View::Permute(inverse), at)
+            }
+            View::Flip(_) => g.apply_view(self.0.clone(), at),
+            view => g.apply_embed(view.clone(), &call.input(0).shape(), at),
+        })
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_view(self.0.clone(), site(self.0.name())))
+    }
+}
+
+/// The adjoint of a view: zeros, to which elements are added where the view would have read them.
+pub(crate) struct Embed {
+    pub(crate) view: View,
+    pub(crate) shape: Shape,
+}
+
+impl<T: Float> Operation<T> for Embed {
+    fn name(&self) -> &'static str {
+        "embed"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.shape.clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_embed(self.view.clone(), &self.shape, site("embed"))?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_view(self.view.clone(), site("embed")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_embed(self.view.clone(), &self.shape, site("embed")))
+    }
+}
+
+/// Reading from positions. Its adjoint is [`Put`].
+pub(crate) struct Take(pub(crate) Tensor<i64>);
+
+impl<T: Float> Operation<T> for Take {
+    fn name(&self) -> &'static str {
+        "take"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.0.shape().clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_take(&self.0, site("take"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_put(&self.0, &call.input(0).shape(), site("take")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_take(&self.0, site("take")))
+    }
+}
+
+/// Adding to positions of zeros. Its adjoint is [`Take`].
+pub(crate) struct Put {
+    pub(crate) positions: Tensor<i64>,
+    pub(crate) shape: Shape,
+}
+
+impl<T: Float> Operation<T> for Put {
+    fn name(&self) -> &'static str {
+        "put"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.shape.clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_put(&self.positions, &self.shape, site("put"))?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_take(&self.positions, site("put")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_put(&self.positions, &self.shape, site("put")))
+    }
+}
+
+/// Joining along a dimension. Its adjoint for one part is a slice.
+pub(crate) struct Cat {
+    pub(crate) axis: usize,
+}
+
+impl Cat {
+    /// Where part number `input` lies in the result.
+    fn window<T: Float>(&self, call: &Call<'_, T>, input: usize) -> View {
+        let size = |part: &Var<'_, T>| part.shape()[self.axis];
+        let start = call.inputs()[..input].iter().map(size).sum();
+        View::Slice { axis: self.axis, start, len: size(&call.inputs()[input]), step: 1 }
+    }
+}
+
+impl<T: Float> Operation<T> for Cat {
+    fn name(&self) -> &'static str {
+        "cat"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        let mut shape = inputs[0].clone();
+        shape[self.axis] = inputs.iter().map(|input| input[self.axis]).sum();
+        Ok(shape)
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(TensorLike::apply_cat(inputs, self.axis, site("cat"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_view(self.window(call, input), site("cat")))
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_embed(self.window(call, input), &call.output().shape(), site("cat")))
+    }
+}

@@ -1,0 +1,58 @@
+//! Derivatives of reductions. The node's shape has 1 where it was reduced, so that it expands back to the input's.
+
+use wengert_tensor::ops::{TensorLike, Views};
+use wengert_tensor::{Binary, Float, Reduction, Site, View};
+
+use super::Mode;
+use crate::{Error, Var};
+
+pub(super) fn derivative<'t, T: Float>(
+    op: Reduction,
+    x: Var<'t, T>,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+    mode: Mode,
+) -> Option<Var<'t, T>> {
+    let (from, to) = (x.shape(), z.shape());
+    match (op, mode) {
+        (Reduction::Sum, Mode::Vjp) => Some(v.expand(&from)),
+        (Reduction::Sum, Mode::Jvp) => Some(v.sum_to(&to)),
+        (Reduction::Amax | Reduction::Amin, _) => {
+            // Evenly over the ties; with a NaN nothing is equal, and 0/0 makes the whole gradient NaN.
+            let chosen = x.eq(z.expand(&from));
+            let share = chosen / chosen.sum_to(&to).expand(&from);
+            Some(match mode {
+                Mode::Vjp => v.expand(&from) * share,
+                Mode::Jvp => (v * share).sum_to(&to),
+            })
+        }
+        // Prod is recorded as a tree of products, which have rules of their own.
+        _ => unreachable!("{} is not recorded", op.name()),
+    }
+}
+
+/// The product over `axes`, which stay with size 1, as a balanced tree of products: its derivative of any order is exact
+/// also where factors are zero, which a division by each factor would not be.
+pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
+    let mut x = x;
+    for &axis in axes {
+        let mut size = x.shape()[axis];
+        if size == 0 {
+            let mut shape = x.shape();
+            shape[axis] = 1;
+            x = x.filled(&shape, T::ONE);
+            continue;
+        }
+        while size > 1 {
+            let half = size / 2;
+            let part = |start: usize, len: usize| x.apply_view(View::Slice { axis, start, len, step: 1 }, at);
+            let product = part(0, half)?.apply_binary(Binary::Mul, &part(half, half)?, at)?;
+            x = match size % 2 {
+                0 => product,
+                _ => TensorLike::apply_cat(&[product, part(2 * half, 1)?], axis, at)?,
+            };
+            size = x.shape()[axis];
+        }
+    }
+    Ok(x)
+}

@@ -1,0 +1,54 @@
+//! Derivatives of functions of one operand: ∂z/∂x · v, from any table of derivatives (Abramowitz and Stegun, chapters 4, 6
+//! and 7). Where a formula is open at a kink, it is written so that it gives what PyTorch gives.
+
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
+
+use wengert_tensor::ops::{Comparison, Functions, where_};
+use wengert_tensor::{Float, Unary};
+
+use crate::Var;
+
+/// ∂z/∂x · v. The outer `None`: there is no derivative. The inner one: it is zero.
+pub(super) fn derivative<'t, T: Float>(
+    op: Unary,
+    x: Var<'t, T>,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+) -> Option<Option<Var<'t, T>>> {
+    Some(Some(match op {
+        Unary::Neg => -v,
+        Unary::Abs => v * x.sign(),
+        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Some(None),
+        Unary::Reciprocal => -v * z * z,
+        Unary::Square => v * x * 2.0,
+        Unary::Sqrt => v / (z * 2.0),
+        Unary::Exp => v * z,
+        Unary::Exp2 => v * z * LN_2,
+        Unary::Expm1 => v * (z + 1.0),
+        Unary::Log => v / x,
+        Unary::Log2 => v / (x * LN_2),
+        Unary::Log10 => v / (x * LN_10),
+        Unary::Log1p => v / (x + 1.0),
+        Unary::Sin => v * x.cos(),
+        Unary::Cos => v * -x.sin(),
+        Unary::Tan => v * (z * z + 1.0),
+        Unary::Asin => v * (1.0 - x * x).rsqrt(),
+        Unary::Acos => v * -(1.0 - x * x).rsqrt(),
+        Unary::Atan => v / (x * x + 1.0),
+        Unary::Sinh => v * x.cosh(),
+        Unary::Cosh => v * x.sinh(),
+        Unary::Tanh => v * (1.0 - z * z),
+        Unary::Asinh => v * (x * x + 1.0).rsqrt(),
+        Unary::Acosh => v * (x * x - 1.0).rsqrt(),
+        Unary::Atanh => v / (1.0 - x * x),
+        Unary::Sigmoid => v * (1.0 - z) * z,
+        // 0 at 0, but v at NaN.
+        Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
+        Unary::Erf => v * (-(x * x)).exp() * FRAC_2_SQRT_PI,
+        Unary::Erfc => v * (-(x * x)).exp() * -FRAC_2_SQRT_PI,
+        Unary::Erfinv => v * (z * z).exp() * (1.0 / FRAC_2_SQRT_PI),
+        Unary::Lgamma => v * x.digamma(),
+        Unary::Digamma | Unary::Not => return None,
+        _ => return None,
+    }))
+}

@@ -1,0 +1,304 @@
+//! The tape: where operations are recorded.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::raise;
+use crate::operation::Operation;
+use crate::record::{Index, Inputs, Op, Record};
+use crate::{Error, Parameter, Var};
+
+/// A recorded program: Wengert's list of elementary operations.
+///
+/// Recording computes nothing. A tape lives for one step: make it, record, take values and gradients, drop it. It computes in
+/// one floating-point type, and belongs to one thread.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let tape = Tape::<f32>::new();
+/// let maps = tape.var(&Tensor::ones([4, 32, 14, 14]));
+/// let bias = tape.var(&Tensor::zeros([32, 1, 1]));
+/// let loss = (maps + bias).sum(.., false);
+/// let gradients = loss.backward();
+/// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
+/// ```
+pub struct Tape<T: Float> {
+    pub(crate) record: RefCell<Record<T>>,
+    /// What tells this tape from every other one in the process.
+    pub(crate) id: u64,
+}
+
+impl<T: Float> Tape<T> {
+    /// An empty tape.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Tape { record: RefCell::new(Record::new()), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Number of operations recorded, leaves included.
+    pub fn len(&self) -> usize {
+        self.record.borrow().len()
+    }
+
+    /// Whether nothing is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A variable with the values of `data`, which gradients can be taken with respect to. Nothing is copied.
+    #[track_caller]
+    pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Site::here("var"))
+    }
+
+    /// A variable with the values of `data`, through which no gradient flows: inputs, targets, masks. Nothing is copied.
+    #[track_caller]
+    pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Constant, Site::here("constant"))
+    }
+
+    /// The variable of a parameter; asked for twice, the same one.
+    #[track_caller]
+    pub fn parameter(&self, parameter: &Parameter<T>) -> Var<'_, T> {
+        let id = parameter.id();
+        let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
+        if let Some(index) = known {
+            return Var::new(self, index);
+        }
+        let var = self.leaf(&parameter.value, Op::Variable, Site::here("parameter"));
+        self.record.borrow_mut().parameters.push((id, var.index));
+        var
+    }
+
+    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Site) -> Var<'_, T> {
+        let pushed = {
+            let mut record = self.record.borrow_mut();
+            let shape = record.intern(data.shape());
+            let number = record.add_data(data.clone());
+            record.push(op(number), &[], shape, at.location)
+        };
+        match pushed {
+            Some(index) => Var::new(self, index),
+            None => raise(Error::TapeFull { at }),
+        }
+    }
+
+    /// Records a custom operation.
+    ///
+    /// # Panics
+    ///
+    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape; see
+    /// [`try_apply`](Self::try_apply).
+    #[track_caller]
+    pub fn apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Var<'t, T> {
+        self.try_apply(operation, inputs).unwrap_or_else(|error| raise(error))
+    }
+
+    /// [`apply`](Self::apply), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape.
+    #[track_caller]
+    pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+        let at = Site::here(operation.name());
+        let shapes: Vec<Shape> = inputs.iter().map(TensorLike::shape).collect();
+        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
+        self.record_operation(Rc::new(operation), inputs, &shape, at)
+    }
+
+    /// Records an operation that is kept beside the nodes; its shape is known.
+    pub(crate) fn record_operation<'t>(
+        &'t self,
+        operation: Rc<dyn Operation<T>>,
+        inputs: &[Var<'t, T>],
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(inputs, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = record.intern(shape);
+        let pushed = record.push_operation(operation, &indices, shape, at.location);
+        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
+    }
+
+    /// Records a primitive whose result has the shape `shape`, or that of its last input where there is none.
+    pub(crate) fn record_primitive<'t>(
+        &'t self,
+        op: Op,
+        inputs: &[Var<'t, T>],
+        shape: Option<&Shape>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(inputs, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = match shape {
+            Some(shape) => record.intern(shape),
+            None => record.node(indices[indices.len() - 1]).shape,
+        };
+        let pushed = record.push(op, &indices, shape, at.location);
+        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
+    }
+
+    fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
+        inputs
+            .iter()
+            .map(|input| if input.tape.id == self.id { Ok(input.index) } else { Err(Error::OtherTape { at }) })
+            .collect()
+    }
+
+    /// The variable of node `index`.
+    pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
+        Var::new(self, index)
+    }
+}
+
+impl<T: Float> Default for Tape<T> {
+    fn default() -> Self {
+        Tape::new()
+    }
+}
+
+impl<T: Float> fmt::Debug for Tape<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tape<{}> of {} operations", T::DTYPE, self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::{Error, Parameter, Tape};
+
+    #[test]
+    fn a_broadcast_is_recorded_as_an_expansion() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2, 3]));
+        let b = tape.var(&Tensor::from([1.0, 2.0, 3.0]));
+        let listing = {
+            let _ = x + b;
+            tape.graph().to_string()
+        };
+        let names: Vec<&str> = listing.lines().map(|line| line.split(['=', '(']).nth(1).unwrap().trim()).collect();
+        assert_eq!(names, ["variable", "variable", "expand", "add"]);
+    }
+
+    #[test]
+    fn the_gradient_of_a_broadcast_operand_has_its_shape() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
+        let column = tape.var(&Tensor::from([[10.0], [20.0]]));
+        let [dx, dc] = (x * column).sum(.., false).grad([x, column]);
+        assert_eq!(dx.value(), Tensor::from([[10.0, 10.0, 10.0], [20.0, 20.0, 20.0]]));
+        assert_eq!(dc.value(), Tensor::from([[6.0], [15.0]]));
+    }
+
+    #[test]
+    fn an_operand_used_twice_gets_both_gradients() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([3.0]));
+        let [dx] = (x * x * x).sum(.., false).grad([x]);
+        let [ddx] = dx.sum(.., false).grad([x]);
+        let [dddx] = ddx.sum(.., false).grad([x]);
+        assert_eq!((dx.item(), ddx.item(), dddx.item()), (27.0, 18.0, 6.0));
+    }
+
+    #[test]
+    fn forward_mode_agrees_with_reverse() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([0.5, -0.25]));
+        let v = tape.constant(&Tensor::from([1.0, 2.0]));
+        let y = (x.tanh() * x).sum(.., false);
+        let [dx] = y.grad([x]);
+        let forward = y.jvp(&[(x, v)]).item();
+        assert!((forward - (dx * v).sum(.., false).item()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn what_is_zero_everywhere_is_reached_and_what_is_not_on_the_way_is_not() {
+        let tape = Tape::<f64>::new();
+        let (x, y) = (tape.var(&Tensor::from([1.5])), tape.var(&Tensor::from([2.0])));
+        let z = (x.floor() + 1.0).sum(.., false);
+        assert_eq!(z.grad([x])[0].value().to_vec(), [0.0]);
+        assert!(matches!(z.try_grad(&[y]), Err(Error::Unreached { .. })));
+        assert!(matches!(x.detach().sum(.., false).try_grad(&[x]), Err(Error::Unreached { .. })));
+    }
+
+    #[test]
+    fn two_tapes_do_not_mix() {
+        let (first, second) = (Tape::<f64>::new(), Tape::<f64>::new());
+        let (x, y) = (first.var(&Tensor::ones([2])), second.var(&Tensor::ones([2])));
+        let error = x.try_add(y).unwrap_err();
+        assert!(matches!(error, Error::OtherTape { .. }), "{error}");
+        assert!(error.to_string().contains("tape.rs"), "{error}");
+    }
+
+    #[test]
+    fn gradients_outlive_the_tape_and_are_found_by_parameter() {
+        let (used, unused) = (Parameter::new("w", Tensor::from([2.0])), Parameter::new("b", Tensor::from([1.0])));
+        let gradients = {
+            let tape = Tape::<f64>::new();
+            let (w, _) = (tape.parameter(&used), tape.parameter(&unused));
+            assert_eq!(tape.parameter(&used).index, w.index);
+            (w * w).sum(.., false).backward()
+        };
+        assert_eq!(gradients.of(&used).to_vec(), [4.0]);
+        assert!(gradients.get(&unused).is_none());
+        assert!(gradients.try_of(&unused).unwrap_err().to_string().contains("parameter 'b'"));
+        assert_eq!(gradients.of_or_zeros(&unused).to_vec(), [0.0]);
+    }
+
+    #[test]
+    fn a_gradient_of_several_numbers_needs_a_seed() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let error = x.exp().try_backward().unwrap_err();
+        assert_eq!(error.sentence(), "grad can be implicitly created only for scalar outputs");
+    }
+
+    #[test]
+    fn an_operation_without_a_derivative_names_its_line() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let y = x.floor_divide(2.0).sum(.., false);
+        let error = y.try_grad(&[x]).unwrap_err();
+        assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
+    }
+
+    #[test]
+    fn a_product_with_zeros_has_an_exact_gradient() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([2.0, 0.0, 5.0]));
+        let [dx] = x.prod(.., false).grad([x]);
+        assert_eq!(dx.value().to_vec(), [0.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn a_long_tape_needs_no_stack() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.0]));
+        let mut y = x;
+        for _ in 0..200_000 {
+            y = y + 0.0;
+        }
+        assert_eq!(y.sum(.., false).grad([x])[0].item(), 1.0);
+    }
+
+    #[test]
+    fn in_place_on_a_variable_keeps_its_shape() {
+        let tape = Tape::<f64>::new();
+        let mut x = tape.var(&Tensor::zeros([5, 3, 4, 1]));
+        x += tape.var(&Tensor::ones([3, 1, 1]));
+        assert_eq!(x.shape(), [5, 3, 4, 1]);
+        let mut y = tape.var(&Tensor::zeros([1, 3, 1]));
+        let error = y.try_add_(tape.var(&Tensor::ones([3, 1, 7]))).unwrap_err();
+        assert_eq!(error.sentence(), "output with shape [1, 3, 1] doesn't match the broadcast shape [3, 3, 7]");
+    }
+}

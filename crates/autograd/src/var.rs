@@ -1,0 +1,259 @@
+//! Variables: `Copy` handles to nodes, with every operation that tensors have.
+
+use std::fmt;
+use std::rc::Rc;
+
+use wengert_tensor::ops::{Argument, Comparison, InPlace, Operand, TensorLike};
+use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
+
+use crate::error::raise;
+use crate::record::{Index, Op};
+use crate::rules::{Cat, Embed, Movement, Put, Take};
+use crate::{Error, Tape};
+
+/// A value on a [`Tape`]: recorded, computed when asked for.
+///
+/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and
+/// numbers. Where two shapes differ, an `expand` is recorded before the operation: it is the one operation that broadcasts.
+pub struct Var<'t, T: Float> {
+    pub(crate) tape: &'t Tape<T>,
+    pub(crate) index: Index,
+}
+
+impl<T: Float> Clone for Var<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Float> Copy for Var<'_, T> {}
+
+impl<'t, T: Float> Var<'t, T> {
+    pub(crate) fn new(tape: &'t Tape<T>, index: Index) -> Self {
+        Var { tape, index }
+    }
+
+    /// The tape it is recorded on.
+    pub fn tape(self) -> &'t Tape<T> {
+        self.tape
+    }
+
+    /// The sizes, known without computing.
+    pub fn shape(self) -> Shape {
+        self.tape.record.borrow().shape(self.index).clone()
+    }
+
+    /// The value, computed now if it was not before.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
+    #[track_caller]
+    pub fn value(self) -> Tensor<T> {
+        self.try_value().unwrap_or_else(|error| raise(error))
+    }
+
+    /// [`value`](Self::value), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold it, or a custom operation fails.
+    #[track_caller]
+    pub fn try_value(self) -> Result<Tensor<T>, Error> {
+        let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
+        Ok(values.swap_remove(0))
+    }
+
+    /// The value of a variable that has exactly one element. PyTorch: `item`.
+    ///
+    /// # Panics
+    ///
+    /// Where there are fewer or more elements than one.
+    #[track_caller]
+    pub fn item(self) -> T {
+        match self.try_value().and_then(|value| Ok(value.try_item()?)) {
+            Ok(number) => number,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// Where both are equal: ones, elsewhere zeros. The shapes broadcast. PyTorch: `eq`.
+    ///
+    /// # Panics
+    ///
+    /// Where the shapes do not broadcast.
+    #[track_caller]
+    #[allow(clippy::should_implement_trait)]
+    pub fn eq(self, other: impl Operand<Self>) -> Self {
+        Comparison::eq(&self, other)
+    }
+
+    /// Where they differ: ones, elsewhere zeros. The shapes broadcast. PyTorch: `ne`.
+    ///
+    /// # Panics
+    ///
+    /// Where the shapes do not broadcast.
+    #[track_caller]
+    #[allow(clippy::should_implement_trait)]
+    pub fn ne(self, other: impl Operand<Self>) -> Self {
+        Comparison::ne(&self, other)
+    }
+
+    fn record(self, op: Op, shape: Option<&Shape>, at: Site) -> Result<Self, Error> {
+        self.tape.record_primitive(op, &[self], shape, at)
+    }
+
+    /// Zeros of the same shape, which occupy one element.
+    pub(crate) fn zeros_like(self) -> Self {
+        self.filled(&self.shape(), T::ZERO)
+    }
+
+    /// One number over a shape, on the same tape.
+    pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
+        use wengert_tensor::ops::Views;
+        self.tape.constant(&Tensor::scalar(value)).expand(shape)
+    }
+}
+
+impl<'t, T: Float> TensorLike for Var<'t, T> {
+    type Elem = T;
+    type Mask = Self;
+    type Error = Error;
+
+    fn shape(&self) -> Shape {
+        Var::shape(*self)
+    }
+
+    fn constant(&self, data: &Tensor<T>) -> Self {
+        self.tape.leaf(data, Op::Constant, Site::here("constant"))
+    }
+
+    fn mask(&self, mask: &Tensor<bool>) -> Self {
+        self.tape.leaf(&mask.cast(), Op::Constant, Site::here("mask"))
+    }
+
+    fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
+        let mut values = self.tape.evaluate(&[self.index], at)?;
+        Ok(values.swap_remove(0))
+    }
+
+    #[track_caller]
+    fn detach(&self) -> Self {
+        self.record(Op::Detach, None, Site::here("detach")).unwrap_or_else(|error| raise(error))
+    }
+
+    fn opaque(&self, at: Site) -> Result<Self, Error> {
+        self.record(Op::Opaque(at.operation), None, at)
+    }
+
+    fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
+        self.record(Op::Unary(op), None, at)
+    }
+
+    fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
+        self.tape.record_primitive(Op::Binary(op), &[*self, *other], None, at)
+    }
+
+    fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
+        self.tape.record_primitive(Op::Compare(op), &[*self, *other], None, at)
+    }
+
+    fn apply_select(mask: &Self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
+        x.tape.record_primitive(Op::Select, &[*mask, *x, *y], None, at)
+    }
+
+    fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
+        match view {
+            View::Expand(shape) => {
+                // A tensor of this shape must be able to exist.
+                Tensor::scalar(T::ZERO).apply_view(View::Expand(shape.clone()), at)?;
+                self.record(Op::Expand, Some(&shape), at)
+            }
+            View::Reshape(shape) => self.record(Op::Reshape, Some(&shape), at),
+            view => {
+                let shape = view.shape(&self.shape());
+                self.tape.record_operation(Rc::new(Movement(view)), &[*self], &shape, at)
+            }
+        }
+    }
+
+    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Embed { view, shape: shape.clone() }), &[*self], shape, at)
+    }
+
+    fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        if op == Reduction::Prod {
+            return crate::rules::product_over(*self, axes, at);
+        }
+        let mut shape = self.shape();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        self.record(Op::Reduce(op), Some(&shape), at)
+    }
+
+    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape();
+        let rank = shape.rank();
+        shape[rank - 1] = other.shape()[rank - 1];
+        self.tape.record_primitive(Op::Matmul, &[*self, *other], Some(&shape), at)
+    }
+
+    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Take(positions.clone())), &[*self], positions.shape(), at)
+    }
+
+    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+        let put = Put { positions: positions.clone(), shape: shape.clone() };
+        self.tape.record_operation(Rc::new(put), &[*self], shape, at)
+    }
+
+    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
+        let mut shape = parts[0].shape();
+        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
+        parts[0].tape.record_operation(Rc::new(Cat { axis }), parts, &shape, at)
+    }
+}
+
+impl<T: Float> InPlace for Var<'_, T> {
+    fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
+        // Values are values: only what PyTorch would refuse for its own reasons is refused here.
+        let record = self.tape.record.borrow();
+        let stretched = record.node(self.index).op == Op::Expand
+            && record
+                .inputs(self.index)
+                .first()
+                .is_some_and(|&from| record.shape(from).numel() < record.shape(self.index).numel());
+        if stretched { Err(tensor::Error::Overlap { internal: true, at }.into()) } else { Ok(()) }
+    }
+
+    fn put(&mut self, value: Self, _at: Site) -> Result<(), Error> {
+        *self = value;
+        Ok(())
+    }
+
+    fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
+        *self = self.apply_binary(op, y, at)?;
+        Ok(())
+    }
+}
+
+impl<'t, T: Float> Operand<Var<'t, T>> for Var<'t, T> {
+    fn into_argument(self, _beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
+        Argument::Array(self)
+    }
+}
+
+impl<'t, T: Float> Operand<Var<'t, T>> for &Tensor<T> {
+    fn into_argument(self, beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
+        Argument::Array(TensorLike::constant(beside, self))
+    }
+}
+
+impl<T: Float> fmt::Debug for Var<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.tape.record.borrow();
+        let (name, shape, location) = (record.name(self.index), record.shape(self.index), record.location(self.index));
+        write!(f, "Var<{}> %{} = {name} {shape}, recorded at {location}", T::DTYPE, self.index)
+    }
+}

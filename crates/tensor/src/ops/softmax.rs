@@ -1,0 +1,88 @@
+//! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
+
+use super::reductions::without;
+use super::{Comparison, Reductions, TensorLike, try_where_, twin};
+use crate::Float;
+use crate::dims::{self, Axes, Dims};
+use crate::error::Site;
+use crate::kernel::instruction::{Binary, Reduction, Unary};
+use crate::view::View;
+
+/// `softmax` and its kin.
+pub trait Softmax: TensorLike<Elem: Float> {
+    twin! { trait
+        /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1000.0f64, 1000.0]);
+        /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
+        /// ```
+        fn softmax | try_softmax(&self, dim: isize) -> Self = at {
+            let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+            exponentials.apply_binary(Binary::Div, &total, at)
+        }
+
+        /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
+        /// `log_softmax`.
+        fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
+            let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+            shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
+        }
+
+        /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
+        fn logsumexp | try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let shape = self.shape();
+            let axes = dims.into().resolve_or_all(shape.rank(), at)?;
+            let total = if axes.iter().any(|&axis| shape[axis] == 0) {
+                self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
+            } else {
+                let largest = self.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+                // An infinite largest element is left where it is: inf - inf would make NaN of it.
+                let shift = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
+                let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, &axes, at)?;
+                sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
+            };
+            if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
+#[allow(clippy::type_complexity)]
+fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    if shape.numel() == 0 {
+        return Ok(None);
+    }
+    let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
+    // What is taken off cancels, and so does its derivative.
+    let largest = x.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+    let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
+    let exponentials = shifted.apply_unary(Unary::Exp, at)?;
+    let total = exponentials.apply_reduce(Reduction::Sum, &axes, at)?;
+    Ok(Some((exponentials, total.apply_view(View::Expand(shape), at)?, shifted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn extremes() {
+        let inf = f64::INFINITY;
+        assert_eq!(Tensor::from([-inf, -inf]).logsumexp(0, false).item(), -inf);
+        assert_eq!(Tensor::from([1.0, inf]).logsumexp(0, false).item(), inf);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp(1, false).to_vec(), [-inf, -inf]);
+        assert_eq!(Tensor::from([1e308, 1e308]).logsumexp(0, false).item(), 1e308);
+        assert!(Tensor::from([-inf, -inf]).softmax(0).to_vec()[0].is_nan());
+        assert_eq!(Tensor::scalar(3.0).softmax(0).item(), 1.0);
+        assert_eq!(Tensor::from([0.0, -1e308]).log_softmax(-1).to_vec(), [0.0, -1e308]);
+        assert_eq!(Tensor::<f32>::zeros([0, 3]).softmax(1).shape(), &[0, 3]);
+    }
+}
