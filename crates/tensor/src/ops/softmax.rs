@@ -1,7 +1,7 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
 use super::reductions::without;
-use super::{Comparison, Reductions, TensorLike, try_where_, twin};
+use super::{Comparison, TensorLike, try_where_, twin};
 use crate::Float;
 use crate::dims::{self, Axes, Dims};
 use crate::error::Site;
