@@ -56,12 +56,12 @@ impl Refusal {
 
 fn categories(error: &Error) -> &'static [&'static str] {
     match error {
-        Error::Broadcast(..) | Error::BroadcastShapes(..) => &["broadcast"],
+        Error::Broadcast(..) | Error::BroadcastShapes(..) | Error::ShapeMismatch { .. } => &["broadcast"],
         Error::InPlaceShape { .. } => &["inplace_shape"],
         Error::Expand(..) | Error::ExpandSizes { .. } | Error::SumTo { .. } => &["expand"],
         Error::DimRange { .. } => &["dim_range"],
-        // A position along a dimension counts as either.
-        Error::IndexRange { .. } => &["index_range", "dim_range"],
+        // The format sorts these by the class of PyTorch's exception, which differs from one operation to another.
+        Error::IndexRange { .. } => &["index_range", "dim_range", "argument"],
         Error::Reshape { .. } => &["reshape"],
         Error::Overlap { .. } => &["overlap"],
         Error::MatmulShape { .. } => &["matmul_shape"],

@@ -10,6 +10,14 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         let tensors = try_broadcast_tensors(&call.rest(0)?)?;
         return Ok(Some(tensors.into_iter().map(Value::Float).collect()));
     }
+    if call.op == "view" {
+        let sizes = call.sizes(1, "size")?;
+        return Ok(Some(vec![match call.value(0, "self")? {
+            Value::Float(x) => Value::Float(Array::view(x, sizes)?),
+            Value::Int(x) => Value::Int(x.try_view(sizes)?),
+            Value::Bool(x) => Value::Bool(x.try_view(sizes)?),
+        }]));
+    }
     if !NAMES.contains(&call.op) {
         return Ok(None);
     }
