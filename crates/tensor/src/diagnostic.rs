@@ -61,6 +61,7 @@ pub(crate) fn in_place(output: &Shape, broadcast: &Shape, at: &Site) -> String {
 
 pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
     let ExpandMismatch { shape, target, .. } = mismatch;
+    let target = sizes_text(target);
     with_site(format_args!("{mismatch}  Target sizes: {target}.  Tensor sizes: {shape}"), at)
 }
 
@@ -78,14 +79,21 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
             at,
         );
     }
-    let axis = sizes.iter().position(|&size| size < 0).unwrap_or_default();
-    with_site(
-        format_args!(
-            "The expanded size of the tensor ({}) isn't allowed in a leading, non-existing dimension {axis}",
-            sizes[axis]
+    let lead = sizes.len() - shape.rank();
+    match sizes[..lead].iter().rposition(|&size| size == -1) {
+        Some(axis) => with_site(
+            format_args!(
+                "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {axis}"
+            ),
+            at,
         ),
-        at,
-    )
+        // PyTorch's sentence is about what comes of it.
+        None => {
+            let mut text = with_site("numel: integer multiplication overflow", at);
+            let _ = write!(text, "\n  a size must not be negative, but the sizes are {target}");
+            text
+        }
+    }
 }
 
 pub(crate) fn zero_dim(operand: usize, at: &Site) -> String {

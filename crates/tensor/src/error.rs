@@ -41,6 +41,15 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
+    /// Sizes that do not broadcast, in an operation that PyTorch gives a sentence of its own: index tensors, assigned values.
+    #[error("{}", diagnostic::with_site(message, at))]
+    ShapeMismatch {
+        /// The sentence.
+        message: String,
+        /// Where.
+        at: Site,
+    },
+
     /// An in-place operation whose result would not have the left side's shape.
     #[error("{}", diagnostic::in_place(output, broadcast, at))]
     InPlaceShape {
@@ -58,7 +67,7 @@ pub enum Error {
     #[error("{}", diagnostic::expand(.0, .1))]
     Expand(Box<ExpandMismatch>, Site),
 
-    /// Fewer sizes than dimensions given to `expand`, or -1 for a dimension that does not exist.
+    /// Fewer sizes than dimensions given to `expand`, or negative ones that have no meaning.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
         /// Element type of the tensor.
@@ -131,7 +140,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// Shapes that a product refuses.
+    /// Shapes that a product or a concatenation refuses.
     #[error("{}", diagnostic::with_site(message, at))]
     MatmulShape {
         /// The sentence.
@@ -208,12 +217,12 @@ pub enum Error {
 pub struct ExpandMismatch {
     /// The tensor's shape.
     pub shape: Shape,
-    /// The shape asked for.
-    pub target: Shape,
+    /// The sizes asked for, as written.
+    pub target: Vec<isize>,
     /// The last failing dimension of the target.
     pub axis: usize,
     /// The size asked for there.
-    pub expected: usize,
+    pub expected: isize,
     /// The tensor's size there.
     pub existing: usize,
 }
@@ -243,7 +252,8 @@ impl Error {
     pub fn site(&self) -> Site {
         match self {
             Error::Broadcast(_, at) | Error::BroadcastShapes(_, at) | Error::Expand(_, at) => *at,
-            Error::InPlaceShape { at, .. }
+            Error::ShapeMismatch { at, .. }
+            | Error::InPlaceShape { at, .. }
             | Error::ExpandSizes { at, .. }
             | Error::SumTo { at, .. }
             | Error::ZeroDim { at, .. }

@@ -171,6 +171,28 @@ impl<T: Element> Tensor<T> {
             Comparison::try_ne(self, other)
         }
 
+        /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.
+        /// One size may be -1. See [`Views::reshape`](crate::ops::Views::reshape), which copies where it must. PyTorch:
+        /// `view`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::<f64>::ones([2, 3]);
+        /// assert!(x.view([6]).shares_storage(&x));
+        /// assert!(x.t().try_view([6]).is_err());
+        /// ```
+        fn view | try_view(&self, sizes: impl Into<Sizes>) -> Self, Error = at {
+            let shape = sizes.into().resolve_reshape(self.shape(), at)?;
+            let layout = self.layout.reshape(&shape).ok_or_else(|| {
+                let message = "view size is not compatible with input tensor's size and stride (at least one dimension spans \
+                               across two contiguous subspaces). Use .reshape(...) instead."
+                    .into();
+                Error::Reshape { message, at }
+            })?;
+            Ok(self.with_layout(layout))
+        }
+
         /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch: `contiguous`.
         fn contiguous | try_contiguous(&self) -> Self, Error = at {
             if self.is_contiguous() { Ok(self.clone()) } else { self.copied(at) }

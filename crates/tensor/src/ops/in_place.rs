@@ -192,9 +192,9 @@ pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
     }
     let source = check_expand(other, &target).err().unwrap_or_else(|| crate::ExpandMismatch {
         shape: other.clone(),
-        target: output.clone(),
+        target: output.iter().map(|&size| size as isize).collect(),
         axis: 0,
-        expected: output.first().copied().unwrap_or(1),
+        expected: output.first().copied().unwrap_or(1) as isize,
         existing: result.first().copied().unwrap_or(1),
     });
     Err(Error::InPlaceShape { output: output.clone(), broadcast: result.clone(), source: Box::new(source), at })

@@ -3,6 +3,7 @@
 use super::pair::{expanded, join_all};
 use super::{TensorLike, twin};
 use crate::broadcast::{self, Expansion, size_at};
+use crate::diagnostic::sizes_text;
 use crate::dims::{self, Dims, Sizes};
 use crate::error::{Error, ExpandMismatch, Site, raise};
 use crate::kernel::instruction::Reduction;
@@ -27,7 +28,6 @@ pub trait Views: TensorLike {
         fn expand | try_expand(&self, sizes: impl Into<Sizes>) -> Self = at {
             let shape = self.shape();
             let target = sizes.into().resolve_expand(Self::Elem::DTYPE, &shape, at)?;
-            check_expand(&shape, &target).map_err(|mismatch| Error::Expand(Box::new(mismatch), at))?;
             expanded(self, &target, at)
         }
 
@@ -99,7 +99,13 @@ pub trait Views: TensorLike {
                 return Err(Error::argument(at, "unflatten: sizes must be non-empty").into());
             }
             let size = shape.get(axis).copied().unwrap_or(1);
-            let parts = sizes.resolve_reshape(&Shape::from([size]), at)?;
+            let parts = sizes.resolve_reshape(&Shape::from([size]), at).map_err(|_| {
+                let sizes = sizes_text(sizes.as_slice());
+                let message = format!(
+                    "unflatten: Provided sizes {sizes} don't multiply up to the size of dim {axis} ({size}) in the input tensor"
+                );
+                Error::argument(at, message)
+            })?;
             let mut target = Shape::from(&shape[..axis]);
             for &size in parts.iter().chain(shape.iter().skip(axis + 1)) {
                 target.push(size);
@@ -294,7 +300,8 @@ pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMi
         let existing = size_at(shape, target.rank(), axis);
         let expected = target[axis];
         if existing != expected && existing != 1 {
-            return Err(ExpandMismatch { shape: shape.clone(), target: target.clone(), axis, expected, existing });
+            let (target, expected) = (target.iter().map(|&size| size as isize).collect(), expected as isize);
+            return Err(ExpandMismatch { shape: shape.clone(), target, axis, expected, existing });
         }
     }
     Ok(())
@@ -305,14 +312,14 @@ pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMi
 /// ```
 /// use wengert_tensor::{Shape, ops::broadcast_shapes};
 ///
-/// assert_eq!(broadcast_shapes(&[&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]), [5, 3, 4, 1]);
+/// assert_eq!(broadcast_shapes([&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]), [5, 3, 4, 1]);
 /// ```
 ///
 /// # Panics
 ///
 /// Where they do not broadcast.
 #[track_caller]
-pub fn broadcast_shapes(shapes: &[&Shape]) -> Shape {
+pub fn broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Shape {
     try_broadcast_shapes(shapes).unwrap_or_else(|error| raise(error))
 }
 
@@ -322,9 +329,23 @@ pub fn broadcast_shapes(shapes: &[&Shape]) -> Shape {
 ///
 /// Where they do not broadcast.
 #[track_caller]
-pub fn try_broadcast_shapes(shapes: &[&Shape]) -> Result<Shape, Error> {
+pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");
-    broadcast::join(shapes).map_err(|mismatch| Error::BroadcastShapes(Box::new(mismatch), at))
+    let negative = |_| {
+        let message = "Attempting to broadcast a dimension with negative length!".into();
+        Error::ShapeMismatch { message, at }
+    };
+    let shapes: Vec<Shape> =
+        shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
+    broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
+        // PyTorch's sentence has the merged shape in the rank of the final result.
+        let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
+        mismatch.axis += rank - mismatch.merged.rank().max(mismatch.shape.rank());
+        while mismatch.merged.rank() < rank {
+            mismatch.merged.insert(0, 1);
+        }
+        Error::BroadcastShapes(Box::new(mismatch), at)
+    })
 }
 
 /// All of `tensors` expanded to the shape that they have together. PyTorch: `broadcast_tensors`.
