@@ -24,6 +24,7 @@ mod layout;
 mod memory;
 mod nest;
 pub mod ops;
+pub mod program;
 mod shape;
 mod storage;
 mod tensor;
