@@ -2,7 +2,7 @@
 
 use super::pair::{expanded, join_all};
 use super::{TensorLike, twin};
-use crate::broadcast::{self, Expansion, size_at};
+use crate::broadcast::{self, Expansion};
 use crate::dims::{self, Dims, Sizes};
 use crate::error::{Error, ExpandMismatch, Site, raise};
 use crate::kernel::instruction::Reduction;
@@ -27,7 +27,9 @@ pub trait Views: TensorLike {
         fn expand | try_expand(&self, sizes: impl Into<Sizes>) -> Self = at {
             let shape = self.shape();
             let target = sizes.into().resolve_expand(Self::Elem::DTYPE, &shape, at)?;
-            check_expand(&shape, &target).map_err(|mismatch| Error::Expand(Box::new(mismatch), at))?;
+            if let Some(mismatch) = ExpandMismatch::between(&shape, &target) {
+                return Err(Error::Expand(Box::new(mismatch), at).into());
+            }
             expanded(self, &target, at)
         }
 
@@ -287,18 +289,6 @@ pub trait Views: TensorLike {
 }
 
 impl<A: TensorLike> Views for A {}
-
-/// Whether `shape` expands to `target`, which has as many dimensions or more.
-pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMismatch> {
-    for axis in (0..target.rank()).rev() {
-        let existing = size_at(shape, target.rank(), axis);
-        let expected = target[axis];
-        if existing != expected && existing != 1 {
-            return Err(ExpandMismatch { shape: shape.clone(), target: target.clone(), axis, expected, existing });
-        }
-    }
-    Ok(())
-}
 
 /// The shape that `shapes` have together. PyTorch: `broadcast_shapes`, with its own wording of the error.
 ///
