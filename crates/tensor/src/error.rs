@@ -45,9 +45,9 @@ pub enum Error {
     #[error("{}", diagnostic::in_place(output, broadcast, &source.shape, at))]
     InPlaceShape {
         /// The shape that is written to.
-        output: Shape,
+        output: Box<Shape>,
         /// The shape that the operands give together.
-        broadcast: Shape,
+        broadcast: Box<Shape>,
         /// The older sentence: the right side, whose shape it has, does not expand to the left.
         source: Box<ExpandMismatch>,
         /// Where.
@@ -77,7 +77,7 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
         /// The shape asked for.
-        target: Shape,
+        target: Box<Shape>,
         /// Where.
         at: Site,
     },

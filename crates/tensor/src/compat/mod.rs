@@ -1,21 +1,28 @@
 //! PyTorch's compatibility with the time before broadcasting.
 //!
-//! Before version 0.2, PyTorch ran pointwise operations on tensors of different shapes but equal element count by viewing
-//! both as one-dimensional. Broadcasting changed `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]` without a word, and
-//! that is still the commonest silent mistake of a training script: predictions `[n, 1]` against targets `[n]`, whose
-//! difference is `[n, n]`, whose mean is a number like any other.
+//! Before version 0.2, PyTorch ran pointwise operations on tensors of different shapes but equal element count by
+//! viewing both as one-dimensional. Broadcasting changed `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]` without
+//! a word, and that is still the commonest silent mistake of a training script: predictions `[n, 1]` against targets
+//! `[n]`, whose difference is `[n, n]`, whose mean is a number like any other.
 //!
 //! | | what | default here | PyTorch today |
 //! |---|---|---|---|
-//! | [`broadcast_warning`](Rules::broadcast_warning) | say so, or refuse, where both readings exist | warn | off; the switch is still there and nothing happens |
-//! | [`when`](Rules::when) | which broadcasts are meant | [`Suspicious`](Condition::Suspicious) | [`Backward`](Condition::Backward) |
-//! | [`legacy_pointwise`](Rules::legacy_pointwise) | the 1-D view where shapes do not broadcast | off | removed |
-//! | [`zero_dim`](Rules::zero_dim) | whether a tensor may have no dimension | yes | yes |
+//! | [`broadcast_warning`] | say so, or refuse, where both readings exist | warn | off: a switch that does nothing |
+//! | [`when`] | which broadcasts are meant | [`Suspicious`] | [`Backward`] |
+//! | [`legacy_pointwise`] | the 1-D view where shapes do not broadcast | off | removed |
+//! | [`zero_dim`] | whether a tensor may have no dimension | yes | yes |
+//!
+//! [`broadcast_warning`]: Rules::broadcast_warning
+//! [`when`]: Rules::when
+//! [`legacy_pointwise`]: Rules::legacy_pointwise
+//! [`zero_dim`]: Rules::zero_dim
+//! [`Suspicious`]: Condition::Suspicious
+//! [`Backward`]: Condition::Backward
 //!
 //! [`Rules`] hold for a scope of one thread ([`Rules::scope`]), or for the process ([`set_process`]), or come from the
 //! environment variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, alone or with the condition, as in
-//! `warn:backward`. The nearest wins. A warning is given once per line of code, to a [`Collector`] of the thread, or else
-//! to the handler of the process ([`set_handler`]), which prints to standard error unless told otherwise.
+//! `warn:backward`. The nearest wins. A warning is given once per line of code, to a [`Collector`] of the thread, or
+//! else to the handler of the process ([`set_handler`]), which prints to standard error unless told otherwise.
 //!
 //! ```
 //! use wengert_tensor::compat::{self, Rules};

@@ -1,7 +1,7 @@
 //! The rules, and which are in force: a scope's, else the process's, else the environment's, else the default.
 //!
-//! They are asked for at every operation on two shapes, so they fit a byte: one thread-local cell, and one atomic where no
-//! scope is open.
+//! They are asked for at every operation on two shapes, so they fit a byte: one thread-local cell, and one atomic
+//! where no scope is open.
 
 use std::cell::Cell;
 use std::env::{self, VarError};
@@ -225,8 +225,8 @@ thread_local! {
 /// Rules of the process, packed; 0 until the environment is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; drop guards in reverse order, as the end of a
-/// block does.
+/// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; drop guards in reverse order, as the
+/// end of a block does.
 #[derive(Debug)]
 pub struct Guard {
     before: u8,
@@ -240,7 +240,8 @@ impl Drop for Guard {
     }
 }
 
-/// Puts `rules` in force on every thread, wherever no [scope](Rules::scope) is open. Comes before the environment variable.
+/// Puts `rules` in force on every thread, wherever no [scope](Rules::scope) is open. Comes before the environment
+/// variable.
 ///
 /// ```
 /// use wengert_tensor::compat::{self, Rules};
@@ -276,8 +277,8 @@ fn read_environment() -> Rules {
     }
 }
 
-/// The rules that the environment asks for (the default where the variable is absent or empty), or its value if that means
-/// nothing.
+/// The rules that the environment asks for (the default where the variable is absent or empty), or its value if that
+/// means nothing.
 fn from_environment() -> Result<Rules, String> {
     match env::var(VARIABLE) {
         Ok(value) => parse(&value).ok_or(value),

@@ -1,7 +1,7 @@
 //! The warnings: their text, which is PyTorch's, and where they go.
 //!
-//! Nothing here decides whether to warn. Each line of code is heard once per kind of warning: in each collector, or else
-//! in the process.
+//! Nothing here decides whether to warn. Each line of code is heard once per kind of warning: in each collector, or
+//! else in the process.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -147,8 +147,8 @@ pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects this thread's warnings until the collector is dropped. They go nowhere else. Of nested collectors the innermost
-/// hears; each hears a line of code once, whatever was heard before it.
+/// Collects this thread's warnings until the collector is dropped. They go nowhere else. Of nested collectors the
+/// innermost hears; each hears a line of code once, whatever was heard before it.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -248,9 +248,9 @@ mod tests {
         set_handler(stderr_handler);
         let line = here.location.line();
         let expected = format!(
-            "{}:{line}: UserWarning: self and other do not have the same shape, but are broadcastable, and have the same \
-             number of elements.\nChanging behavior in a backwards incompatible manner to broadcasting rather than \
-             viewing as 1-dimensional.",
+            "{}:{line}: UserWarning: self and other do not have the same shape, but are broadcastable, and have the \
+             same number of elements.\nChanging behavior in a backwards incompatible manner to broadcasting rather \
+             than viewing as 1-dimensional.",
             file!()
         );
         assert_eq!(*heard.lock().unwrap(), [expected]);

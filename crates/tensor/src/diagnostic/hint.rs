@@ -128,8 +128,8 @@ fn permuted(a: &Shape, b: &Shape) -> Option<String> {
     })
 }
 
-/// The 1-D view of the time before broadcasting. Not where the sizes are the same in another order, which a reshape would
-/// read across.
+/// The 1-D view of the time before broadcasting. Not where the sizes are the same in another order, which a reshape
+/// would read across.
 fn regrouped(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();

@@ -8,8 +8,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module makes text of what an error holds, and decides nothing. Only what helps is shown: no shapes where there is
-//! one, no hint where none is sure to work.
+//! This module makes text of what an error holds, and decides nothing. Only what helps is shown: no shapes where there
+//! is one, no hint where none is sure to work.
 
 mod columns;
 mod hint;
@@ -44,8 +44,8 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let mut tuple: String = shape.iter().map(|size| format!("{size}, ")).collect();
     tuple.truncate(tuple.len() - if shape.rank() > 1 { 2 } else { 1 });
     let sentence = format!(
-        "Attempting to broadcast a dimension of length {right} at -{from_end}! Mismatching argument at index {operand} had \
-         ({tuple}); but expected shape should be broadcastable to {merged}"
+        "Attempting to broadcast a dimension of length {right} at -{from_end}! Mismatching argument at index {operand} \
+         had ({tuple}); but expected shape should be broadcastable to {merged}"
     );
     with_site(sentence, at) + &mismatched(mismatch)
 }
@@ -119,8 +119,8 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
     if sizes.len() < shape.rank() {
         return with_site(
             format_args!(
-                "expand({class}{{{shape}}}, size={target}): the number of sizes provided ({}) must be greater or equal to \
-                 the number of dimensions in the tensor ({})",
+                "expand({class}{{{shape}}}, size={target}): the number of sizes provided ({}) must be greater or equal \
+                 to the number of dimensions in the tensor ({})",
                 sizes.len(),
                 shape.rank()
             ),
@@ -237,11 +237,11 @@ mod tests {
     }
 
     fn add(a: &[usize], b: &[usize]) -> String {
-        text(&ones(a).try_add(&ones(b)).unwrap_err())
+        text(&ones(a).try_add(ones(b)).unwrap_err())
     }
 
     fn add_in_place(a: &[usize], b: &[usize]) -> String {
-        text(&ones(a).try_add_(&ones(b)).unwrap_err())
+        text(&ones(a).try_add_(ones(b)).unwrap_err())
     }
 
     /// The last line, where it is a hint.
@@ -310,9 +310,9 @@ mod tests {
     #[test]
     fn what_a_hint_proposes_works() {
         let (a, b) = (ones(&[2, 3, 4]), ones(&[3, 4, 2]));
-        assert!(a.try_add(&b.permute([2, 0, 1])).is_ok());
-        assert!(ones(&[4, 32, 14, 14]).try_add(&ones(&[32]).unsqueeze(-1).unsqueeze(-1)).is_ok());
-        assert!(ones(&[3, 4, 5]).try_add(&ones(&[5, 4, 3]).transpose(0, 2)).is_ok());
+        assert!(a.try_add(b.permute([2, 0, 1])).is_ok());
+        assert!(ones(&[4, 32, 14, 14]).try_add(ones(&[32]).unsqueeze(-1).unsqueeze(-1)).is_ok());
+        assert!(ones(&[3, 4, 5]).try_add(ones(&[5, 4, 3]).transpose(0, 2)).is_ok());
     }
 
     #[test]
@@ -332,14 +332,14 @@ mod tests {
         assert_eq!(hint(&add_in_place(&[3], &[1, 3])), Some("to pair them element by element: b.squeeze(0)"));
         // Looking at `a` another way would not make room.
         assert_eq!(hint(&add_in_place(&[32], &[4, 32, 14, 14])), None);
-        let error = ones(&[3]).try_atan2_(&ones(&[4, 3])).unwrap_err();
+        let error = ones(&[3]).try_atan2_(ones(&[4, 3])).unwrap_err();
         let other_name = "in place, a keeps its shape; `a = a.atan2(&b)` gives [4, 3]";
         assert_eq!(hint(&text(&error)), Some(other_name));
     }
 
     #[test]
     fn a_right_side_with_more_dimensions_does_not_expand_to_the_left() {
-        let error = ones(&[3]).try_add_(&ones(&[4, 3])).unwrap_err();
+        let error = ones(&[3]).try_add_(ones(&[4, 3])).unwrap_err();
         assert_eq!(
             std::error::Error::source(&error).unwrap().to_string(),
             "the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)"
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn a_broadcast_that_is_denied() {
         let _rules = compat::Rules::default().deny().scope();
-        let error = ones(&[4, 1]).try_sub(&ones(&[4])).unwrap_err();
+        let error = ones(&[4, 1]).try_sub(ones(&[4])).unwrap_err();
         let sentence = "self and other do not have the same shape, but are broadcastable, and have the same number of \
                         elements.\nChanging behavior in a backwards incompatible manner to broadcasting rather than \
                         viewing as 1-dimensional.";

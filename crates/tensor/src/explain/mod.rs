@@ -1,7 +1,7 @@
 //! The broadcasting rule, explained for given shapes: who is stretched where, as data, as text and as a picture.
 //!
-//! What shapes give together is [`broadcast::join`]'s to say; this module asks it, for the whole and for each dimension,
-//! and shows the answer. It has no rule of its own.
+//! What shapes give together is [`broadcast::join`]'s to say; this module asks it, for the whole and for each
+//! dimension, and shows the answer. It has no rule of its own.
 
 mod svg;
 
@@ -104,8 +104,8 @@ impl Explanation {
         self.sizes.len()
     }
 
-    /// The result's size in each dimension, `None` where sizes do not agree. Unlike [`joined`](Self::joined), which stops
-    /// at the last failing dimension, this knows them all.
+    /// The result's size in each dimension, `None` where sizes do not agree. Unlike [`joined`](Self::joined), which
+    /// stops at the last failing dimension, this knows them all.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }
@@ -311,7 +311,8 @@ mod tests {
                     let failing = lead + mismatch.axis;
                     prop_assert_eq!(explanation.sizes()[failing], None);
                     prop_assert_eq!(cells[mismatch.operand][failing], Cell::Failing(mismatch.right));
-                    prop_assert!((0..mismatch.operand).any(|operand| cells[operand][failing] == Cell::Failing(mismatch.left)));
+                    let against = Cell::Failing(mismatch.left);
+                    prop_assert!(cells[..mismatch.operand].iter().any(|cells| cells[failing] == against));
                 }
             }
         }

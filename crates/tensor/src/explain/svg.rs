@@ -1,5 +1,6 @@
-//! An explanation as a picture: presentation attributes only, no style sheet, no script, no outside reference, so that it
-//! shows alike in a README, a browser and a converter. Sizes are in pixels; text is measured by its number of characters.
+//! An explanation as a picture: presentation attributes only, no style sheet, no script, no outside reference, so that
+//! it shows alike in a README, a browser and a converter. Sizes are in pixels; text is measured by its number of
+//! characters.
 
 use std::fmt::{Display, Write};
 
@@ -14,8 +15,6 @@ const ROW: usize = 52;
 const GAP: usize = 8;
 /// Advance of a character of the monospaced face at the size used, rounded up.
 const CHARACTER: usize = 10;
-/// Mean advance of a character of the small proportional face.
-const SMALL_CHARACTER: usize = 6;
 
 /// Of cells: white text on them, and they on white or near black, keep a contrast of 3:1 and more.
 const KEPT: &str = "#2f6feb";
@@ -74,7 +73,7 @@ impl<'a> Picture<'a> {
         let operands = self.rows.len() - 1;
         let result = top + operands * ROW + if operands > 0 { 14 } else { 0 };
         let legend = self.legend();
-        let legend_width: usize = legend.iter().map(|(_, text)| 40 + text.len() * SMALL_CHARACTER).sum();
+        let legend_width: usize = legend.iter().map(|(_, text)| legend_advance(text)).sum();
         let failure = self.explanation.failure();
         let below = result + CELL_HEIGHT + 28;
         let legend_top = if failure.is_some() { below + 28 } else { below };
@@ -177,7 +176,7 @@ impl<'a> Picture<'a> {
             let paint = if hollow { outline(colour) } else { format!("fill=\"{colour}\"") };
             svg.line(format_args!("    <rect x=\"{x}\" y=\"{top}\" width=\"14\" height=\"14\" rx=\"4\" {paint}/>"));
             svg.line(format_args!("    <text x=\"{}\" y=\"{}\">{text}</text>", x + 20, top + 11));
-            x += 40 + text.len() * SMALL_CHARACTER;
+            x += legend_advance(text);
         }
         svg.line("  </g>");
     }
@@ -212,6 +211,12 @@ fn of_result(size: Option<usize>) -> Drawn {
 
 fn outline(colour: &str) -> String {
     format!("fill=\"{colour}\" fill-opacity=\"0.08\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"")
+}
+
+/// From the start of one entry of the legend to the next: sample, text, gap. A character of the small proportional face
+/// takes six and a half pixels on average.
+fn legend_advance(text: &str) -> usize {
+    20 + text.len() * 13 / 2 + 20
 }
 
 /// Text as XML has it.

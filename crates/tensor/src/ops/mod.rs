@@ -29,7 +29,7 @@ mod reductions;
 mod views;
 
 pub use arithmetic::Arithmetic;
-pub use comparison::{Comparison, where_};
+pub use comparison::{Comparison, try_where_, where_};
 pub use functions::Functions;
 pub use in_place::InPlace;
 pub use indexing::{Indexing, cat, stack, try_cat, try_stack};

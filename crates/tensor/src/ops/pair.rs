@@ -139,7 +139,8 @@ pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
         Some(mismatch) => Box::new(mismatch),
         None => unreachable!("{other} would expand to {output}, and the result have its shape"),
     };
-    Err(Error::InPlaceShape { output: output.clone(), broadcast: result.clone(), source, at })
+    let (output, broadcast) = (Box::new(output.clone()), Box::new(result.clone()));
+    Err(Error::InPlaceShape { output, broadcast, source, at })
 }
 
 /// Any number of operands over the shape that they have together; `shapes` are theirs, in order.

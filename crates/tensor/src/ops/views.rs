@@ -56,7 +56,7 @@ pub trait Views: TensorLike {
             let shape = self.shape();
             let target = sizes.into().resolve_plain(at)?;
             let Some(expansion) = Expansion::new(&target, &shape) else {
-                return Err(Error::SumTo { shape, target, at }.into());
+                return Err(Error::SumTo { shape, target: Box::new(target), at }.into());
             };
             let reduced = expansion.reduced();
             let sum = if reduced.is_empty() { self.clone() } else { self.apply_reduce(Reduction::Sum, &reduced, at)? };
