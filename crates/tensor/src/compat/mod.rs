@@ -96,6 +96,11 @@ pub(crate) fn meet_in_place(output: &Shape, other: &Shape, at: Site) -> Result<M
     joined.map(Meeting::Broadcast).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
 }
 
+/// Whether the rules in force let a tensor have no dimension.
+pub(crate) fn zero_dim_allowed() -> bool {
+    Rules::current().zero_dim
+}
+
 /// Refuses tensors without a dimension under the strict rule.
 pub(crate) fn check_ranks(shapes: &[&Shape], at: Site) -> Result<(), Error> {
     refuse_zero_dim(Rules::current(), shapes, at)

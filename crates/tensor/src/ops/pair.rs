@@ -84,18 +84,14 @@ pub(super) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<
 ///
 /// This is where [`compat`] is asked: it may warn, refuse, or fall back to viewing both as one-dimensional.
 pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    let shape = x.shape();
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
-        Argument::Number(value) => return Ok((x.clone(), number(x, value, &shape, at)?)),
+        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
     };
-    let other_shape = y.shape();
-    if shape == other_shape {
-        if shape.rank() == 0 {
-            compat::check_ranks(&[&shape, &other_shape], at)?;
-        }
+    if x.same_shape(&y) && compat::zero_dim_allowed() {
         return Ok((x.clone(), y));
     }
+    let (shape, other_shape) = (x.shape(), y.shape());
     match compat::meet(&shape, &other_shape, at)? {
         Meeting::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
         Meeting::Flat => {
@@ -109,18 +105,14 @@ pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
 ///
 /// [`compat`] is asked here too.
 pub(super) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
-    let shape = output.shape();
     let y = match other {
         Argument::Array(y) => y,
-        Argument::Number(value) => return number(output, value, &shape, at),
+        Argument::Number(value) => return number(output, value, &output.shape(), at),
     };
-    let other_shape = y.shape();
-    if shape == other_shape {
-        if shape.rank() == 0 {
-            compat::check_ranks(&[&shape, &other_shape], at)?;
-        }
+    if output.same_shape(&y) && compat::zero_dim_allowed() {
         return Ok(y);
     }
+    let (shape, other_shape) = (output.shape(), y.shape());
     match compat::meet_in_place(&shape, &other_shape, at)? {
         Meeting::Broadcast(joined) => {
             same_shape(&shape, &other_shape, &joined, at)?;
