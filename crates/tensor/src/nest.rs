@@ -10,7 +10,7 @@ use crate::{Layout, Shape};
 /// The loops that visit every element of `N` layouts of one shape, together.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest<const N: usize> {
-    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1).
+    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size 0).
     sizes: SmallVec<[usize; 6]>,
     /// For each loop, the stride of each operand.
     strides: SmallVec<[[isize; N]; 6]>,
@@ -36,6 +36,11 @@ impl<const N: usize> Nest<N> {
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
         let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
+        let offsets = layouts.map(Layout::offset);
+        if shape.contains(&0) {
+            // No element: one empty loop. The other sizes are not entered, they may be too large to multiply.
+            return Nest { sizes: smallvec![0], strides: smallvec![[1; N]], offsets };
+        }
         for axis in 0..shape.rank() {
             let size = shape[axis];
             if size == 1 {
@@ -57,7 +62,7 @@ impl<const N: usize> Nest<N> {
             sizes.push(1);
             strides = smallvec![[1; N]];
         }
-        Nest { sizes, strides, offsets: layouts.map(Layout::offset) }
+        Nest { sizes, strides, offsets }
     }
 
     /// Number of elements.

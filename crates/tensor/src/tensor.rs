@@ -54,10 +54,21 @@ impl<T: Element> Tensor<T> {
         Tensor::from_parts(self.storage.clone(), layout)
     }
 
+    /// The same elements, each repetition along an expanded dimension once.
+    pub(crate) fn distinct(&self) -> Self {
+        let mut layout = self.layout.clone();
+        for axis in 0..self.rank() {
+            if self.strides()[axis] == 0 && self.shape()[axis] > 1 {
+                layout = layout.slice(axis, 0, 1, 1);
+            }
+        }
+        self.with_layout(layout)
+    }
+
     /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor holds
-    /// the buffer too; the layout is then contiguous.
+    /// the buffer too, or two elements may lie in one place; the layout is then contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
-        if self.storage.get_mut().is_none() {
+        if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
         }
         match self.storage.get_mut() {
@@ -121,10 +132,11 @@ impl<T: Element> Tensor<T> {
     }
 
     /// A copy of the elements in row-major order.
-    pub fn to_vec(&self) -> Vec<T> {
-        let mut out = vec![T::ZERO; self.numel()];
+    pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
+        let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
+        let mut out = memory::zeroed(self.numel()).map_err(refused)?;
         map::copy(self.source(), &mut out);
-        out
+        Ok(out)
     }
 
     /// The elements in row-major order, one by one.
@@ -152,6 +164,22 @@ impl<T: Element> Tensor<T> {
                 return Err(Error::argument(at, message));
             }
             Ok(self.storage.as_slice()[self.layout.offset()])
+        }
+
+        /// A copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let row = Tensor::from([1.0, 2.0, 3.0]);
+        /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+        fn to_vec | try_to_vec(&self) -> Vec<T>, Error = at {
+            self.elements(at)
         }
 
         /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this keeps

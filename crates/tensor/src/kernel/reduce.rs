@@ -38,30 +38,22 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
     let inner_run = columns.row() >= 8 && matches!(columns.run(0, 0, columns.row()), Run::Slice(_));
     if together && !inner_run {
         let row = rows.row();
-        let width = COLUMNS.min(row);
-        let blocks: Vec<(usize, usize)> = (0..out.len())
-            .step_by(row)
-            .flat_map(|start| (0..row).step_by(width).map(move |at| (start + at, width.min(row - at))))
-            .collect();
-        let work = |(start, len): (usize, usize), out: &mut [T]| {
-            let position = rows.position(0, start) as isize;
+        let block = |start: usize, out: &mut [T]| {
+            let (position, len) = (rows.position(0, start) as isize, out.len());
             let row_at = |j: usize| {
                 let at = (position + columns.position(0, j) as isize - base) as usize;
                 &data[at..at + len]
             };
             block_of_columns(op, 0, count, &row_at, out);
         };
-        let mut parts = Vec::with_capacity(blocks.len());
-        let mut rest = out;
-        for &(_, len) in &blocks {
-            let (part, later) = rest.split_at_mut(len);
-            parts.push(part);
-            rest = later;
-        }
-        if count * blocks.iter().map(|b| b.1).sum::<usize>() < PARALLEL {
-            blocks.into_iter().zip(parts).for_each(|(block, part)| work(block, part));
+        if out.len().saturating_mul(count) < PARALLEL {
+            for (r, line) in out.chunks_mut(row).enumerate() {
+                line.chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
+            }
         } else {
-            blocks.into_par_iter().zip(parts).for_each(|(block, part)| work(block, part));
+            out.par_chunks_mut(row).enumerate().for_each(|(r, line)| {
+                line.par_chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
+            });
         }
         return;
     }
@@ -70,7 +62,7 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
         let position = rows.position(0, i) as isize - base;
         tree(op, &columns, data, position, 0, count, scratch)
     };
-    if out.len() * count < PARALLEL {
+    if out.len().saturating_mul(count) < PARALLEL {
         let scratch = &mut Vec::new();
         out.iter_mut().enumerate().for_each(|(i, out)| *out = one(i, scratch));
     } else if out.len() >= 4 {

@@ -51,11 +51,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
-        if let View::Expand(shape) = &view {
-            crate::tensor::addressable::<T>(shape, at)?;
-        }
         match (view.apply(self.layout()), view) {
-            (Some(layout), _) => Ok(self.with_layout(layout)),
+            (Some(layout), view) => {
+                // Only these two can have more elements than there were.
+                if matches!(view, View::Expand(_) | View::Unfold { .. }) {
+                    crate::tensor::addressable::<T>(layout.shape(), at)?;
+                }
+                Ok(self.with_layout(layout))
+            }
             (None, View::Reshape(shape)) => {
                 let copy = self.copied(at)?;
                 Ok(copy.with_layout(Layout::contiguous(shape)))
@@ -106,7 +109,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape().clone();
-        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
+        shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
         Tensor::build(&shape, at, |out| {
             let whole = Layout::contiguous(shape.clone());
             let mut start = 0;
@@ -143,7 +146,7 @@ pub(super) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) 
     defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
-    if integers && divides && other.iter().any(|divisor| divisor == T::ZERO) {
+    if integers && divides && other.distinct().iter().any(|divisor| divisor == T::ZERO) {
         return Err(Error::argument(at, "ZeroDivisionError"));
     }
     Ok(())

@@ -21,7 +21,7 @@ pub trait Indexing: TensorLike {
             let whole = if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() };
             let mut target = whole.clone();
             target[axis] = index.numel();
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             check_range(&line, whole[axis], at)?;
             let positions = positions(&whole, &target, at, |place, own| own[axis] = line[place[axis]] as usize)?;
             let taken = self.apply_take(&positions, at)?;
@@ -48,7 +48,7 @@ pub trait Indexing: TensorLike {
                 );
                 return Err(Error::argument(at, message).into());
             }
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             check_range(&line, from[axis], at)?;
             let mut next = line.iter();
             let positions = positions(&from, index.shape(), at, |_, own| {
