@@ -124,6 +124,17 @@ impl Layout {
         true
     }
 
+    /// The same places, each once along an expanded dimension: dimensions of stride 0 cut to size 1.
+    pub(crate) fn distinct(&self) -> Self {
+        let mut layout = self.clone();
+        for axis in 0..self.shape.rank() {
+            if self.strides[axis] == 0 && self.shape[axis] > 1 {
+                layout.shape[axis] = 1;
+            }
+        }
+        layout
+    }
+
     /// Lowest and highest position in the buffer. Meaningless for an empty layout.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");

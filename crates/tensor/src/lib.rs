@@ -13,12 +13,14 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
+mod approximate;
 pub mod broadcast;
 pub mod compat;
 mod diagnostic;
 mod dims;
 mod element;
 mod error;
+mod interop;
 mod kernel;
 mod layout;
 mod memory;

@@ -39,9 +39,22 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let mut data = memory::zeroed(count).map_err(refused)?;
-        fill(&mut data);
-        Ok(Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape.clone()) })
+        let mut storage = Storage::zeroed(count).map_err(refused)?;
+        match storage.get_mut() {
+            Some(data) => fill(data),
+            None => unreachable!("a fresh buffer has one holder"),
+        }
+        Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
+    }
+
+    /// The buffer, and where the elements lie in it.
+    pub(crate) fn parts(&self) -> (&Storage<T>, &Layout) {
+        (&self.storage, &self.layout)
+    }
+
+    /// The buffer, and where the elements lie in it, given away.
+    pub(crate) fn into_parts(self) -> (Storage<T>, Layout) {
+        (self.storage, self.layout)
     }
 
     /// As kernels see it.
@@ -56,13 +69,7 @@ impl<T: Element> Tensor<T> {
 
     /// The same elements, each repetition along an expanded dimension once.
     pub(crate) fn distinct(&self) -> Self {
-        let mut layout = self.layout.clone();
-        for axis in 0..self.rank() {
-            if self.strides()[axis] == 0 && self.shape()[axis] > 1 {
-                layout = layout.slice(axis, 0, 1, 1);
-            }
-        }
-        self.with_layout(layout)
+        self.with_layout(self.layout.distinct())
     }
 
     /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor holds
