@@ -18,6 +18,7 @@ pub mod broadcast;
 pub mod compat;
 mod diagnostic;
 mod dims;
+mod display;
 mod element;
 mod error;
 mod interop;
