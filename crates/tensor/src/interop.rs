@@ -372,7 +372,7 @@ mod tests {
         let before = array.to_owned();
         let mut x = Tensor::from(array.clone());
         x.add_(1.0);
-        x.mul_(&Tensor::from([2.0, 3.0, 4.0]));
+        x.mul_(Tensor::from([2.0, 3.0, 4.0]));
         assert_eq!(array, before);
         assert_eq!(x.to_ndarray(), ((&before + 1.0) * array![2.0, 3.0, 4.0]).into_dyn());
 

@@ -27,6 +27,7 @@ mod layout;
 mod memory;
 mod nest;
 pub mod ops;
+mod random;
 mod shape;
 mod storage;
 mod tensor;

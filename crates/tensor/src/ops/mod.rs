@@ -98,4 +98,6 @@ macro_rules! twin {
     };
 }
 
+pub(crate) use pair::{expanded, join_all};
 pub(crate) use twin;
+pub(crate) use views::check_expand;

@@ -293,7 +293,7 @@ pub trait Views: TensorLike {
 impl<A: TensorLike> Views for A {}
 
 /// Whether `shape` expands to `target`, which has as many dimensions or more.
-pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMismatch> {
+pub(crate) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMismatch> {
     for axis in (0..target.rank()).rev() {
         let existing = size_at(shape, target.rank(), axis);
         let expected = target[axis];
