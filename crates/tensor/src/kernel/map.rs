@@ -162,7 +162,7 @@ fn update<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(
     let nest = Nest::new(layout.shape(), [layout, y.layout]);
     let total = nest.numel();
     let (first, second) = (&mut Vec::new(), &mut Vec::new());
-    let mut result = vec![T::ZERO; BLOCK];
+    let mut result = [T::ZERO; BLOCK];
     for start in (0..total).step_by(BLOCK) {
         let len = BLOCK.min(total - start);
         let out = &mut result[..len];

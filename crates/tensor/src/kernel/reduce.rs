@@ -190,7 +190,7 @@ pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])
     let len = x.layout.shape()[rank - 1];
     let nest = Nest::new(x.layout.shape(), [x.layout]);
     let mut line = Vec::with_capacity(len);
-    let count = if len == 0 { 0 } else { nest.numel() / len };
+    let count = nest.numel().checked_div(len).unwrap_or(0);
     for i in 0..count {
         line.clear();
         nest.walk(0, i * len, len, |position, stride, count| {

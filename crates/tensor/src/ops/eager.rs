@@ -123,7 +123,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 }
 
 /// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
-pub(super) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
+pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
     let (mut kept, mut reduced) = (layout.clone(), layout.clone());
     for axis in (0..layout.shape().rank()).rev() {
         // An empty dimension is not entered: only its size matters then.

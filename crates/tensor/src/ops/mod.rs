@@ -98,6 +98,8 @@ macro_rules! twin {
     };
 }
 
+#[cfg(test)]
+pub(crate) use eager::split;
 pub(crate) use pair::{expanded, join_all};
 pub(crate) use twin;
 pub(crate) use views::check_expand;
