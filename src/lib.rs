@@ -1,1 +1,3 @@
 //! stub
+
+pub use wengert_tensor as tensor;

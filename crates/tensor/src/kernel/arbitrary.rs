@@ -215,15 +215,15 @@ integers!(i64, u8);
 
 impl Sample for bool {
     fn any(rng: &mut Pcg64) -> Self {
-        rng.next_u32() % 2 == 0
+        rng.next_u32().is_multiple_of(2)
     }
 
     fn small(rng: &mut Pcg64) -> Self {
-        rng.next_u32() % 16 == 0
+        rng.next_u32().is_multiple_of(16)
     }
 
     fn factor(rng: &mut Pcg64) -> Self {
-        rng.next_u32() % 16 != 0
+        !rng.next_u32().is_multiple_of(16)
     }
 
     fn bits(self) -> u64 {
