@@ -2,6 +2,7 @@
 
 use super::TensorLike;
 use crate::error::{Error, Site};
+use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::kernel::{map, product, reduce};
 use crate::view::View;
@@ -83,12 +84,19 @@ impl<T: Element> TensorLike for Tensor<T> {
             result[axis] = 1;
         }
         let identity = T::identity(op).unwrap_or(T::ZERO);
-        let (kept, reduced) = split(self.layout(), axes);
+        let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
+        let (kept, reduced) = split(&layout, axes);
         Tensor::build(&result, at, |out| {
             if identity != T::ZERO {
                 out.fill(identity);
             }
             reduce::reduce(op, self.source().data, &kept, &reduced, out);
+            if times > 1 {
+                let times = Operand::Splat(T::from_i64(times as i64));
+                for total in out {
+                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
+                }
+            }
         })
     }
 
@@ -122,6 +130,26 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 }
 
+/// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many times its
+/// result then counts: a sum over an expanded dimension is a product, the largest of equal numbers is one of them.
+fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+    let mut layout = layout.clone();
+    let mut times = 1;
+    if op == Reduction::Prod && dtype != DType::Bool {
+        return (layout, times);
+    }
+    for &axis in axes {
+        let size = layout.shape()[axis];
+        if size > 1 && layout.strides()[axis] == 0 && layout.numel() > 0 {
+            layout = layout.slice(axis, 0, 1, 1);
+            if op == Reduction::Sum && dtype != DType::Bool {
+                times *= size;
+            }
+        }
+    }
+    (layout, times)
+}
+
 /// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
 pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
     let (mut kept, mut reduced) = (layout.clone(), layout.clone());
@@ -133,8 +161,8 @@ pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
     (kept, reduced)
 }
 
-fn map_nothing<T: Element>() -> crate::kernel::block::Operand<'static, T> {
-    crate::kernel::block::Operand::Splat(T::ZERO)
+fn map_nothing<T: Element>() -> Operand<'static, T> {
+    Operand::Splat(T::ZERO)
 }
 
 fn defined<T: Element>(is: bool, at: Site) -> Result<(), Error> {
