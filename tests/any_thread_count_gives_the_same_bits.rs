@@ -1,4 +1,5 @@
-//! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the same bits.
+//! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the
+//! same bits.
 
 use rayon::ThreadPoolBuilder;
 use wengert::tensor::prelude::*;

@@ -1,9 +1,10 @@
 //! Broadcasting, against `ndarray` and against a loop over indices, on random shapes and layouts.
 //!
-//! `ndarray`'s `broadcast` goes one way, from an array to a shape that is given; its operators on references join both sides
-//! as ours do, up to two operands. So the joined shape of any number of operands is held against the rule written out here,
-//! and each operand's expansion against `ndarray`'s.
+//! `ndarray`'s `broadcast` goes one way, from an array to a shape that is given; its operators on references join both
+//! sides as ours do, up to two operands. So the joined shape of any number of operands is held against the rule written
+//! out here, and each operand's expansion against `ndarray`'s.
 
+use proptest::collection::vec;
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
 use wengert::tensor::{Shape, broadcast};
@@ -44,7 +45,7 @@ proptest! {
 
     #[test]
     fn the_joined_shape_is_that_of_the_rule(
-        shape in shapes(), thinned in prop::collection::vec(thinnings(), 0..4), strangers in prop::collection::vec(shapes(), 0..2),
+        shape in shapes(), thinned in vec(thinnings(), 0..4), strangers in vec(shapes(), 0..2),
     ) {
         let mut all: Vec<Vec<usize>> = thinned.iter().map(|thinning| thinning.of(&shape)).collect();
         all.extend(strangers);

@@ -1,8 +1,8 @@
 //! The traits of the `approx` crate, for assertions such as `assert_relative_eq!`.
 //!
-//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close as `approx` has
-//! it for numbers. A NaN is close to nothing, itself included; equal infinities are relatively equal, but their difference
-//! is NaN, so they are not absolutely close.
+//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close as
+//! `approx` has it for numbers. A NaN is close to nothing, itself included; equal infinities are relatively equal, but
+//! their difference is NaN, so they are not absolutely close.
 
 use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 

@@ -1,8 +1,9 @@
-//! Tensors as text: a line with type and shape, then the elements in nested brackets, columns aligned, as NumPy prints them.
+//! Tensors as text: a line with type and shape, then the elements in nested brackets, columns aligned, as NumPy prints
+//! them.
 //!
-//! `Display` rounds to what a person reads (at most four decimals); `Debug` writes every digit that tells an element from its
-//! neighbours in its own precision. A precision (`{:.2}`) overrules both. What is not shown is not read: a tensor of more
-//! than 1000 elements shows the first and last three along each dimension, whatever its size.
+//! `Display` rounds to what a person reads (at most four decimals); `Debug` writes every digit that tells an element
+//! from its neighbours in its own precision. A precision (`{:.2}`) overrules both. What is not shown is not read: a
+//! tensor of more than 1000 elements shows the first and last three along each dimension, whatever its size.
 
 use std::fmt::{self, Debug, Display, LowerExp, Write};
 use std::iter::repeat_n;
@@ -23,8 +24,8 @@ const WIDTH: usize = 80;
 
 /// The elements to read: `Tensor<f32> [4, 3]`, then the rows.
 ///
-/// Floats have as many decimals as the element that needs most of them, four at most, and scientific notation where that
-/// would make an element look like zero, or where one reaches 10⁸. A rank-0 tensor is one line.
+/// Floats have as many decimals as the element that needs most of them, four at most, and scientific notation where
+/// that would make an element look like zero, or where one reaches 10⁸. A rank-0 tensor is one line.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -165,8 +166,8 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
 fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
     let outer = shown.len() - 1;
     let mut rows = cells.chunks(shown[outer].iter().flatten().count());
-    // Where in `shown` the row lies that comes next, and how many brackets are open before it. Not a recursion: a tensor may
-    // have any number of dimensions.
+    // Where in `shown` the row lies that comes next, and how many brackets are open before it. Not a recursion: a
+    // tensor may have any number of dimensions.
     let mut place = vec![0; outer];
     let mut depth = 0usize;
     loop {
@@ -199,7 +200,8 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
     }
 }
 
-/// One row in brackets, continued on further lines where it is long; it starts at column `indent`, the bracket included.
+/// One row in brackets, continued on further lines where it is long; it starts at column `indent`, the bracket
+/// included.
 fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], indent: usize) -> fmt::Result {
     let mut cells = cells.iter();
     let mut column = indent;

@@ -50,7 +50,8 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
 }
 
 impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
-    /// Shares the array's memory; nothing is copied. Both sides copy before they write, so neither sees the other's changes.
+    /// Shares the array's memory; nothing is copied. Both sides copy before they write, so neither sees the other's
+    /// changes.
     ///
     /// ```
     /// use ndarray::ArcArray;
@@ -95,9 +96,9 @@ impl<T: Element> From<Tensor<T>> for ArrayD<T> {
 impl<T: Element> Tensor<T> {
     /// A copy of a view's elements. NumPy's way from arrays: `torch.tensor(array)`.
     ///
-    /// It is a copy because a tensor may outlive any borrow: whoever holds one may clone it and keep the clone. Where the
-    /// array itself can be given away, `Tensor::from(array)` copies nothing. A dimension that the view repeats with stride 0
-    /// is copied once and expanded again.
+    /// It is a copy because a tensor may outlive any borrow: whoever holds one may clone it and keep the clone. Where
+    /// the array itself can be given away, `Tensor::from(array)` copies nothing. A dimension that the view repeats with
+    /// stride 0 is copied once and expanded again.
     ///
     /// ```
     /// use ndarray::array;
@@ -183,8 +184,8 @@ impl<T: Element> Tensor<T> {
     }
 
     twin! {
-        /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too, flipped ones
-        /// a negative stride. Nothing is copied. NumPy: `numpy()`.
+        /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too,
+        /// flipped ones a negative stride. Nothing is copied. NumPy: `numpy()`.
         ///
         /// ```
         /// use wengert_tensor::prelude::*;
@@ -214,8 +215,8 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and nothing
-    /// else holds that; else they are copied.
+    /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and
+    /// nothing else holds that; else they are copied.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

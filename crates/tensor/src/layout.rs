@@ -1,7 +1,7 @@
 //! Where a tensor's elements lie in its buffer: shape, strides and offset, and the views that need no copy.
 //!
-//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped). What
-//! is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
+//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped).
+//! What is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -103,9 +103,9 @@ impl Layout {
         true
     }
 
-    /// Whether no two elements lie in one place, as far as the strides alone tell: each dimension steps over all that the
-    /// dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping windows does;
-    /// strides that interleave without meeting are not recognised.
+    /// Whether no two elements lie in one place, as far as the strides alone tell: each dimension steps over all that
+    /// the dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping
+    /// windows does; strides that interleave without meeting are not recognised.
     pub fn is_injective(&self) -> bool {
         if self.numel() == 0 {
             return true;
@@ -238,8 +238,8 @@ impl Layout {
         self.select(axis, 0)
     }
 
-    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a last
-    /// dimension.
+    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a
+    /// last dimension.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
         let (rows, columns) = (self.shape[first], self.shape[second]);
         let below = offset.min(0).unsigned_abs();
@@ -274,9 +274,11 @@ impl Layout {
         layout
     }
 
-    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a copy.
+    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a
+    /// copy.
     ///
-    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride` does.
+    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride`
+    /// does.
     pub fn reshape(&self, shape: &Shape) -> Option<Self> {
         debug_assert_eq!(self.numel(), shape.numel());
         if self.numel() == 0 {
@@ -313,8 +315,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap rule
-    /// has it: both dense, ranges that meet, not the very same window.
+    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap
+    /// rule has it: both dense, ranges that meet, not the very same window.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;

@@ -1,5 +1,5 @@
-//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one another
-//! in every layout merged, the rest walked in row-major order.
+//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one
+//! another in every layout merged, the rest walked in row-major order.
 //!
 //! Pure arithmetic: it knows strides and positions, no data.
 
@@ -10,7 +10,8 @@ use crate::{Layout, Shape};
 /// The loops that visit every element of `N` layouts of one shape, together.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest<const N: usize> {
-    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size 0).
+    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size
+    /// 0).
     sizes: SmallVec<[usize; 6]>,
     /// For each loop, the stride of each operand.
     strides: SmallVec<[[isize; N]; 6]>,
@@ -114,7 +115,8 @@ impl<const N: usize> Nest<N> {
         position as usize
     }
 
-    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand `k`.
+    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand
+    /// `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let row = self.row();
         let inner = self.strides[self.strides.len() - 1][k];

@@ -1,8 +1,9 @@
 //! Random tensors from a generator that the caller seeds.
 //!
-//! Elements are drawn one after the other in row-major order, from the generator's bits by arithmetic that IEEE 754 fixes and
-//! the logarithm of `libm`: one seed gives the same tensors on every platform. (The distributions of other crates promise
-//! less: they call the platform's mathematics, and may change the order of their draws.) There is no global generator.
+//! Elements are drawn one after the other in row-major order, from the generator's bits by arithmetic that IEEE 754
+//! fixes and the logarithm of `libm`: one seed gives the same tensors on every platform. (The distributions of other
+//! crates promise less: they call the platform's mathematics, and may change the order of their draws.) There is no
+//! global generator.
 
 use rand::Rng;
 
@@ -55,7 +56,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where `low` is above `high`, either is infinite or NaN as an element, their distance is, or memory cannot hold them.
+    /// Where `low` is above `high`, either is infinite or NaN as an element, their distance is, or memory cannot hold
+    /// them.
     #[track_caller]
     pub fn try_uniform<R: Rng + ?Sized>(
         low: f64,
@@ -120,7 +122,8 @@ impl<T: Float> Tensor<T> {
         Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(normal.draw(rng)))
     }
 
-    /// Numbers from normal distributions, each with its own mean and standard deviation; both broadcast. PyTorch: `normal`.
+    /// Numbers from normal distributions, each with its own mean and standard deviation; both broadcast. PyTorch:
+    /// `normal`.
     ///
     /// ```
     /// use rand::SeedableRng;
@@ -197,8 +200,8 @@ impl<T: Float> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// Every element made 1 (`true`) with the probability that `p` has there, 0 (`false`) otherwise; `p` expands to the shape
-    /// of `self`. PyTorch: `bernoulli_`.
+    /// Every element made 1 (`true`) with the probability that `p` has there, 0 (`false`) otherwise; `p` expands to the
+    /// shape of `self`. PyTorch: `bernoulli_`.
     ///
     /// ```
     /// use rand::SeedableRng;
@@ -222,8 +225,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or memory
-    /// cannot hold the result.
+    /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or
+    /// memory cannot hold the result.
     #[track_caller]
     pub fn try_bernoulli_<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R) -> Result<(), Error> {
         self.decide(p, rng, Site::here("bernoulli_"))
@@ -341,7 +344,8 @@ fn shuffled<R: Rng + ?Sized>(n: usize, rng: &mut R, at: Site) -> Result<Tensor<i
     })
 }
 
-/// A number below `n`, each with the same probability (D. Lemire, "Fast random integer generation in an interval", 2019).
+/// A number below `n`, each with the same probability (D. Lemire, "Fast random integer generation in an interval",
+/// 2019).
 fn below<R: Rng + ?Sized>(n: u64, rng: &mut R) -> u64 {
     let uneven = n.wrapping_neg() % n;
     loop {
@@ -391,7 +395,8 @@ mod tests {
     #[test]
     fn moments_are_those_of_the_distribution() {
         const N: usize = 1 << 16;
-        // Mean and variance, each within five of its own standard deviations; the fourth central moment gives the second.
+        // Mean and variance, each within five of its own standard deviations; the fourth central moment gives the
+        // second.
         let check = |x: Tensor<f64>, mean: f64, variance: f64, fourth: f64| {
             let n = N as f64;
             let average = x.mean(.., false).item();

@@ -1,8 +1,8 @@
 //! Buffers: shared between tensors, copied only when one of several holders writes.
 //!
-//! A buffer is memory of its own, or memory that something else owns and keeps alive (an `ndarray`). Foreign memory is only
-//! ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in. This file and
-//! `kernel/` are the only places with `unsafe` code.
+//! A buffer is memory of its own, or memory that something else owns and keeps alive (an `ndarray`). Foreign memory is
+//! only ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in. This file
+//! and `kernel/` are the only places with `unsafe` code.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -51,14 +51,14 @@ impl<T: Element> Storage<T> {
     ///
     /// # Safety
     ///
-    /// `start` must be valid for reads of `len` elements of `T`, all initialised, for as long as `owner` lives wherever it is
-    /// moved to, and nobody may write to any of them in that time.
+    /// `start` must be valid for reads of `len` elements of `T`, all initialised, for as long as `owner` lives wherever
+    /// it is moved to, and nobody may write to any of them in that time.
     unsafe fn from_owner(start: NonNull<T>, len: usize, owner: impl Any + Send + Sync) -> Self {
         Storage(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: Box::new(owner) })))
     }
 
-    /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others who
-    /// do. Nothing is copied.
+    /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others
+    /// who do. Nothing is copied.
     pub(crate) fn from_arc_array<D: Dimension>(array: ArcArray<T, D>) -> (Self, Layout) {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         if shape.numel() == 0 {
@@ -75,15 +75,15 @@ impl<T: Element> Storage<T> {
         let (before, len) = extent(&shape, &strides);
         // SAFETY: the lowest element of the array lies `before` elements below its first one, in the same allocation.
         let start = unsafe { NonNull::new_unchecked(array.as_ptr().sub(before).cast_mut()) };
-        // SAFETY: from the lowest to the highest element of the array everything lies in the one vector that it shares, which
-        // is initialised throughout and lives at the same address until the last array over it is dropped; `array` is one.
-        // The other arrays over it cannot write: they copy on write as long as `array` holds it.
+        // SAFETY: from the lowest to the highest element of the array everything lies in the one vector that it shares,
+        // which is initialised throughout and lives at the same address until the last array over it is dropped;
+        // `array` is one. The other arrays over it cannot write: they copy on write as long as `array` holds it.
         let storage = unsafe { Self::from_owner(start, len, array) };
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// A view's elements and where they lie, shared; `None` where the view has gaps: what lies in them may be written through
-    /// another view of the same memory.
+    /// A view's elements and where they lie, shared; `None` where the view has gaps: what lies in them may be written
+    /// through another view of the same memory.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
@@ -116,9 +116,10 @@ impl<T: Element> Storage<T> {
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
         let lowest = &data[layout.extent().0..];
-        // SAFETY: with every stride taken forward from the lowest element, the view covers exactly the places that the layout
-        // names, which lie in `data` (checked above) and so within one allocation of at most `isize::MAX` bytes. Strides are
-        // not negative, the element count is at most `isize::MAX`, and `data` is borrowed for as long as the view.
+        // SAFETY: with every stride taken forward from the lowest element, the view covers exactly the places that the
+        // layout names, which lie in `data` (checked above) and so within one allocation of at most `isize::MAX` bytes.
+        // Strides are not negative, the element count is at most `isize::MAX`, and `data` is borrowed for as long as
+        // the view.
         let mut view = unsafe { ArrayViewD::from_shape_ptr(IxDyn(shape).strides(IxDyn(&steps)), lowest.as_ptr()) };
         for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
             view.invert_axis(Axis(axis));
@@ -130,8 +131,8 @@ impl<T: Element> Storage<T> {
     pub(crate) fn as_slice(&self) -> &[T] {
         match &*self.0 {
             Buffer::Own(data) => data,
-            // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as `self`, and
-            // nobody writes to them in that time: `from_owner` was promised so.
+            // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
+            // `self`, and nobody writes to them in that time: `from_owner` was promised so.
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.len) },
         }
     }
@@ -164,8 +165,8 @@ impl<T: Element> Storage<T> {
     }
 }
 
-/// How many elements lie below the first one, and how many places the elements span. The array exists, so that no sum here
-/// overflows.
+/// How many elements lie below the first one, and how many places the elements span. The array exists, so that no sum
+/// here overflows.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);

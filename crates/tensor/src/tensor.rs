@@ -12,8 +12,8 @@ use crate::{DType, Element, Float, Layout, Number, Shape};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
-/// Cloning shares the elements; writing in place copies them first where another tensor holds them too. The operations are
-/// in the traits of [`ops`](crate::ops), all in the [`prelude`](crate::prelude).
+/// Cloning shares the elements; writing in place copies them first where another tensor holds them too. The operations
+/// are in the traits of [`ops`](crate::ops), all in the [`prelude`](crate::prelude).
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -72,8 +72,8 @@ impl<T: Element> Tensor<T> {
         self.with_layout(self.layout.distinct())
     }
 
-    /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor holds
-    /// the buffer too, or two elements may lie in one place; the layout is then contiguous.
+    /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor
+    /// holds the buffer too, or two elements may lie in one place; the layout is then contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
         if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
@@ -189,8 +189,8 @@ impl<T: Element> Tensor<T> {
             self.elements(at)
         }
 
-        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this keeps
-        /// from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
+        /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
         ///
         /// ```
         /// use wengert_tensor::prelude::*;
@@ -206,7 +206,8 @@ impl<T: Element> Tensor<T> {
             Comparison::try_ne(self, other)
         }
 
-        /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch: `contiguous`.
+        /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch:
+        /// `contiguous`.
         fn contiguous | try_contiguous(&self) -> Self, Error = at {
             if self.is_contiguous() { Ok(self.clone()) } else { self.copied(at) }
         }
@@ -262,8 +263,8 @@ impl<T: Element> Tensor<T> {
         Tensor::try_from_vec(data, shape).unwrap_or_else(|error| raise(error))
     }
 
-    /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] + …]`.
-    /// PyTorch: `as_strided`.
+    /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] +
+    /// …]`. PyTorch: `as_strided`.
     ///
     /// # Errors
     ///

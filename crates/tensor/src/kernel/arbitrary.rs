@@ -131,7 +131,10 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![
         2 => Just(AxisRecipe::PLAIN),
         3 => (0..2usize, 0..2usize, 1..=3usize, any::<bool>(), prop::bool::weighted(0.2))
-            .prop_map(|(before, after, step, flip, stretch)| AxisRecipe { around: (before, after), step, flip, stretch }),
+            .prop_map(|(before, after, step, flip, stretch)| {
+                let around = (before, after);
+                AxisRecipe { around, step, flip, stretch }
+            }),
     ];
     let order = prop_oneof![Just((0..RANK).collect::<Vec<_>>()), Just((0..RANK).collect::<Vec<_>>()).prop_shuffle()];
     (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
@@ -189,7 +192,8 @@ macro_rules! integers {
     ($($type:ident),*) => {$(
         impl Sample for $type {
             fn any(rng: &mut Pcg64) -> Self {
-                const EDGES: [$type; 8] = [0, 1, 2, 3, $type::MAX, $type::MIN, $type::MAX - 1, (0 as $type).wrapping_sub(1)];
+                const EDGES: [$type; 8] =
+                    [0, 1, 2, 3, $type::MAX, $type::MIN, $type::MAX - 1, (0 as $type).wrapping_sub(1)];
                 match rng.next_u32() % 2 {
                     0 => EDGES[rng.next_u32() as usize % EDGES.len()],
                     _ => rng.next_u64() as $type,

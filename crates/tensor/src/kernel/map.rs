@@ -1,7 +1,7 @@
 //! Elementwise operations over whole tensors of any layout: cut into blocks, operands borrowed, repeated or gathered.
 //!
-//! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the same
-//! bits.
+//! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the
+//! same bits.
 
 use rayon::prelude::*;
 
@@ -29,8 +29,8 @@ pub(crate) struct Source<'a, T> {
     pub(crate) layout: &'a Layout,
 }
 
-/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end of a
-/// long row, so that operands are slices of it; none is longer than [`BLOCK`].
+/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
+/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`].
 fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
     let row = if row >= LONG_ROW { row } else { BLOCK };
     // Blocks of nearly equal length.

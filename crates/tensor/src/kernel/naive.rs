@@ -1,7 +1,8 @@
 //! What every kernel computes, slow and obvious: loops over indices, each element found through
 //! [`Layout::position`](crate::Layout::position). The specification of the kernels, and the oracle of their tests.
 //!
-//! Elementwise, it applies the operation to one element at a time; what an operation is of a number is tested by tables.
+//! Elementwise, it applies the operation to one element at a time; what an operation is of a number is tested by
+//! tables.
 
 use super::block::Operand;
 use super::instruction::{Binary, Compare, Reduction, Unary};
@@ -297,8 +298,9 @@ mod tests {
         }
     }
 
-    /// Sums of numbers that round: pairwise, at most 64 elements one after the other (eight chains of 64, or 64 rows), then
-    /// eight chains and a tree of depth log₂ n, so within (64 + 3 + log₂ n) u Σ|x|, u half an epsilon (Higham 1993, 2.4).
+    /// Sums of numbers that round: pairwise, at most 64 elements one after the other (eight chains of 64, or 64 rows),
+    /// then eight chains and a tree of depth log₂ n, so within (64 + 3 + log₂ n) u Σ|x|, u half an epsilon (Higham
+    /// 1993, 2.4).
     fn rounded_sums<T: Float + Sample>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
         let rng = &mut generator(seed);
         let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));
@@ -540,9 +542,9 @@ mod tests {
         }
     }
 
-    /// The largest distance of a function in f32 from the same in f64, in units in the last place of the f32 result: 1/2 is
-    /// rounding correctly. The bound is what the GNU C library states for its f32 functions, which the standard library may
-    /// call, and a half for rounding.
+    /// The largest distance of a function in f32 from the same in f64, in units in the last place of the f32 result:
+    /// 1/2 is rounding correctly. The bound is what the GNU C library states for its f32 functions, which the standard
+    /// library may call, and a half for rounding.
     #[test]
     fn functions_in_single_precision_are_those_in_double_rounded() {
         let rng = &mut generator(3);

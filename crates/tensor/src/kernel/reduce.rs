@@ -1,8 +1,8 @@
 //! Reductions over some dimensions of a tensor of any layout.
 //!
-//! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that the
-//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993). The tree
-//! depends on the shape alone: any number of threads gives the same bits.
+//! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that
+//! the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+//! The tree depends on the shape alone: any number of threads gives the same bits.
 
 use rayon::prelude::*;
 
@@ -20,7 +20,8 @@ const COLUMNS: usize = 512;
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
 
-/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over `data`.
+/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over
+/// `data`.
 ///
 /// Where nothing is reduced (`reduced` is empty of elements), `out` keeps what the caller filled it with.
 pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [T]) {
@@ -162,7 +163,8 @@ fn block_of_columns<'a, T: Element>(
     T::accumulate(op, out, &right);
 }
 
-/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of several.
+/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
+/// several.
 pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
     let rows = Nest::new(kept.shape(), [kept]);
     let columns = Nest::new(reduced.shape(), [reduced]);

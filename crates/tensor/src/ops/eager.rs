@@ -130,8 +130,9 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 }
 
-/// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many times its
-/// result then counts: a sum over an expanded dimension is a product, the largest of equal numbers is one of them.
+/// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many
+/// times its result then counts: a sum over an expanded dimension is a product, the largest of equal numbers is one of
+/// them.
 fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
