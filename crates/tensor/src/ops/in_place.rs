@@ -84,6 +84,10 @@ pub trait InPlace: TensorLike {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
         self.check_write(if let super::Argument::Array(y) = &other { Some(y) } else { None }, at)?;
+        if let (Binary::Pow, Some(inverse)) = (op, super::arithmetic::is_root(&other)) {
+            let value = self.apply_root(inverse, at)?;
+            return self.put(value, at);
+        }
         let own = self.shape();
         let theirs = if let super::Argument::Array(y) = &other { y.shape() } else { own.clone() };
         let (x, y) = pair(self, other, at)?;
