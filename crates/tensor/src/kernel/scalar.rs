@@ -169,7 +169,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
         -1_209_600.0,
         47_900_160.0,
         -1.892_437_580_318_379_4e9,
-        7.47_242_496e10,
+        7.472_424_96e10,
         -2.950_130_727_918_164e12,
         1.164_678_281_435_006_7e14,
         -4.597_978_722_407_473e15,
@@ -279,7 +279,7 @@ mod tests {
         near(zeta(2.0, -0.5), pi * pi / 2.0 + 4.0);
         near(zeta(3.0, -1.25), zeta(3.0, 0.75) - 64.0 - 0.512);
         near(zeta(2.0, 1e9), 1e-9 + 0.5e-18);
-        near(zeta(2.0, -1e9 - 0.5), pi * pi);
+        near(zeta(2.0, -1e9 - 0.5), pi * pi - 1e-9);
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());
