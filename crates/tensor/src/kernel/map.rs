@@ -36,7 +36,7 @@ pub(super) fn block_length(row: usize) -> usize {
         return BLOCK;
     }
     let parts = row.div_ceil(BLOCK);
-    (parts..=2 * parts).find(|parts| row % parts == 0).map_or(BLOCK, |parts| row / parts)
+    (parts..=2 * parts).find(|&parts| row.is_multiple_of(parts)).map_or(BLOCK, |parts| row / parts)
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end

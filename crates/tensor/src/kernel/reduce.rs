@@ -187,6 +187,7 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
 }
 
 /// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.
+#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
     let rank = x.layout.shape().rank();
     let len = x.layout.shape()[rank - 1];

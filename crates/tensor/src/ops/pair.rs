@@ -138,5 +138,5 @@ pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
 /// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_ranks(shapes, at)?;
-    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

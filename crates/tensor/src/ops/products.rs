@@ -51,7 +51,7 @@ fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let batch = {
         let of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
         let (first, second) = (of(&left), of(&right));
-        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))?
+        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(mismatch, at))?
     };
     if inner.0 != inner.1 {
         return refuse(match (rows, columns) {

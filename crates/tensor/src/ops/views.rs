@@ -338,7 +338,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
         while mismatch.merged.rank() < rank {
             mismatch.merged.insert(0, 1);
         }
-        Error::BroadcastShapes(Box::new(mismatch), at)
+        Error::BroadcastShapes(mismatch, at)
     })
 }
 
