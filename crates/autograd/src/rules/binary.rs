@@ -2,7 +2,7 @@
 //!
 //! Ties and edges are PyTorch's: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, TensorLike, where_};
 use wengert_tensor::{Binary, Float};
 
 use super::power;
@@ -46,6 +46,12 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
         (Binary::Remainder, _) => -v * x.div_floor(y),
+        // At 0 the slope is y, but the slope's own derivatives are those of the side above.
+        (Binary::Prelu, 0) => {
+            let kink = (v * y).detach() + (v - v.detach());
+            where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
+        }
+        (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
         // 0 where x was brought into [y, 1 - y]; y is a constant.
         (Binary::LogitWithin, 0) => {
             let inside = x.ge(y).logical_and(x.le(1.0 - y));

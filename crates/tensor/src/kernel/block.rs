@@ -191,6 +191,7 @@ macro_rules! floats {
                         let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
                         x.ln() - (-x).ln_1p()
                     }),
+                    Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
                     Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
                     Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
                     Binary::Nextafter => two(x, y, out, $nextafter),

@@ -145,6 +145,8 @@ names! {
         Remainder = "remainder",
         /// ⌊x / y⌋
         FloorDivide = "floor_divide",
+        /// x above 0, x y elsewhere. A primitive because PyTorch's second derivatives at 0 follow from no formula.
+        Prelu = "prelu",
         /// ln(x / (1 - x)) of x brought into [y, 1 - y].
         LogitWithin = "logit",
         /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.

@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 use super::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::error::Error;
-use crate::{Element, Float, Unary};
+use crate::{Binary, Element, Float, Unary};
 
 /// Activation functions.
 pub trait Activations: TensorLike<Elem: Float> {
@@ -54,13 +54,8 @@ pub trait Activations: TensorLike<Elem: Float> {
             if slopes.numel() != 1 && shape.rank() > 1 {
                 lined_up[1] = channels as isize;
             }
-            let slope = weight.try_reshape(lined_up)?;
-            let positive = self.try_gt(0.0)?;
-            // The slope meets only what it multiplies: 0 · ∞ in its gradient would be NaN.
-            let negative = try_where_(&self.try_lt(0.0)?, self, &zero(self)?)?;
-            let kinked = try_where_(&positive, self, &slope.try_mul(&negative)?)?;
-            // At 0 the slope is the trained one, and the second derivatives are 0.
-            try_where_(&Comparison::try_eq(self, 0.0)?, &slope.detach().try_mul(self)?, &kinked)
+            let slope = weight.try_reshape(lined_up)?.try_expand(&shape)?;
+            self.apply_binary(Binary::Prelu, &slope, at)
         }
 
         /// x above 0, α(eˣ - 1) elsewhere; derivative α at 0. PyTorch: `elu`.

@@ -95,9 +95,13 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
-    // A NaN anywhere makes the value NaN and gives the gradient to x.
+    // A NaN anywhere makes the value NaN. The gradient goes to x, unless x is beyond the bound that is a number; and to max
+    // where min is above it.
     let not_a_number = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
-    let poisoned = x.try_add(&min.detach().try_add(&max.detach())?)?;
+    let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
+    let open = try_where_(&beyond, &x.detach(), &x)?;
+    let crossed = try_where_(&min.try_gt(&max)?, &max, &max.detach())?;
+    let poisoned = open.try_add(&crossed)?.try_add(&min.detach())?;
     try_where_(&not_a_number, &poisoned, &chosen)
 }
 
