@@ -40,7 +40,15 @@ impl<'t, T: Float> Tape<T> {
         outputs: &[Var<'t, T>],
         inputs: &[(Var<'t, T>, Var<'t, T>)],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = Site::here("jvp");
+        self.forward(outputs, inputs, Site::here("jvp"))
+    }
+
+    pub(crate) fn forward(
+        &'t self,
+        outputs: &[Var<'t, T>],
+        inputs: &[(Var<'t, T>, Var<'t, T>)],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         for (position, (input, tangent)) in inputs.iter().enumerate() {
             let (expected, got) = (input.shape(), tangent.shape());
             if expected != got {

@@ -29,6 +29,7 @@ mod backward;
 mod error;
 mod evaluate;
 mod forward;
+pub mod gradcheck;
 mod gradients;
 mod graph;
 mod operation;
@@ -41,6 +42,7 @@ mod tape;
 mod var;
 
 pub use error::Error;
+pub use gradcheck::{GradCheck, gradcheck};
 pub use gradients::{Gradients, Key};
 pub use graph::Graph;
 pub use operation::{Call, Operation};
