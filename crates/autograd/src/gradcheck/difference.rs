@@ -33,10 +33,11 @@
 //! R itself has a standard deviation of √((r² + 1/r⁴) / 2) = 1.18 σ/h. Allowed is:
 //!
 //! ```text
-//! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + 64 ε |expected|
+//! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + 64 ε max(|expected|, s)
 //! ```
 //!
-//! The last term is the rounding of the derivative's own formula.
+//! The last term is the rounding of the derivative's own formula, whose terms may cancel (of x/x they do); they are taken to
+//! be as large as the function's values or 1: that is s.
 
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
@@ -68,7 +69,15 @@ const NOISE: f64 = 8.0;
 const ROUNDINGS: f64 = 64.0;
 
 /// The derivatives of Σ weights · outputs along every direction that was sampled.
-pub(super) fn estimates(centre: &[f64], samples: &[Samples], weights: &[(usize, f64)], epsilon: f64) -> Vec<Estimate> {
+///
+/// `scale` is the size of what may cancel in the formulas that they are compared with.
+pub(super) fn estimates(
+    centre: &[f64],
+    samples: &[Samples],
+    weights: &[(usize, f64)],
+    epsilon: f64,
+    scale: f64,
+) -> Vec<Estimate> {
     let along = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| weight * values[k]).sum() };
     let size = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| (weight * values[k]).abs()).sum() };
     let middle = along(centre);
@@ -92,7 +101,7 @@ pub(super) fn estimates(centre: &[f64], samples: &[Samples], weights: &[(usize, 
             ];
             let estimate = Estimate {
                 value: extrapolated(0),
-                tolerance: (slope(0) - slope(1)).abs() + ROUNDINGS * epsilon * extrapolated(0).abs(),
+                tolerance: (slope(0) - slope(1)).abs() + ROUNDINGS * epsilon * extrapolated(0).abs().max(scale),
                 slopes: [(middle - pairs[0][0]) / steps[0], (pairs[0][1] - middle) / steps[0]],
             };
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
@@ -122,7 +131,7 @@ mod tests {
         let h = f64::EPSILON.cbrt() * x.abs().max(1.0);
         let pairs = DISTANCES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
         let samples = Samples { pairs, steps: DISTANCES.map(|distance| distance * h) };
-        estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON)[0]
+        estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON, 1.0)[0]
     }
 
     #[test]

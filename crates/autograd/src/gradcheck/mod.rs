@@ -250,11 +250,12 @@ impl GradCheck {
         let columns = self.places(&shapes, &mut random);
         let rows = self.places(&results, &mut random);
         let epsilon = T::EPSILON.to_f64();
+        report.scale = centre.iter().map(|value| value.abs()).fold(report.scale.max(1.0), f64::max);
         let step = self.step.unwrap_or(epsilon.cbrt());
         let samples: Vec<Samples> =
             columns.iter().map(|column| map.sample(column, step, &results)).collect::<Result<_, _>>()?;
         let expected: Vec<Vec<_>> =
-            rows.iter().map(|row| estimates(&centre, &samples, &row.weights, epsilon)).collect();
+            rows.iter().map(|row| estimates(&centre, &samples, &row.weights, epsilon, report.scale)).collect();
 
         for (mode, wanted) in map.modes.into_iter().zip([self.reverse, self.forward]) {
             if !wanted {

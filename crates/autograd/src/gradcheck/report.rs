@@ -157,6 +157,8 @@ pub struct Report {
     pub worst: Option<Derivative>,
     /// Inputs (by position) that the output does not depend on by the tape's account: their derivative is zero.
     pub independent: Vec<usize>,
+    /// The largest value of the function and its derivatives so far, at least 1.
+    pub(super) scale: f64,
 }
 
 impl fmt::Display for Report {
