@@ -231,11 +231,15 @@ const ONE: &[(&str, Domain, for<'t> fn(V<'t>) -> V<'t>)] = &[
     ("logsumexp", REAL, |x| if x.shape().contains(&0) { x } else { x.logsumexp(.., false) }),
     ("logsumexp, kept", REAL, |x| x - x.logsumexp(-1, true)),
     ("where, one side", REAL, |x| where_(&x.gt(0.0), &(x * x), 0.5)),
+    ("where, on masks of masks", REAL, |x| {
+        let inside = x.gt(-1.0).logical_and(x.lt(1.0));
+        where_(&inside.logical_xor(x.gt(0.0)).logical_or(x.lt(-1.5)), &x.exp(), x * x)
+    }),
     ("where, both sides", REAL, |x| where_(&x.gt(0.0), &(x * x), x.exp())),
     ("a mask times x", REAL, |x| x.lt(0.0) * x.exp()),
     ("flatten", REAL, |x| x.flatten(0, -1) * 2.0),
     ("reshape to a column", REAL, |x| (x * x).reshape([x.shape().numel(), 1])),
-    ("unsqueeze", REAL, |x| x.unsqueeze(-1) * x.unsqueeze(0)),
+    ("unsqueeze", REAL, |x| x.unsqueeze(-1) * x.exp().unsqueeze(0).unsqueeze(-1)),
     ("squeeze", REAL, |x| x.exp().squeeze(..)),
     ("expand", REAL, |x| x.exp().unsqueeze(0).expand_as(&stack(&[x, x], 0))),
     ("stack", REAL, |x| stack(&[x, x.exp(), x * x], -1)),
