@@ -259,7 +259,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// The seed of a gradient: one, where this is one number.
-    fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
+    pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {
             return Err(Error::NotScalar { shape, at });

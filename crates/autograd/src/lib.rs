@@ -22,6 +22,8 @@
 //! | [`Operation`] | what an operation must say: shape, value, `vjp`, `jvp` |
 //! | `rules` | the derivative of every primitive, a line each |
 //! | `backward`, `forward` | reverse and forward mode: both only append nodes |
+//! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
+//! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
 //! | `schedule` | from requested values to steps: elementwise operations of one shape fused |
 //! | `evaluate` | from steps to tensors, each buffer released after its last use |
 
@@ -39,6 +41,7 @@ mod record;
 mod rules;
 mod schedule;
 mod tape;
+pub mod transforms;
 mod var;
 
 pub use error::Error;

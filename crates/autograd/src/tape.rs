@@ -76,6 +76,11 @@ impl<T: Float> Tape<T> {
         var
     }
 
+    /// A variable that the line of `at` is to blame for.
+    pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Site { operation: "var", ..at })
+    }
+
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Site) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
