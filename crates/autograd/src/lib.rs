@@ -24,6 +24,7 @@
 //! | `backward`, `forward` | reverse and forward mode: both only append nodes |
 //! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
 //! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
+//! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
 //! | `schedule` | from requested values to steps: elementwise operations of one shape fused |
 //! | `evaluate` | from steps to tensors, each buffer released after its last use |
 
@@ -34,6 +35,7 @@ mod forward;
 pub mod gradcheck;
 mod gradients;
 mod graph;
+mod non_finite;
 mod operation;
 mod operators;
 mod parameter;
@@ -48,6 +50,7 @@ pub use error::Error;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use gradients::{Gradients, Key};
 pub use graph::Graph;
+pub use non_finite::{NonFinite, NonFiniteOperand};
 pub use operation::{Call, Operation};
 pub use parameter::Parameter;
 pub use tape::Tape;
