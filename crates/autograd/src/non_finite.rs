@@ -9,7 +9,7 @@ use std::panic::Location;
 
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::raise;
+use crate::error::or_raise;
 use crate::evaluate::compute;
 use crate::record::{Index, Op, Record};
 use crate::{Error, Tape};
@@ -81,7 +81,7 @@ impl<T: Float> Tape<T> {
     /// [`try_first_non_finite`](Self::try_first_non_finite).
     #[track_caller]
     pub fn first_non_finite(&self) -> Option<NonFinite> {
-        self.try_first_non_finite().unwrap_or_else(|error| raise(error))
+        or_raise(self.try_first_non_finite())
     }
 
     /// [`first_non_finite`](Self::first_non_finite), with the error as a value.

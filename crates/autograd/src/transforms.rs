@@ -17,7 +17,7 @@
 
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::raise;
+use crate::error::or_raise;
 use crate::record::Index;
 use crate::{Error, Tape, Var};
 
@@ -41,7 +41,7 @@ pub fn grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
 ) -> [Tensor<T>; N] {
-    try_grad(f, inputs).unwrap_or_else(|error| raise(error))
+    or_raise(try_grad(f, inputs))
 }
 
 /// [`grad`], with the error as a value.
@@ -75,7 +75,7 @@ pub fn value_and_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
 ) -> (T, [Tensor<T>; N]) {
-    try_value_and_grad(f, inputs).unwrap_or_else(|error| raise(error))
+    or_raise(try_value_and_grad(f, inputs))
 }
 
 /// [`value_and_grad`], with the error as a value.
@@ -112,7 +112,7 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// Where an operation in the function has no derivative, or memory cannot hold the result; see [`try_jacobian`].
 #[track_caller]
 pub fn jacobian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
-    try_jacobian(f, input).unwrap_or_else(|error| raise(error))
+    or_raise(try_jacobian(f, input))
 }
 
 /// [`jacobian`], with the error as a value.
@@ -151,7 +151,7 @@ pub fn try_jacobian<T: Float>(
 /// Where the function gives not one number, or an operation in it has no second derivative; see [`try_hessian`].
 #[track_caller]
 pub fn hessian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
-    try_hessian(f, input).unwrap_or_else(|error| raise(error))
+    or_raise(try_hessian(f, input))
 }
 
 /// [`hessian`], with the error as a value.
@@ -189,7 +189,7 @@ pub fn try_hessian<T: Float>(
 /// second derivative; see [`try_hvp`].
 #[track_caller]
 pub fn hvp<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>, v: &Tensor<T>) -> Tensor<T> {
-    try_hvp(f, input, v).unwrap_or_else(|error| raise(error))
+    or_raise(try_hvp(f, input, v))
 }
 
 /// [`hvp`], with the error as a value.

@@ -92,9 +92,11 @@ pub(super) fn derivative<'t, T: Float>(
     }))
 }
 
-/// ∂/∂x xʸ = y xʸ⁻¹, and 0 wherever y = 0.
+/// ∂/∂x xʸ = y xʸ⁻¹, and 0 wherever y = 0. The formula gives that 0 itself, and keeps its own derivative 1/x along y, but where
+/// x⁻¹ is infinite or NaN.
 fn power_to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
-    where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))
+    let flat = y.eq(0.0).logical_and(x.eq(0.0).logical_or(x.isnan()));
+    where_(&flat, &v.zeros_like(), v * (y * x.pow(y - 1.0)))
 }
 
 /// ∂/∂y xʸ = xʸ ln x, and 0 at x = 0, y ≥ 0.
