@@ -301,18 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_zero_has_mixed_derivatives() {
-        // ∂/∂x xʸ = y xʸ⁻¹ is 0 at y = 0, and its derivative along y is 1/x there.
-        let tape = Tape::<f64>::new();
-        let (x, y) = (tape.var(&Tensor::from([4.0, 0.0])), tape.var(&Tensor::from([0.0, 0.0])));
-        let [dx, dy] = x.pow(y).sum(.., false).grad([x, y]);
-        assert_eq!((dx.value().to_vec(), dy.value().to_vec()), (vec![0.0, 0.0], vec![4f64.ln(), 0.0]));
-        let [dxdy] = dx.narrow(0, 0, 1).sum(.., false).grad([y]);
-        let [dydx] = dy.narrow(0, 0, 1).sum(.., false).grad([x]);
-        assert_eq!((dxdy.value().to_vec()[0], dydx.value().to_vec()[0]), (0.25, 0.25));
-    }
-
-    #[test]
     fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
         let _rules = wengert_tensor::compat::Rules::strict().scope();
         let tape = Tape::<f64>::new();

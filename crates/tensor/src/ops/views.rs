@@ -83,7 +83,11 @@ pub trait Views: TensorLike {
                 return Ok(self.clone());
             }
             let mut target = Shape::from(&shape[..start]);
-            target.push(shape[start..=end].iter().product());
+            // A zero elsewhere may have let these be too large to multiply.
+            let Some(merged) = Shape::from(&shape[start..=end]).checked_numel() else {
+                return Err(Error::TooLarge { shape, dtype: Self::Elem::DTYPE, at }.into());
+            };
+            target.push(merged);
             for &size in &shape[end + 1..] {
                 target.push(size);
             }
@@ -198,11 +202,14 @@ pub trait Views: TensorLike {
         }
 
         /// `len` elements of dimension `dim` from `start` (negative: from the end). PyTorch: `narrow`.
-        fn narrow | try_narrow(&self, dim: isize, start: isize, len: usize) -> Self = at {
+        fn narrow | try_narrow(&self, dim: isize, start: isize, len: isize) -> Self = at {
             let shape = self.shape();
             if shape.rank() == 0 {
                 return Err(Error::argument(at, "narrow() cannot be applied to a 0-dim tensor.").into());
             }
+            let Ok(len) = usize::try_from(len) else {
+                return Err(Error::argument(at, "narrow(): length must be non-negative.").into());
+            };
             let axis = dims::axis(dim, shape.rank(), at)?;
             let size = shape[axis];
             if start < -(size as isize) || start > size as isize {
@@ -236,8 +243,8 @@ pub trait Views: TensorLike {
             let place = |position: isize| (if position < 0 { position.saturating_add(size) } else { position }).clamp(0, size);
             let start = place(start.unwrap_or(0));
             let end = place(end.unwrap_or(size)).max(start);
-            let len = (end - start + step - 1) / step;
-            let view = View::Slice { axis, start: start as usize, len: len as usize, step };
+            let len = (end - start) as usize;
+            let view = View::Slice { axis, start: start as usize, len: len.div_ceil(step as usize), step };
             self.apply_view(view, at)
         }
 
@@ -331,7 +338,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
         while mismatch.merged.rank() < rank {
             mismatch.merged.insert(0, 1);
         }
-        Error::BroadcastShapes(Box::new(mismatch), at)
+        Error::BroadcastShapes(mismatch, at)
     })
 }
 
