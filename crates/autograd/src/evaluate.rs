@@ -122,7 +122,7 @@ fn run<T: Float>(
 }
 
 /// The value of one node from its inputs' values.
-fn compute<T: Float>(
+pub(crate) fn compute<T: Float>(
     record: &Record<T>,
     index: Index,
     operands: Vec<Tensor<T>>,

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Argument, Comparison, InPlace, Operand, TensorLike};
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-use crate::error::raise;
-use crate::record::{Index, Op};
+use crate::error::{or_raise, raise};
+use crate::record::{Index, Op, UNPLACED};
 use crate::rules::{Cat, Embed, Movement, Put, Root, Take};
 use crate::{Error, Tape};
 
@@ -50,7 +50,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
     #[track_caller]
     pub fn value(self) -> Tensor<T> {
-        self.try_value().unwrap_or_else(|error| raise(error))
+        or_raise(self.try_value())
     }
 
     /// [`value`](Self::value), with the error as a value.
@@ -68,11 +68,16 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where there are fewer or more elements than one.
+    /// Where there are fewer or more elements than one, or [`value`](Self::value) panics.
     #[track_caller]
     pub fn item(self) -> T {
-        match self.try_value().and_then(|value| Ok(value.try_item()?)) {
-            Ok(number) => number,
+        let at = Site::here("item");
+        let shape = self.shape();
+        if shape.numel() != 1 {
+            raise(Error::NotOneNumber { shape, at });
+        }
+        match self.tape.evaluate(&[self.index], at) {
+            Ok(values) => values[0].item(),
             Err(error) => raise(error),
         }
     }
@@ -104,14 +109,29 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Zeros of the same shape, which occupy one element.
+    #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
+    /// [`zeros_like`](Self::zeros_like), under the line of `at`.
+    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
+        self.filled_at(&self.shape(), T::ZERO, at)
+    }
+
     /// One number over a shape, on the same tape.
+    #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
-        use wengert_tensor::ops::Views;
-        self.tape.constant(&Tensor::scalar(value)).expand(shape)
+        self.filled_at(shape, value, Site::here("full"))
+    }
+
+    /// [`filled`](Self::filled), under the line of `at`.
+    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
+        let number = self.tape.leaf(&Tensor::scalar(value), Op::Constant, at);
+        if shape.rank() == 0 {
+            return number;
+        }
+        or_raise(number.record(Op::Expand, Some(shape), at))
     }
 }
 
@@ -131,11 +151,11 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn constant(&self, data: &Tensor<T>) -> Self {
-        self.tape.leaf(data, Op::Constant, Site::here("constant"))
+        self.tape.leaf(data, Op::Constant, Site { operation: "constant", location: UNPLACED })
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.tape.leaf(&mask.cast(), Op::Constant, Site::here("mask"))
+        self.tape.leaf(&mask.cast(), Op::Constant, Site { operation: "mask", location: UNPLACED })
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
@@ -143,9 +163,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Ok(values.swap_remove(0))
     }
 
-    #[track_caller]
-    fn detach(&self) -> Self {
-        self.record(Op::Detach, None, Site::here("detach")).unwrap_or_else(|error| raise(error))
+    fn apply_detach(&self, at: Site) -> Result<Self, Error> {
+        self.record(Op::Detach, None, at)
     }
 
     fn opaque(&self, at: Site) -> Result<Self, Error> {

@@ -29,8 +29,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn detach(&self) -> Self {
-        self.clone()
+    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
+        Ok(self.clone())
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {

@@ -1,6 +1,6 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
-use crate::error::{Error, Site};
+use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::view::View;
 use crate::{Element, Shape, Tensor};
@@ -36,8 +36,25 @@ pub trait TensorLike: Clone + Sized {
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
     /// The same values, through which no gradient flows. PyTorch: `detach`.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be recorded.
     #[must_use]
-    fn detach(&self) -> Self;
+    #[track_caller]
+    fn detach(&self) -> Self {
+        match self.apply_detach(Site::here("detach")) {
+            Ok(detached) => detached,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// [`detach`](Self::detach), for those who know which line asked for it.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
     /// The same values, through which a gradient must not be asked for: that is an error, which names `at`. Where nothing is
     /// recorded, nothing happens.

@@ -38,7 +38,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
             let total = if axes.iter().any(|&axis| shape[axis] == 0) {
                 self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
             } else {
-                let largest = self.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+                let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
                 // An infinite largest element is left where it is: inf - inf would make NaN of it.
                 let shift = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
                 let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
@@ -62,7 +62,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
     }
     let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
     // What is taken off cancels, and so does its derivative.
-    let largest = x.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+    let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;
     let total = exponentials.apply_reduce(Reduction::Sum, &axes, at)?;
