@@ -5,6 +5,7 @@
 //! - [`map`]: blocks over whole tensors, any layout;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
+//! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`scalar`]: functions of one number that the standard library lacks;
 //! - `naive`: the same, slow and obvious: the oracle of the tests.
@@ -12,6 +13,7 @@
 pub(crate) mod block;
 pub(crate) mod gather;
 pub(crate) mod instruction;
+pub(crate) mod line;
 pub(crate) mod map;
 
 pub(crate) mod product;

@@ -3,7 +3,7 @@
 use super::TensorLike;
 use crate::error::{Error, Site};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::kernel::{map, product, reduce};
+use crate::kernel::{line, map, product, reduce};
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -87,6 +87,16 @@ impl<T: Element> TensorLike for Tensor<T> {
             }
             reduce::reduce(op, self.source().data, &kept, &reduced, out);
         })
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        Tensor::build(self.shape(), at, |out| {
+            line::each(self.source(), axis, self.shape()[axis], out, line::cumulative_sum);
+        })
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        super::norms::of_tensor(self, ord, axes, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {

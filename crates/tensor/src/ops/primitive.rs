@@ -67,6 +67,13 @@ pub trait TensorLike: Clone + Sized {
     /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
+    /// The running sum along `axis`.
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
+
+    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](super::Norms::vector_norm). A
+    /// primitive for its derivative at the zero vector and at zeros, which is a convention of its own.
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+
     /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
 
