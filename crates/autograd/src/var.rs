@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::raise;
 use crate::record::{Index, Op};
-use crate::rules::{Cat, Embed, Movement, Put, Take};
+use crate::rules::{Cat, CumSum, Embed, Movement, Norm, Put, Take};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -196,6 +196,19 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             shape[axis] = 1;
         }
         self.record(Op::Reduce(op), Some(&shape), at)
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(CumSum { axis }), &[*self], &self.shape(), at)
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        let norm = Norm { ord, axes: axes.iter().copied().collect() };
+        self.tape.record_operation(Rc::new(norm), &[*self], &shape, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {

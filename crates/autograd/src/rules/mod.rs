@@ -12,19 +12,25 @@
 //! | [`unary`] | functions of one operand |
 //! | [`binary`] | functions of two, and the choice between two |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
+//! | [`norm`] | p-norms |
+//! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
 
 mod binary;
+mod cumulative;
 mod linear;
 mod movement;
+mod norm;
 mod reduction;
 mod unary;
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
+pub(crate) use cumulative::CumSum;
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
+pub(crate) use norm::Norm;
 pub(crate) use reduction::product_over;
 
 use crate::record::{Index, Op};

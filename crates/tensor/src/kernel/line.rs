@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);
-        assert_eq!(mode(&[3, 1, 3, 1, 2]), 3);
+        assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
         assert_eq!(mode(&[7i64]), 0);
         assert_eq!(mode(&[2, 1, 1i64]), 2);
     }

@@ -1,8 +1,8 @@
 //! The affine maps of neural networks: a weight, and a bias that expands.
 
 use super::blas::{grown, matrices};
-use super::in_place::same_shape;
-use super::pair::{expanded, join_all};
+
+use super::pair::{expanded, join_all, same_shape};
 use super::products::product;
 use super::{TensorLike, twin};
 use crate::error::{Error, Site};

@@ -265,7 +265,7 @@ mod tests {
     fn angles_and_pairs() {
         let x = Tensor::from([[3.0, 4.0], [0.0, 0.0]]);
         let y = Tensor::from([4.0, 3.0]);
-        let cosines = x.cosine_similarity(&y, 1, 1e-8).to_vec();
+        let cosines: Vec<f64> = x.cosine_similarity(&y, 1, 1e-8).to_vec();
         assert!((cosines[0] - 0.96).abs() < 1e-15 && cosines[1] == 0.0);
         assert_eq!(x.pairwise_distance(&x, 2, 1.0, false).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
         assert_eq!(x.dist(&y, 1).item(), 9.0);
