@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`unary`] | functions of one operand |
 //! | [`binary`] | functions of two, and the choice between two |
+//! | [`power`] | powers, by an array of exponents or a number |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`norm`] | p-norms |
 //! | [`cumulative`] | running sums |
@@ -22,6 +23,7 @@ mod cumulative;
 mod linear;
 mod movement;
 mod norm;
+mod power;
 mod reduction;
 mod unary;
 
@@ -31,6 +33,7 @@ use wengert_tensor::{Float, Site};
 pub(crate) use cumulative::CumSum;
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use norm::Norm;
+pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
 
 use crate::record::{Index, Op};
