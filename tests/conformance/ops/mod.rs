@@ -12,8 +12,10 @@ mod comparison;
 mod functions;
 mod in_place;
 mod indexing;
+mod order;
 mod products;
 mod reductions;
+mod statistics;
 mod views;
 
 use super::call::Call;
@@ -26,6 +28,8 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
         functions::attempt::<A>,
         comparison::attempt::<A>,
         reductions::attempt::<A>,
+        order::attempt::<A>,
+        statistics::attempt::<A>,
         views::attempt::<A>,
         products::attempt::<A>,
         indexing::attempt::<A>,

@@ -14,6 +14,8 @@
 //! | [`power`] | powers, by an array of exponents or a number |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`norm`] | p-norms |
+//! | [`variance`] | variances |
+//! | [`straight_through`] | the value of one, the derivative of another |
 //! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
@@ -25,7 +27,9 @@ mod movement;
 mod norm;
 mod power;
 mod reduction;
+mod straight_through;
 mod unary;
+mod variance;
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
@@ -35,6 +39,8 @@ pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
+pub(crate) use straight_through::StraightThrough;
+pub(crate) use variance::Variance;
 
 use crate::record::{Index, Op};
 use crate::{Call, Error, Tape, Var};

@@ -4,7 +4,7 @@
 //! The general product, with batches that broadcast, is [`Products::matmul`](super::Products::matmul).
 
 use super::along::with_number;
-use super::pair::expanded;
+use super::pair::{expanded, number};
 use super::{TensorLike, twin};
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
@@ -15,7 +15,7 @@ use crate::{Element, Number, Shape};
 /// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
 ///
 /// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
-/// is left out, with `alpha` = 0 the product: a NaN there does not matter, and no gradient flows to it.
+/// is left out, with `alpha` = 0 the product: a NaN there does not matter.
 pub trait Blas: TensorLike<Elem: Number> {
     twin! { trait
         /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
@@ -72,7 +72,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         ) -> Self = at {
             let shape = matrices("addmm", "mat1", first, second, at)?;
             let own = grown(self, &shape, at)?;
-            sum(&own, beta.into(), || first.apply_matmul(second, at), alpha.into(), at)
+            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
         }
 
         /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
@@ -82,7 +82,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         ) -> Self = at {
             let shape = self.shape();
             let product = matrix_by_vector(matrix, vector, &shape, at)?;
-            sum(&grown(self, &product.shape(), at)?, beta.into(), || Ok(product.clone()), alpha.into(), at)
+            sum(&grown(self, &product.shape(), at)?, beta.into(), product, alpha.into(), at)
         }
 
         /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
@@ -92,7 +92,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         ) -> Self = at {
             let shape = batches(&first.shape(), &second.shape(), at)?;
             let own = grown(self, &shape, at)?;
-            sum(&own, beta.into(), || first.apply_matmul(second, at), alpha.into(), at)
+            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
         }
 
         /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
@@ -103,10 +103,8 @@ pub trait Blas: TensorLike<Elem: Number> {
             let mut shape = batches(&first.shape(), &second.shape(), at)?;
             shape.remove(0);
             let own = grown(self, &shape, at)?;
-            let product = || {
-                let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
-                all.apply_view(View::Reshape(shape.clone()), at)
-            };
+            let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
+            let product = all.apply_view(View::Reshape(shape), at)?;
             sum(&own, beta.into(), product, alpha.into(), at)
         }
 
@@ -123,7 +121,7 @@ pub trait Blas: TensorLike<Elem: Number> {
                 }
             }
             let own = grown(self, &Shape::from([left[0], right[0]]), at)?;
-            sum(&own, beta.into(), || outer(column, row, at), alpha.into(), at)
+            sum(&own, beta.into(), outer(column, row, at)?, alpha.into(), at)
         }
     }
 }
@@ -207,20 +205,14 @@ pub(super) fn grown<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, 
 }
 
 /// `beta` * `own` + `alpha` * the product, without what is multiplied by 0.
-fn sum<A: TensorLike>(
-    own: &A,
-    beta: f64,
-    product: impl Fn() -> Result<A, A::Error>,
-    alpha: f64,
-    at: Site,
-) -> Result<A, A::Error> {
+fn sum<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
     let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { with_number(Binary::Mul, &x, by, at) };
-    match (beta == 0.0, alpha == 0.0) {
-        (true, true) => super::pair::number(own, A::Elem::ZERO, &own.shape(), at),
-        (true, false) => scaled(product()?, alpha),
-        (false, true) => scaled(own.clone(), beta),
-        (false, false) => scaled(own.clone(), beta)?.apply_binary(Binary::Add, &scaled(product()?, alpha)?, at),
+    let mut product = scaled(product, alpha)?;
+    if alpha == 0.0 {
+        // 0 in the value alone: PyTorch's gradient is multiplied by 0, which a NaN among the factors survives.
+        product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
+    if beta == 0.0 { Ok(product) } else { scaled(own.clone(), beta)?.apply_binary(Binary::Add, &product, at) }
 }
 
 #[cfg(test)]

@@ -32,6 +32,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         self.clone()
     }
 
+    fn with_value(&self, value: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(value.clone())
+    }
+
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
         Tensor::build(self.shape(), at, |out| map::unary(op, self.source(), out))
@@ -98,6 +102,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         Tensor::build(self.shape(), at, |out| {
             line::each(self.source(), axis, self.shape()[axis], out, line::cumulative_sum);
         })
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error> {
+        super::statistics::of_tensor(self, axes, correction, at)
     }
 
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {

@@ -61,10 +61,10 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // PyTorch adds the bias to a batch of rows as to one matrix, and otherwise in place: the errors differ.
+    // PyTorch adds a vector to a batch of rows as to one matrix, and otherwise in place: the errors differ.
     match shape.rank() {
         2 => grown(bias, &shape, at).map(drop)?,
-        3 => grown(bias, &Shape::from([shape[0] * shape[1], shape[2]]), at).map(drop)?,
+        3 if bias.shape().rank() == 1 => grown(bias, &Shape::from([shape[0] * shape[1], shape[2]]), at).map(drop)?,
         _ => {
             let own = bias.shape();
             same_shape(&shape, &own, &join_all(&[&shape, &own], at)?, at)?;

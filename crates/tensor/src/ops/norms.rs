@@ -4,7 +4,7 @@
 //! conventions for the first and the second derivative that no composition of others has. See the rule for them.
 
 use super::along::{compared, filled, with_number};
-use super::pair::{expanded, number, pair};
+use super::pair::{expanded, pair};
 use super::statistics::squeezed;
 use super::{TensorLike, twin};
 use crate::dims::Dims;
@@ -95,11 +95,8 @@ pub trait Norms: TensorLike<Elem: Float> {
             let unit = |x: &Self| {
                 let length = norm(x, 2.0, &dims, true, at)?;
                 // The lower bound is in the value only: the derivative is that of the length, as in PyTorch.
-                let known = length.detach();
-                let missing = number(&known, Self::Elem::from_f64(eps), &known.shape(), at)?
-                    .apply_binary(Binary::Sub, &known, at)?;
-                let long = compared(Compare::Ge, &known, eps, at)?;
-                let length = length.apply_binary(Binary::Add, &filled(&missing, &long, 0.0, at)?, at)?;
+                let short = compared(Compare::Lt, &length, eps, at)?;
+                let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
                 x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
             };
             let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
@@ -196,11 +193,8 @@ fn over_coordinates<A: TensorLike>(x: &A, p: f64, axis: usize, at: Site) -> Resu
     if p.is_infinite() {
         let largest = size.detach().apply_reduce(Reduction::Amax, &[axis], at)?;
         let over = expanded(&largest, &shape, at)?;
-        let missing = size.apply_binary(Binary::Sub, &over, at)?;
-        // 0 where the largest is, and NaN (∞ - ∞) nowhere.
-        let zero = number(x, A::Elem::ZERO, &shape, at)?;
-        let other = missing.apply_compare(Compare::Ne, &zero, at)?;
-        return largest.apply_binary(Binary::Add, &sum(&filled(&missing, &other, 0.0, at)?)?, at);
+        let tied = filled(&size, &size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
+        return sum(&tied)?.with_value(&largest, at);
     }
     // Where a power has no finite derivative, 1 stands in for 0, and the result is replaced by 0 again.
     let power = |x: &A, exponent: f64| {

@@ -1,7 +1,7 @@
 //! Variance, standard deviation, and sums that leave out NaN.
 //!
-//! The divisor is n - correction, and 0 where that is negative; the derivative keeps the negative divisor, as PyTorch's does.
-//! The derivative of a standard deviation of 0 is 0.
+//! The divisor of a variance is n - correction, and 0 where that is negative. Its derivative is a rule of its own; that of a
+//! standard deviation of 0 is 0.
 
 use super::along::{filled, with_number};
 use super::pair::{expanded, number};
@@ -9,10 +9,10 @@ use super::reductions::{reduced, without};
 use super::{TensorLike, twin};
 use crate::Float;
 use crate::dims::{Axes, Dims};
-use crate::error::Site;
+use crate::error::{Error, Site};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::view::View;
-use crate::{Element, Shape};
+use crate::{Element, Shape, Tensor};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
 /// dimensions stay with size 1.
@@ -29,27 +29,30 @@ pub trait Statistics: TensorLike<Elem: Float> {
         /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
         /// ```
         fn var | try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
-            Ok(moments(self, &dims.into(), correction.into(), keepdim, at)?.0)
+            variance(self, &dims.into(), correction.into(), keepdim, at)
         }
 
         /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
         fn std | try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
-            moments(self, &dims.into(), correction.into(), keepdim, at)?.0.apply_unary(Unary::SqrtFlat, at)
+            variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
         }
 
         /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
         fn var_mean | try_var_mean(
             &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
         ) -> (Self, Self) = at {
-            moments(self, &dims.into(), correction.into(), keepdim, at)
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance, mean(self, &dims, keepdim, at)?))
         }
 
         /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
         fn std_mean | try_std_mean(
             &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
         ) -> (Self, Self) = at {
-            let (variance, mean) = moments(self, &dims.into(), correction.into(), keepdim, at)?;
-            Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean))
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
         }
 
         /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
@@ -72,31 +75,42 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Statistics for A {}
 
-/// Variance and mean.
-fn moments<A: TensorLike<Elem: Float>>(
+fn variance<A: TensorLike<Elem: Float>>(
     x: &A,
     dims: &Dims,
     correction: f64,
     keepdim: bool,
     at: Site,
-) -> Result<(A, A), A::Error> {
+) -> Result<A, A::Error> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
-    let count = axes.iter().map(|&axis| shape[axis]).product::<usize>() as f64;
-    let sum = |x: &A| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, &axes, at) };
+    squeezed(x.apply_variance(&axes, correction, dims.is_all(), at)?, &shape, &axes, keepdim, at)
+}
+
+fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
+    with_number(Binary::Div, &sum, count(&shape, &axes), at)
+}
+
+fn count(shape: &Shape, axes: &[usize]) -> f64 {
+    axes.iter().map(|&axis| shape[axis]).product::<usize>() as f64
+}
+
+/// The variance of plain data over `axes`, which stay with size 1.
+pub(super) fn of_tensor<T: Element>(
+    x: &Tensor<T>,
+    axes: &[usize],
+    correction: f64,
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    let count = count(x.shape(), axes);
+    let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
     let mean = with_number(Binary::Div, &sum(x)?, count, at)?;
-    let distance = x.apply_binary(Binary::Sub, &expanded(&mean, &shape, at)?, at)?;
+    let distance = x.apply_binary(Binary::Sub, &expanded(&mean, x.shape(), at)?, at)?;
     let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
-    let divisor = count - correction;
-    let mut variance = with_number(Binary::Div, &squares, divisor, at)?;
-    if divisor < 0.0 {
-        // The value is that of a division by 0, the derivative that of this one.
-        let plain = variance.detach();
-        let shift = with_number(Binary::Div, &squares.detach(), 0.0, at)?.apply_binary(Binary::Sub, &plain, at)?;
-        variance = variance.apply_binary(Binary::Add, &shift, at)?;
-    }
-    let shown = |z: A| squeezed(z, &shape, &axes, keepdim, at);
-    Ok((shown(variance)?, shown(mean)?))
+    with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
 }
 
 /// A reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless `keepdim`.
