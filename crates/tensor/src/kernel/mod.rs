@@ -9,15 +9,18 @@
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`scalar`]: functions of one number that the standard library lacks;
-//! - `naive`: the same, slow and obvious: the oracle of the tests.
+//! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 pub(crate) mod block;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
 pub(crate) mod line;
 pub(crate) mod map;
-
+#[cfg(test)]
+mod naive;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;

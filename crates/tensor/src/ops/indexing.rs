@@ -21,7 +21,7 @@ pub trait Indexing: TensorLike {
             let whole = if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() };
             let mut target = whole.clone();
             target[axis] = index.numel();
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
                 let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
                 return Err(Error::IndexRange { message, at }.into());
@@ -51,7 +51,7 @@ pub trait Indexing: TensorLike {
                 );
                 return Err(Error::argument(at, message).into());
             }
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             check_range(&line, from[axis], axis, at)?;
             let mut next = line.iter();
             let positions = positions(&from, index.shape(), at, |_, own| {
