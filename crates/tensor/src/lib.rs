@@ -48,8 +48,8 @@ pub use view::View;
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
     pub use crate::ops::{
-        Arithmetic, Blas, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing, Linear, Norms,
-        Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,
+        Arithmetic, Blas, BlasInPlace, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing,
+        Linear, Norms, Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

@@ -31,7 +31,7 @@ impl Variance {
     /// ∂z/∂x · v, for every element.
     fn times_slope<'t, T: Float>(&self, x: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let shape = x.shape();
-        let count = self.axes.iter().map(|&axis| shape[axis]).product::<usize>() as f64;
+        let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
         let mean = x.mean(&self.axes[..], true).expand(&shape);
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::map::Source;
 use crate::nest::Nest;
-use crate::{DType, Element};
+use crate::{DType, Element, Shape};
 
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
@@ -29,7 +29,7 @@ pub(crate) fn each<T: Element, U: Element>(
     }
     let shape = x.layout.shape();
     let size = shape[axis];
-    let inner: usize = shape[axis + 1..].iter().product();
+    let inner = Shape::from(&shape[axis + 1..]).numel();
     let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
     let lines = x.layout.permute(&order);
     let nest = Nest::new(lines.shape(), [&lines]);

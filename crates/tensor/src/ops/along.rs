@@ -49,9 +49,9 @@ impl<A: TensorLike> Along<A> {
     /// The elements at `positions` along the dimension, in their shape.
     pub(super) fn taken(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
-        let inner: usize = self.shape[self.axis + 1..].iter().product();
+        let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
         let len = positions.shape()[self.axis];
-        let block = (len * inner).max(1);
+        let block = len.saturating_mul(inner).max(1);
         let flat = Tensor::build(positions.shape(), at, |out| {
             let along = positions.to_vec();
             for (i, (out, position)) in out.iter_mut().zip(along).enumerate() {

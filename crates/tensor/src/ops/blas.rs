@@ -5,9 +5,9 @@
 
 use super::along::with_number;
 use super::pair::{expanded, number};
-use super::{TensorLike, twin};
+use super::{InPlace, TensorLike, twin};
 use crate::dims::Sizes;
-use crate::error::{Error, Site};
+use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Reduction};
 use crate::view::View;
 use crate::{Element, Number, Shape};
@@ -127,6 +127,45 @@ pub trait Blas: TensorLike<Elem: Number> {
 }
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
+
+/// [`Blas::addmm`] in place.
+pub trait BlasInPlace: Blas + InPlace {
+    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
+    /// PyTorch: `addmm_`.
+    ///
+    /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+    #[track_caller]
+    fn addmm_(&mut self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
+        self.try_addmm_(first, second, beta, alpha).unwrap_or_else(|error| raise(error));
+    }
+
+    /// [`addmm_`](Self::addmm_), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the matrices do not multiply, their product has not the shape of `self`, or `self` is expanded.
+    #[track_caller]
+    fn try_addmm_(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("addmm_");
+        self.check_write(None, at)?;
+        let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
+        if shape != own {
+            let message =
+                format!("Bad in-place call: input tensor size {own} and output tensor size {shape} should match");
+            return Err(Error::argument(at, message).into());
+        }
+        let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
+        self.put(value, at)
+    }
+}
+
+impl<A: Blas + InPlace> BlasInPlace for A {}
 
 /// Every product of an element of one vector and an element of another: `[m, n]`.
 pub(super) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {
@@ -249,6 +288,19 @@ mod tests {
         let batch = Tensor::<f64>::ones([3, 2, 2]);
         assert_eq!(Tensor::from([0.0, 1.0]).addbmm(&batch, &batch, 1, 1), Tensor::from([[6.0, 7.0], [6.0, 7.0]]));
         assert_eq!(Tensor::scalar(1.0).baddbmm(&batch, &batch, 1, 1), Tensor::full([3, 2, 2], 3.0));
+    }
+
+    #[test]
+    fn in_place() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        let mut sum = Tensor::eye(2);
+        sum.addmm_(&x, &x, 2, 1);
+        assert_eq!(sum, Tensor::from([[9.0, 10.0], [15.0, 24.0]]));
+        assert_eq!(
+            sentence(Tensor::ones([1, 2]).try_addmm_(&x, &x, 1, 1)),
+            "Bad in-place call: input tensor size [1, 2] and output tensor size [2, 2] should match"
+        );
+        assert!(Tensor::scalar(1.0).expand([2, 2]).try_addmm_(&x, &x, 1, 1).is_err());
     }
 
     #[test]

@@ -159,13 +159,12 @@ fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
                 Label::Ellipsis(_) => "...".to_owned(),
             };
             let size = shape[axis];
-            if let Some(first) = labels[..axis].iter().position(|&other| other == label) {
-                if shape[first] != size {
-                    return Err(format!(
-                        "einsum(): subscript {name} is repeated for operand {operand} but the sizes don't match, {size} != {}",
-                        shape[first]
-                    ));
-                }
+            let earlier = labels[..axis].iter().position(|&other| other == label);
+            if let Some(first) = earlier.filter(|&first| shape[first] != size) {
+                return Err(format!(
+                    "einsum(): subscript {name} is repeated for operand {operand} but the sizes don't match, {size} != {}",
+                    shape[first]
+                ));
             }
             match seen.iter_mut().find(|(other, _)| *other == label) {
                 None => seen.push((label, size)),

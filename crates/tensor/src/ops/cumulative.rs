@@ -119,6 +119,31 @@ mod tests {
     }
 
     #[test]
+    fn along_every_dimension_of_any_layout() {
+        // The last one is large enough for several threads.
+        for sizes in [[2usize, 3, 4], [1, 4, 2], [30, 60, 70]] {
+            let whole = Tensor::from_fn(sizes, |index| index.iter().fold(1i64, |h, &i| (h * 31 + i as i64) % 17));
+            let layouts = [
+                whole.clone(),
+                whole.permute([2, 0, 1]),
+                whole.flip([0, 2]),
+                whole.slice(1, None, None, 2),
+                whole.narrow(2, 0, 1).expand([-1, -1, 5]),
+            ];
+            for x in layouts {
+                for axis in 0..3 {
+                    let sums = x.cumsum(axis as isize);
+                    let size = x.shape()[axis];
+                    for at in [0, size / 2, size - 1] {
+                        let expected = x.narrow(axis as isize, 0, at + 1).sum(axis as isize, false);
+                        assert_eq!(sums.select(axis as isize, at as isize), expected, "{sizes:?} {axis} {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn single_precision_sums_do_not_drift() {
         let last = Tensor::<f32>::full([100_000], 0.1).cumsum(0).narrow(0, -1, 1).item();
         assert!((f64::from(last) - 1e4).abs() < 1e-2, "{last}");

@@ -64,7 +64,9 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     // PyTorch adds a vector to a batch of rows as to one matrix, and otherwise in place: the errors differ.
     match shape.rank() {
         2 => grown(bias, &shape, at).map(drop)?,
-        3 if bias.shape().rank() == 1 => grown(bias, &Shape::from([shape[0] * shape[1], shape[2]]), at).map(drop)?,
+        3 if bias.shape().rank() == 1 => {
+            grown(bias, &Shape::from([Shape::from(&shape[..2]).numel(), shape[2]]), at).map(drop)?
+        }
         _ => {
             let own = bias.shape();
             same_shape(&shape, &own, &join_all(&[&shape, &own], at)?, at)?;
@@ -97,11 +99,14 @@ fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site)
             ));
         }
     }
-    let count = left[..last].iter().product::<usize>();
+    let count = Shape::from(&left[..last]).numel();
     let shaped = |x: &A, sizes: &[usize]| x.apply_view(View::Reshape(Shape::from(sizes)), at);
     // [count, j] x [j, n k], then the sum over k of products with [count, 1, k].
     let by_input = weight.apply_view(View::Permute([1, 0, 2].into_iter().collect()), at)?;
-    let half = shaped(&shaped(x, &[count, j])?.apply_matmul(&shaped(&by_input, &[j, n * k])?, at)?, &[count, n, k])?;
+    let half = shaped(
+        &shaped(x, &[count, j])?.apply_matmul(&shaped(&by_input, &[j, Shape::from([n, k]).numel()])?, at)?,
+        &[count, n, k],
+    )?;
     let y = expanded(&shaped(y, &[count, 1, k])?, &Shape::from([count, n, k]), at)?;
     let sum = half.apply_binary(Binary::Mul, &y, at)?.apply_reduce(Reduction::Sum, &[2], at)?;
     let mut shape = Shape::from(&left[..last]);

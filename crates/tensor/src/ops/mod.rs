@@ -51,7 +51,7 @@ mod vectors;
 mod views;
 
 pub use arithmetic::Arithmetic;
-pub use blas::Blas;
+pub use blas::{Blas, BlasInPlace};
 pub use comparison::{Comparison, try_where_, where_};
 pub use contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use cumulative::Cumulative;

@@ -4,7 +4,7 @@
 //! conventions for the first and the second derivative that no composition of others has. See the rule for them.
 
 use super::along::{compared, filled, with_number};
-use super::pair::{expanded, pair};
+use super::pair::{expanded, join_all, pair};
 use super::statistics::squeezed;
 use super::{TensorLike, twin};
 use crate::dims::Dims;
@@ -167,11 +167,14 @@ fn distances<A: TensorLike>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Erro
         x.apply_view(View::Reshape(shape), at)
     };
     let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
-    super::pair::join_all(&[&batch(&left), &batch(&right)], at)?;
+    let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
     let (rows, columns) = (left.rank() - 1, right.rank() - 2);
-    let (x, y) = pair(&shown(x, left, rows)?, &shown(y, right, columns)?, at)?;
-    let difference = x.apply_binary(Binary::Sub, &y, at)?;
-    let axis = difference.shape().rank() - 1;
+    for size in [left[rows - 1], right[columns], first] {
+        whole.push(size);
+    }
+    let (x, y) = (shown(x, left, rows)?, shown(y, right, columns)?);
+    let difference = expanded(&x, &whole, at)?.apply_binary(Binary::Sub, &expanded(&y, &whole, at)?, at)?;
+    let axis = whole.rank() - 1;
     let distance = over_coordinates(&difference, p, axis, at)?;
     let mut shape = distance.shape();
     shape.remove(axis);

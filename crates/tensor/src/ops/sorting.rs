@@ -4,7 +4,9 @@
 //! each came from. NaN counts as larger than everything.
 
 use super::along::Along;
+use super::reductions::reduced;
 use super::{TensorLike, twin};
+use crate::dims::Dims;
 use crate::error::Error;
 use crate::kernel::instruction::Reduction;
 use crate::kernel::line;
@@ -52,7 +54,8 @@ pub trait Sorting: TensorLike {
             }
             let positions = along.positions(k, at, |line, out| line::order(largest, line, out))?;
             let taken = along.taken(&positions, at)?;
-            if k == 1 { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) } else { Ok((taken, positions)) }
+            // Of a rank-0 array, one element is of rank 0 again; none are a line.
+            if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
         }
 
         /// The `k`-th smallest along `dim`, counting from 1, and its position. Refused where there are not as many. PyTorch:
@@ -90,7 +93,8 @@ pub trait Sorting: TensorLike {
         fn median_all | try_median_all(&self) -> Self [Self::Elem: Float] = at {
             let values = self.to_tensor(at)?.to_vec();
             if values.is_empty() {
-                return Ok(self.constant(&Tensor::scalar(Self::Elem::NAN)));
+                let nothing = reduced(self, Reduction::Sum, &Dims::from(..), false, at)?;
+                return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
             }
             let median = values[line::median(&values)];
             let ties: Vec<i64> = (0i64..)

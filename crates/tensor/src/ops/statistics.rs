@@ -95,7 +95,7 @@ fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A,
 }
 
 fn count(shape: &Shape, axes: &[usize]) -> f64 {
-    axes.iter().map(|&axis| shape[axis]).product::<usize>() as f64
+    axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
 }
 
 /// The variance of plain data over `axes`, which stay with size 1.

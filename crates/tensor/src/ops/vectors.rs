@@ -8,7 +8,7 @@ use crate::dims::{self, Dims};
 use crate::error::{Error, Site};
 use crate::kernel::instruction::{Binary, Reduction};
 use crate::view::View;
-use crate::{Number, Shape};
+use crate::{Element, Number, Shape};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
 pub trait Vectors: TensorLike<Elem: Number> {
@@ -46,7 +46,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
                 return Err(Error::MatmulShape { message, at }.into());
             }
             let rows = |x: &Self, shape: &Shape| {
-                let count = shape[..shape.rank() - 1].iter().product();
+                let count = Shape::from(&shape[..shape.rank() - 1]).numel();
                 x.apply_view(View::Reshape(Shape::from([count, first])), at)
             };
             let columns = rows(other, &right)?.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
@@ -92,7 +92,9 @@ pub trait Vectors: TensorLike<Elem: Number> {
             let y = other.apply_view(View::Reshape(alternating(&|axis| [1, size(&right, axis)])), at)?;
             let whole = alternating(&|axis| [size(&left, axis), size(&right, axis)]);
             let product = expanded(&x, &whole, at)?.apply_binary(Binary::Mul, &expanded(&y, &whole, at)?, at)?;
-            let shape = (0..rank).map(|axis| size(&left, axis) * size(&right, axis)).collect();
+            let shape: Option<Shape> =
+                (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
+            let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
             product.apply_view(View::Reshape(shape), at)
         }
 
