@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::{or_raise, raise};
 use crate::record::{Index, Op, UNPLACED};
-use crate::rules::{Cat, Embed, Movement, Put, Root, Take};
+use crate::rules::{Cat, CumSum, Embed, Movement, Norm, Put, Root, StraightThrough, Take, Variance};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -171,6 +171,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.record(Op::Opaque(at.operation), None, at)
     }
 
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(StraightThrough), &[*self, *value], &self.shape(), at)
+    }
+
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         self.record(Op::Unary(op), None, at)
     }
@@ -219,6 +223,25 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             shape[axis] = 1;
         }
         self.record(Op::Reduce(op), Some(&shape), at)
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(CumSum { axis }), &[*self], &self.shape(), at)
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Error> {
+        let variance = Variance { axes: axes.iter().copied().collect(), correction, is_total };
+        let shape = variance.reduced(&self.shape());
+        self.tape.record_operation(Rc::new(variance), &[*self], &shape, at)
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        let norm = Norm { ord, axes: axes.iter().copied().collect() };
+        self.tape.record_operation(Rc::new(norm), &[*self], &shape, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {

@@ -35,6 +35,11 @@ impl Dims {
         Ok(axes)
     }
 
+    /// Whether none are named (`..`).
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as PyTorch's reductions have it.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {

@@ -49,8 +49,9 @@ pub use view::View;
 pub mod prelude {
     pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
-        Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Softmax, TensorLike, Views,
+        Arithmetic, Blas, BlasInPlace, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing,
+        Linear, Norms, Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,
     };
-    pub use crate::ops::{cat, stack, where_};
+    pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};
 }

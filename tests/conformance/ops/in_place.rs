@@ -1,6 +1,6 @@
 //! Operations in place.
 
-use wengert_tensor::ops::{Argument, InPlace};
+use wengert_tensor::ops::{Argument, BlasInPlace, InPlace};
 use wengert_tensor::{Element, Tensor};
 
 use super::super::call::Call;
@@ -63,6 +63,14 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
         "tanh_" => alone!(call, target, try_tanh_, Float),
         "sigmoid_" => alone!(call, target, try_sigmoid_, Float),
         "relu_" => alone!(call, target, try_relu_, Float Int),
+        "addmm_" => match target {
+            Value::Float(x) => {
+                let factor = |name| Ok::<f64, Stop>(call.number(9, name)?.unwrap_or(1.0));
+                let (first, second) = (call.float(1, "mat1")?, call.float(2, "mat2")?);
+                x.try_addmm_(&first, &second, factor("beta")?, factor("alpha")?)?;
+            }
+            _ => return Err(call.not_built("this element type")),
+        },
         _ => return Ok(false),
     }
     Ok(true)

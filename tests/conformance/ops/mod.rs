@@ -14,9 +14,11 @@ mod functions;
 mod in_place;
 mod indexing;
 mod mixed;
+mod order;
 mod overwrite;
 mod products;
 mod reductions;
+mod statistics;
 mod views;
 
 use super::call::Call;
@@ -31,6 +33,8 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
         functions::attempt::<A>,
         comparison::attempt::<A>,
         reductions::attempt::<A>,
+        order::attempt::<A>,
+        statistics::attempt::<A>,
         views::attempt::<A>,
         products::attempt::<A>,
         indexing::attempt::<A>,

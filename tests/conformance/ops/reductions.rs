@@ -1,6 +1,6 @@
 //! Reductions over some dimensions.
 
-use wengert_tensor::ops::{Reductions, Views};
+use wengert_tensor::ops::{Extremes, Reductions};
 
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};
@@ -42,11 +42,11 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "count_nonzero" => to!(Int, call, |x| x.try_count_nonzero(dims(1)?)?),
         "argmax" => match call.integer(1, "dim")? {
             Some(dim) => to!(Int, call, |x| x.try_argmax(dim, keepdim()?)?),
-            None => to!(Int, call, |x| x.try_reshape([-1])?.try_argmax(0, false)?),
+            None => to!(Int, call, |x| x.try_argmax_all()?),
         },
         "argmin" => match call.integer(1, "dim")? {
             Some(dim) => to!(Int, call, |x| x.try_argmin(dim, keepdim()?)?),
-            None => to!(Int, call, |x| x.try_reshape([-1])?.try_argmin(0, false)?),
+            None => to!(Int, call, |x| x.try_argmin_all()?),
         },
         _ => return Ok(None),
     }]))

@@ -9,11 +9,11 @@ use crate::{Call, Error, Operation, Var};
 
 /// Where the line of the operation is not known to the rule: the tape puts in that of the recorded operation.
 #[track_caller]
-fn site(name: &'static str) -> Site {
+pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
+pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }
 

@@ -23,6 +23,7 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Reciprocal => -v * z * z,
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
+        Unary::SqrtFlat => where_(&z.eq(0.0), &v.zeros_like(), v / (z * 2.0)),
         Unary::Exp => v * z,
         Unary::Exp2 => v * z * LN_2,
         Unary::Expm1 => v * (z + 1.0),

@@ -110,7 +110,7 @@ macro_rules! floats {
                     Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
                     Unary::Reciprocal => one(x, out, |x| 1.0 / x),
                     Unary::Square => one(x, out, |x| x * x),
-                    Unary::Sqrt => one(x, out, |x| x.sqrt()),
+                    Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
                     Unary::Floor => one(x, out, |x| x.floor()),
                     Unary::Ceil => one(x, out, |x| x.ceil()),
                     Unary::Round => one(x, out, |x| x.round_ties_even()),
@@ -207,8 +207,8 @@ macro_rules! floats {
                 match op {
                     Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
                     Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
-                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
-                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
+                    Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
+                    Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
                 }
                 true
             }
@@ -217,10 +217,10 @@ macro_rules! floats {
                 Some(match op {
                     Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
                     Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
-                    Reduction::Amax => {
+                    Reduction::Amax | Reduction::Max => {
                         lanes(x, <$type>::NEG_INFINITY, |total, x| if total >= x || total.is_nan() { total } else { x })
                     }
-                    Reduction::Amin => {
+                    Reduction::Amin | Reduction::Min => {
                         lanes(x, <$type>::INFINITY, |total, x| if total <= x || total.is_nan() { total } else { x })
                     }
                 })
@@ -230,7 +230,7 @@ macro_rules! floats {
                 match op {
                     Reduction::Sum => Some(0.0),
                     Reduction::Prod => Some(1.0),
-                    Reduction::Amax | Reduction::Amin => None,
+                    Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
             }
         }
@@ -323,8 +323,8 @@ macro_rules! integers {
                 match op {
                     Reduction::Sum => pairs.for_each(|(total, &x)| *total = total.wrapping_add(x)),
                     Reduction::Prod => pairs.for_each(|(total, &x)| *total = total.wrapping_mul(x)),
-                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = x.max(*total)),
-                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = x.min(*total)),
+                    Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total = x.max(*total)),
+                    Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total = x.min(*total)),
                 }
                 true
             }
@@ -333,8 +333,8 @@ macro_rules! integers {
                 Some(match op {
                     Reduction::Sum => lanes(x, 0, |total, x| total.wrapping_add(x)),
                     Reduction::Prod => lanes(x, 1, |total, x| total.wrapping_mul(x)),
-                    Reduction::Amax => lanes(x, $type::MIN, |total, x| total.max(x)),
-                    Reduction::Amin => lanes(x, $type::MAX, |total, x| total.min(x)),
+                    Reduction::Amax | Reduction::Max => lanes(x, $type::MIN, |total, x| total.max(x)),
+                    Reduction::Amin | Reduction::Min => lanes(x, $type::MAX, |total, x| total.min(x)),
                 })
             }
 
@@ -342,7 +342,7 @@ macro_rules! integers {
                 match op {
                     Reduction::Sum => Some(0),
                     Reduction::Prod => Some(1),
-                    Reduction::Amax | Reduction::Amin => None,
+                    Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
             }
         }
@@ -393,16 +393,16 @@ impl Blocks for bool {
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
         let pairs = total.iter_mut().zip(x);
         match op {
-            Reduction::Sum | Reduction::Amax => pairs.for_each(|(total, &x)| *total |= x),
-            Reduction::Prod | Reduction::Amin => pairs.for_each(|(total, &x)| *total &= x),
+            Reduction::Sum | Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total |= x),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total &= x),
         }
         true
     }
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
         Some(match op {
-            Reduction::Sum | Reduction::Amax => x.contains(&true),
-            Reduction::Prod | Reduction::Amin => !x.contains(&false),
+            Reduction::Sum | Reduction::Amax | Reduction::Max => x.contains(&true),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => !x.contains(&false),
         })
     }
 
@@ -410,7 +410,7 @@ impl Blocks for bool {
         match op {
             Reduction::Sum => Some(false),
             Reduction::Prod => Some(true),
-            Reduction::Amax | Reduction::Amin => None,
+            Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
         }
     }
 }

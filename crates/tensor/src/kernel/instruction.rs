@@ -39,6 +39,8 @@ names! {
         Square = "square",
         /// √x
         Sqrt = "sqrt",
+        /// √x with derivative 0 at 0, where that of [`Sqrt`](Unary::Sqrt) is infinite: PyTorch's convention for `std`.
+        SqrtFlat = "sqrt_flat",
         /// Largest integer not above x.
         Floor = "floor",
         /// Smallest integer not below x.
@@ -199,9 +201,13 @@ names! {
         Sum = "sum",
         /// The product; 1 of nothing.
         Prod = "prod",
-        /// The largest; NaN if any is NaN.
+        /// The largest; NaN if any is NaN, and then the derivative is NaN everywhere.
         Amax = "amax",
-        /// The smallest; NaN if any is NaN.
+        /// The smallest; NaN if any is NaN, and then the derivative is NaN everywhere.
         Amin = "amin",
+        /// As [`Amax`](Reduction::Amax), but a NaN ties with other NaNs in the derivative.
+        Max = "max",
+        /// As [`Amin`](Reduction::Amin), but a NaN ties with other NaNs in the derivative.
+        Min = "min",
     }
 }

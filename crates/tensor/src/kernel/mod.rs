@@ -6,6 +6,7 @@
 //! - [`fused`]: several operations over one block after the other;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
+//! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`scalar`]: functions of one number that the standard library lacks;
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
@@ -16,6 +17,7 @@ pub(crate) mod block;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
+pub(crate) mod line;
 pub(crate) mod map;
 #[cfg(test)]
 mod naive;

@@ -4,7 +4,7 @@ use super::TensorLike;
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::kernel::{map, product, reduce};
+use crate::kernel::{line, map, product, reduce};
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -31,6 +31,10 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
         Ok(self.clone())
+    }
+
+    fn with_value(&self, value: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(value.clone())
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -103,6 +107,20 @@ impl<T: Element> TensorLike for Tensor<T> {
                 }
             }
         })
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        Tensor::build(self.shape(), at, |out| {
+            line::each(self.source(), axis, self.shape()[axis], out, line::cumulative_sum);
+        })
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error> {
+        super::statistics::of_tensor(self, axes, correction, at)
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        super::norms::of_tensor(self, ord, axes, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {

@@ -67,6 +67,14 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
+    /// The values of `value`, of the same shape, with the derivative of this one: a straight-through estimator. Where nothing
+    /// is recorded, that is `value`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error>;
+
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
 
@@ -92,6 +100,18 @@ pub trait TensorLike: Clone + Sized {
 
     /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+
+    /// The running sum along `axis`.
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
+
+    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](super::Statistics::var). `is_total` tells that
+    /// the caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive
+    /// for its derivative, 2 (x - mean) / (n - correction), which has no part that goes through the mean.
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>;
+
+    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](super::Norms::vector_norm). A
+    /// primitive for its derivative at the zero vector and at zeros, which is a convention of its own.
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;

@@ -34,7 +34,7 @@ pub trait Products: TensorLike {
 
 impl<A: TensorLike> Products for A {}
 
-fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
     if left.rank() == 0 || right.rank() == 0 {
@@ -55,17 +55,13 @@ fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     };
     if inner.0 != inner.1 {
         return refuse(match (rows, columns) {
-            (true, true) => format!(
-                "inconsistent tensor size, expected tensor {left} and src {right} to have the same number of elements, but \
-                 got {} and {} elements respectively",
-                inner.0, inner.1
-            ),
+            (true, true) => return Err(unequal_vectors(&left, &right, at).into()),
             (false, true) if batch.rank() == 0 => {
                 format!("size mismatch, got input ({m}), mat ({m}x{}), vec ({})", inner.0, inner.1)
             }
             _ if right.rank() <= 2 || left.rank() <= 2 => {
                 let folded = Shape::from(&left[..left.rank() - 1]).numel();
-                format!("mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
+                format!("mm: mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
             }
             _ => {
                 let count = batch.numel();
@@ -102,4 +98,15 @@ fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
         _ => expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?,
     };
     if z.shape() == result { Ok(z) } else { z.apply_view(View::Reshape(result), at) }
+}
+
+/// Two vectors of different lengths.
+pub(super) fn unequal_vectors(left: &Shape, right: &Shape, at: Site) -> Error {
+    let message = format!(
+        "inconsistent tensor size, expected tensor {left} and src {right} to have the same number of elements, but got {} \
+         and {} elements respectively",
+        left.numel(),
+        right.numel()
+    );
+    Error::MatmulShape { message, at }
 }

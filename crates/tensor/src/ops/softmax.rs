@@ -24,6 +24,13 @@ pub trait Softmax: TensorLike<Elem: Float> {
             exponentials.apply_binary(Binary::Div, &total, at)
         }
 
+        /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
+        fn softmin | try_softmin(&self, dim: isize) -> Self = at {
+            let negative = self.apply_unary(Unary::Neg, at)?;
+            let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
+            exponentials.apply_binary(Binary::Div, &total, at)
+        }
+
         /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
         /// `log_softmax`.
         fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
