@@ -60,10 +60,8 @@ fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::R
 
 /// The system's reason alone: the temporary file's path, which `tempfile` adds, means nothing to the user.
 fn without_path(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::from(error.kind()),
-    }
+    let system = error.get_ref().and_then(|inner| inner.source()?.downcast_ref::<io::Error>()?.raw_os_error());
+    system.map_or(error, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 /// let mut generator = Generator::new(42);
 /// let mut order: Vec<usize> = (0..5).collect();
 /// generator.shuffle(&mut order);
-/// assert_eq!(order, [1, 0, 4, 3, 2]); // on every platform
+/// assert_eq!(order, [3, 2, 4, 1, 0]); // on every platform
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generator {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_numbers_are_pinned() {
         let drawn = uniform::<f64>([3], 1.0, &mut Generator::new(0));
-        assert_eq!(drawn.to_vec(), [0.0, 0.0, 0.0]);
+        assert_eq!(drawn.to_vec(), [0.2516150185870829, 0.8165821984543222, -0.8394655097647541]);
     }
 
     #[test]

@@ -246,13 +246,14 @@ fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<(usize, usize)
     if *targets == expected {
         return Ok((axis, classes));
     }
-    if axis == 1 && targets.first().is_some_and(|&count| count != logits[0]) {
-        let message = "Expected input batch_size";
-        return refuse(format!("{message} ({}) to match target batch_size ({}).", logits[0], targets[0]));
+    if logits.rank() > 1 && targets.first().is_some_and(|&count| count != logits[0]) {
+        let (samples, targets) = (logits[0], targets[0]);
+        return refuse(format!("Expected input batch_size ({samples}) to match target batch_size ({targets})."));
     }
-    refuse(format!(
-        "Expected target size {expected}, got {targets}: logits of shape {logits} need one class per sample"
-    ))
+    if logits.rank() <= 2 {
+        return refuse("0D or 1D target tensor expected, multi-target not supported".to_owned());
+    }
+    refuse(format!("Expected target size {expected}, got {targets}"))
 }
 
 fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, at: Site) -> Result<(), Error> {
@@ -260,8 +261,9 @@ fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, 
     match targets.iter().zip(ignored.iter()).enumerate().find(wrong) {
         None => Ok(()),
         Some((position, (target, _))) => {
-            let message =
-                format!("Target {target} is out of bounds.\n  target number {position}; there are {classes} classes");
+            let message = format!(
+                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} classes.)"
+            );
             Err(Error::IndexRange { message, at })
         }
     }
@@ -360,11 +362,9 @@ mod tests {
         let logits = Tensor::<f64>::zeros([3, 4]);
         let error = |targets: &Tensor<i64>| try_cross_entropy(&logits, targets).unwrap_err().sentence();
         assert!(error(&Tensor::from([0, 4, 1])).starts_with("Target 4 is out of bounds."));
-        assert!(
-            error(&Tensor::from([0, 3, -1])).contains("Target -1 is out of bounds.\n  target number 2; there are 4")
-        );
+        assert!(error(&Tensor::from([0, 3, -1])).contains("(It is number 2 of the targets"));
         assert_eq!(error(&Tensor::zeros([2])), "Expected input batch_size (3) to match target batch_size (2).");
-        assert!(error(&Tensor::zeros([3, 1])).starts_with("Expected target size [3], got [3, 1]"));
+        assert!(error(&Tensor::zeros([3, 1])).starts_with("0D or 1D target tensor expected"));
         let loss = CrossEntropyLoss { weight: Some(Tensor::ones([3])), ..Default::default() };
         let error = loss.try_of(&logits, &Tensor::zeros([3])).unwrap_err();
         assert!(error.sentence().starts_with("weight tensor should be defined either for all 4 classes"), "{error}");

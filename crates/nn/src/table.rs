@@ -1,12 +1,11 @@
 //! Tables of numbers: comma-separated text, gzipped or not.
 //!
-//! No header, no quotes needed, no missing values: whatever is not a finite number is an error that names its line.
+//! No header, no quotes, no missing values: whatever is not a finite number is an error that names its line.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use flate2::bufread::MultiGzDecoder;
 use wengert_tensor::{Float, Tensor};
 
@@ -41,31 +40,19 @@ pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
 /// Calls `take` with each row and its line, counted from 1. Gives the numbers of rows and columns, both at least 1.
 pub(crate) fn for_each_row(path: &Path, mut take: impl FnMut(u64, &[f64]) -> Result<()>) -> Result<(usize, usize)> {
     let unreadable = |source: io::Error| Error::Read { path: path.to_owned(), source };
-    let text = open(path).map_err(unreadable)?;
-    // Widths are checked here, where the line is known whatever happens.
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(text);
-    let (mut record, mut row) = (StringRecord::new(), Vec::new());
+    let file = open(path).map_err(unreadable)?;
+    let mut row = Vec::new();
     let (mut rows, mut columns) = (0, None);
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) => {
-                let message = error.to_string();
-                return Err(match error.into_kind() {
-                    ErrorKind::Io(source) => unreadable(source),
-                    ErrorKind::Utf8 { .. } => Error::Table { path: path.to_owned(), problem: "is not text" },
-                    _ => unreadable(io::Error::new(io::ErrorKind::InvalidData, message)),
-                });
-            }
-        }
-        let line = record.position().map_or(0, csv::Position::line);
-        let expected = *columns.get_or_insert(record.len());
-        if record.len() != expected {
-            return Err(Error::RowWidth { path: path.to_owned(), line, expected, found: record.len() });
+    for (line, text) in (1..).zip(file.split(b'\n')) {
+        let text = String::from_utf8(text.map_err(unreadable)?)
+            .map_err(|_| Error::Table { path: path.to_owned(), problem: "is not text" })?;
+        // Some programs begin a file with a byte order mark.
+        let content = text.trim_start_matches('\u{feff}').trim();
+        if content.is_empty() {
+            continue;
         }
         row.clear();
-        for (column, field) in record.iter().enumerate() {
+        for (column, field) in content.split(',').map(str::trim).enumerate() {
             match field.parse::<f64>() {
                 Ok(value) if value.is_finite() => row.push(value),
                 _ => {
@@ -73,6 +60,10 @@ pub(crate) fn for_each_row(path: &Path, mut take: impl FnMut(u64, &[f64]) -> Res
                     return Err(Error::NotANumber { path: path.to_owned(), line, column: column + 1, field });
                 }
             }
+        }
+        let expected = *columns.get_or_insert(row.len());
+        if row.len() != expected {
+            return Err(Error::RowWidth { path: path.to_owned(), line, expected, found: row.len() });
         }
         take(line, &row)?;
         rows += 1;
@@ -84,14 +75,14 @@ pub(crate) fn for_each_row(path: &Path, mut take: impl FnMut(u64, &[f64]) -> Res
 }
 
 /// The file's text, decompressed where it is gzipped.
-fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
     let mut file = BufReader::new(file);
     let gzipped = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    Ok(if gzipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
+    Ok(if gzipped { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
 }
 
 #[cfg(test)]
@@ -120,7 +111,7 @@ mod tests {
     #[test]
     fn gzip_is_recognised_by_content() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, gzipped(b"1,2\r\n\n3,4")).unwrap();
+        fs::write(&file, gzipped(b"\xef\xbb\xbf1,2\r\n\n3,4")).unwrap();
         assert_eq!(read_table::<f32>(&file).unwrap(), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
     }
 
