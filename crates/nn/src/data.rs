@@ -87,13 +87,13 @@ impl<T: Float> Dataset<T> {
         self.len() == 0
     }
 
-    /// The same classes with other inputs: `f` of these.
+    /// The same samples, normalised.
     ///
     /// # Errors
     ///
-    /// Where the new inputs are not as many.
-    pub fn map_inputs(&self, f: impl FnOnce(&Tensor<T>) -> Tensor<T>) -> Result<Self> {
-        Dataset::new(f(&self.inputs), self.targets.clone())
+    /// Where the features are not those that `normalization` was found on.
+    pub fn normalized(&self, normalization: &Normalization<T>) -> Result<Self> {
+        Ok(Dataset { inputs: normalization.apply(&self.inputs)?, targets: self.targets.clone() })
     }
 
     /// Two parts without a sample in common: the rest, and the share `held_out` (from 0 to 1; rounded up to whole samples),
@@ -101,13 +101,19 @@ impl<T: Float> Dataset<T> {
     ///
     /// # Errors
     ///
-    /// Where `held_out` is not between 0 and 1.
+    /// Where `held_out` is not between 0 and 1, or is neither and one part would still be empty.
     pub fn random_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         if !(0.0..=1.0).contains(&held_out) {
             return Err(Error::Dataset(format!("random_split(): expected a share from 0 to 1, got {held_out}")));
         }
         let order = self.order(generator);
         let rest = self.len() - (self.len() as f64 * held_out).ceil() as usize;
+        if held_out > 0.0 && held_out < 1.0 && (rest == 0 || rest == self.len()) {
+            let n = self.len();
+            return Err(Error::Dataset(format!(
+                "too few samples: {n} cannot be divided into a share of {held_out} and the rest"
+            )));
+        }
         Ok((self.select(&order[..rest])?, self.select(&order[rest..])?))
     }
 
@@ -174,9 +180,7 @@ impl<T: Float> Iterator for Batches<T> {
 
 impl<T: Float> ExactSizeIterator for Batches<T> {}
 
-/// Shift and scale of each feature, found on one set of samples and applied to any. scikit-learn: `StandardScaler`.
-///
-/// Find it on the training samples alone: what it knows of the others would leak into training.
+/// A shift and a scale for inputs: given, or found on one set of samples, and applied to any.
 ///
 /// ```
 /// use wengert_nn::Normalization;
@@ -189,15 +193,33 @@ impl<T: Float> ExactSizeIterator for Batches<T> {}
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalization<T: Float> {
-    /// Mean of each feature over the samples, `[1, …]`.
+    /// What is taken off, in a shape that expands to that of the inputs.
     pub mean: Tensor<T>,
-    /// Standard deviation (of the samples themselves: divided by n) of each feature, `[1, …]`; 1 where it is 0, so that a
-    /// feature that never changes becomes 0.
+    /// What is divided by then, in such a shape.
     pub deviation: Tensor<T>,
 }
 
 impl<T: Float> Normalization<T> {
-    /// The mean and the standard deviation of each feature of `inputs` `[n, …]`.
+    /// Numbers from `low` to `high` become numbers from -1 to 1, whatever the samples are: for features of one known range,
+    /// as pixels are. torchvision: `Normalize(mean=0.5, std=0.5)` after `ToTensor`.
+    ///
+    /// ```
+    /// use wengert_nn::Normalization;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let pixels = Tensor::from([0.0, 4.0, 16.0f32]);
+    /// assert_eq!(Normalization::range(0.0, 16.0).apply(&pixels)?.to_vec(), [-1.0, -0.5, 1.0]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    pub fn range(low: f64, high: f64) -> Self {
+        let of = |value: f64| Tensor::scalar(T::from_f64(value));
+        Normalization { mean: of((low + high) / 2.0), deviation: of((high - low) / 2.0) }
+    }
+
+    /// Mean and standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in `[1, …]`. Where the
+    /// deviation is 0 it is taken for 1, so that a feature that never changes becomes 0. scikit-learn: `StandardScaler`.
+    ///
+    /// Find them on the training samples alone: what they know of the others would leak into training.
     ///
     /// # Errors
     ///
@@ -247,6 +269,7 @@ mod tests {
         );
         assert_eq!(numbered(10).random_split(0.25, &mut Generator::new(5)).unwrap().0, train);
         assert_eq!(numbered(10).random_split(1.0, &mut Generator::new(5)).unwrap().0.len(), 0);
+        assert!(numbered(1).random_split(0.25, &mut Generator::new(5)).is_err());
         assert!(numbered(10).random_split(f64::NAN, &mut Generator::new(5)).is_err());
     }
 

@@ -1,5 +1,6 @@
 //! How training went: loss and accuracy of each epoch, as numbers and as a curve.
 
+use std::fmt;
 use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
@@ -18,6 +19,15 @@ pub struct Epoch {
     pub train_accuracy: f64,
     /// Share of right answers on the held-out samples, 0 to 1.
     pub test_accuracy: f64,
+}
+
+/// `loss: train 0.1234, test 0.2345   accuracy: train 98.76%, test 97.65%`
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (train, test) = (100.0 * self.train_accuracy, 100.0 * self.test_accuracy);
+        write!(f, "loss: train {:.4}, test {:.4}   ", self.train_loss, self.test_loss)?;
+        write!(f, "accuracy: train {train:.2}%, test {test:.2}%")
+    }
 }
 
 /// The epochs of a training, in order.
