@@ -73,7 +73,7 @@ impl History {
     }
 
     /// Both losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where they
-    /// span more than a factor of ten and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a gap.
+    /// span more than a factor of 100 and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a gap.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl History {
         let losses = self.epochs.iter().flat_map(|epoch| [epoch.train_loss, epoch.test_loss]).filter(is_drawn);
         let (low, high) = losses.fold((f64::INFINITY, 0.0), |(low, high), loss| (loss.min(low), loss.max(high)));
         let mut svg = String::new();
-        let drawn = if low > 1e-12 && high > 10.0 * low {
+        let drawn = if low > 1e-12 && high > 100.0 * low {
             self.draw(&mut svg, (0.8 * low..1.25 * high).log_scale())
         } else {
             let low = low.min(0.0);
@@ -168,14 +168,23 @@ fn is_drawn(loss: &f64) -> bool {
     loss.abs() <= 1e12
 }
 
-/// Three significant digits without trailing zeros: `0.0123`, `2`, `150`.
+/// Three significant digits without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
 fn significant(x: f64) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return format!("{x}");
+    let trimmed = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    match x.abs() {
+        0.0 => "0".to_owned(),
+        size if (1e-4..1e6).contains(&size) => {
+            let digits = (2 - size.log10().floor() as i32).max(0) as usize;
+            trimmed(&format!("{x:.digits$}"))
+        }
+        _ => match format!("{x:.2e}").split_once('e') {
+            Some((digits, exponent)) => format!("{}e{exponent}", trimmed(digits)),
+            None => format!("{x}"), // infinite or NaN
+        },
     }
-    let digits = (2 - x.abs().log10().floor() as i32).clamp(0, 12) as usize;
-    let text = format!("{x:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -190,9 +199,16 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits() {
-        for (x, expected) in
-            [(0.012345, "0.0123"), (2.0, "2"), (150.4, "150"), (0.5, "0.5"), (0.0, "0"), (1e-5, "0.00001")]
-        {
+        for (x, expected) in [
+            (0.012345, "0.0123"),
+            (2.0, "2"),
+            (150.4, "150"),
+            (0.5, "0.5"),
+            (0.0, "0"),
+            (2.5e-7, "2.5e-7"),
+            (1e20, "1e20"),
+            (f64::NAN, "NaN"),
+        ] {
             assert_eq!(significant(x), expected);
         }
     }
