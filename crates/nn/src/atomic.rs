@@ -1,0 +1,113 @@
+//! Files written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use tempfile::Builder;
+
+use crate::{Error, Result};
+
+/// Makes `bytes` the contents of the file `path`, whole or not at all: they go to a temporary file in the same folder and to
+/// the disk, then take the old file's place. A reader sees the old contents or the new, at any time, whatever happens.
+///
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("report.txt");
+/// wengert_nn::write_atomically(&path, b"done")?;
+/// assert_eq!(std::fs::read(&path)?, b"done");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Where the folder is missing or not writable, the disk is full, or `path` is something else than a file. The old file is
+/// then as it was.
+pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    replace(path, |file| file.write_all(bytes)).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    // A link stays a link: what it points to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::other("it exists and is no regular file"));
+    }
+    let folder = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = Builder::new();
+    builder.prefix(".wengert-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        // As any new file: what the user's umask leaves of it. Temporary files are for the owner only otherwise.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    // Removed when dropped, unless it takes the target's place.
+    let mut file = builder.tempfile_in(folder).map_err(without_path)?;
+    fill(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    // The new name itself reaches the disk with its folder. Not every system lets a folder be opened.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// The system's reason alone: the temporary file's path, which `tempfile` adds, means nothing to the user.
+fn without_path(error: io::Error) -> io::Error {
+    let system = error.get_ref().and_then(|inner| inner.source()?.downcast_ref::<io::Error>()?.raw_os_error());
+    system.map_or(error, io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        write_atomically(&path, b"old").unwrap();
+        let full = replace(&path, |file| {
+            file.write_all(b"half of the ne")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write_atomically(folder.path(), b"x").unwrap_err();
+        assert!(error.to_string().ends_with("it exists and is no regular file"), "{error}");
+        let error = write_atomically(folder.path().join("missing/model"), b"x").unwrap_err();
+        assert!(error.to_string().contains("missing/model': No such file"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_modes_are_a_new_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("model"), folder.path().join("latest"));
+        write_atomically(&path, b"old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_atomically(&link, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let plain = folder.path().join("plain");
+        fs::write(&plain, b"").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&plain));
+    }
+}

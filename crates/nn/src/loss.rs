@@ -1,0 +1,377 @@
+//! Classification: cross-entropy and accuracy.
+//!
+//! Written over the operations that tensors and recorded variables share, so that both have them, and every derivative
+//! follows. The formulas are those of PyTorch's `CrossEntropyLoss`:
+//! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
+
+use wengert_tensor::ops::{Arithmetic, Functions, Indexing, Reductions, Softmax, TensorLike, Views, try_where_};
+use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use crate::error::raise;
+
+/// How the losses of the samples become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their mean, weighted by the weights of their classes; NaN of nothing.
+    #[default]
+    Mean,
+    /// Their sum; 0 of nothing.
+    Sum,
+    /// Not at all: one loss per sample, in the shape of the targets; 0 where a sample is ignored.
+    None,
+}
+
+/// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{CrossEntropyLoss, Reduction};
+///
+/// let logits = Tensor::from([[0.0, 0.0], [3.0, 3.0f64]]);
+/// let targets = Tensor::from([1, -100]); // the second sample is ignored
+/// let loss = CrossEntropyLoss { reduction: Reduction::None, ..Default::default() };
+/// assert_eq!(loss.of(&logits, &targets).to_vec(), [2.0f64.ln(), 0.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct CrossEntropyLoss<T: Float> {
+    /// A weight for each class, `[c]`.
+    pub weight: Option<Tensor<T>>,
+    /// Samples with this target count for nothing.
+    pub ignore_index: i64,
+    /// How the losses of the samples become one.
+    pub reduction: Reduction,
+    /// The share of the target that is spread evenly over all classes, from 0 to 1.
+    pub label_smoothing: f64,
+}
+
+impl<T: Float> Default for CrossEntropyLoss<T> {
+    /// No weights, -100 ignored, the mean, no smoothing.
+    fn default() -> Self {
+        CrossEntropyLoss { weight: None, ignore_index: -100, reduction: Reduction::Mean, label_smoothing: 0.0 }
+    }
+}
+
+impl<T: Float> CrossEntropyLoss<T> {
+    /// The loss of `logits` (not normalised) against class indices:
+    ///
+    /// | `logits` | `targets` |
+    /// |---|---|
+    /// | `[c]` | `[]` |
+    /// | `[n, c]` | `[n]` |
+    /// | `[n, c, d1, …]` | `[n, d1, …]` |
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_of`](Self::try_of) returns an error.
+    #[track_caller]
+    pub fn of<A: TensorLike<Elem = T>>(&self, logits: &A, targets: &Tensor<i64>) -> A {
+        match self.try_of(logits, targets) {
+            Ok(loss) => loss,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// [`of`](Self::of), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
+    /// smoothing is outside its range.
+    #[track_caller]
+    pub fn try_of<A: TensorLike<Elem = T>>(&self, logits: &A, targets: &Tensor<i64>) -> Result<A, A::Error> {
+        let at = Site::here("cross_entropy");
+        let shape = logits.shape();
+        let (axis, classes) = class_dim(&shape, targets.shape(), at)?;
+        let dim = axis as isize;
+        self.check_options(classes, at)?;
+        let ignored = targets.map(|target| target == self.ignore_index);
+        check_targets(targets, &ignored, classes, at)?;
+        let any_ignored = ignored.iter().any(|ignored| ignored);
+        // An ignored sample reads class 0, whose loss is thrown away below.
+        let classes_read =
+            if any_ignored { try_where_(&ignored, &Tensor::scalar(0), targets)? } else { targets.clone() };
+
+        let log_probabilities = logits.try_log_softmax(dim)?;
+        let mut losses = if classes == 0 {
+            logits.constant(&Tensor::zeros(targets.shape()))
+        } else {
+            let picked = log_probabilities.try_gather(dim, &classes_read.try_unsqueeze(dim)?)?;
+            picked.try_reshape(targets.shape())?.try_neg()?
+        };
+        // The weight of each sample, that of its class.
+        let weights = match &self.weight {
+            Some(weight) if classes > 0 => {
+                Some(weight.try_index_select(0, &classes_read.try_flatten(0, -1)?)?.try_reshape(targets.shape())?)
+            }
+            _ => None,
+        };
+        if let Some(weights) = &weights {
+            losses = losses.try_mul(&logits.constant(weights))?;
+        }
+        if self.label_smoothing > 0.0 {
+            losses = self.smoothed(&losses, &log_probabilities, axis)?;
+        }
+        if any_ignored {
+            // A choice and not a product: 0 · ∞ would be NaN.
+            losses = try_where_(&losses.mask(&ignored), &losses.constant(&Tensor::scalar(T::ZERO)), &losses)?;
+        }
+        match self.reduction {
+            Reduction::None => Ok(losses),
+            Reduction::Sum => losses.try_sum(.., false),
+            Reduction::Mean => {
+                let counted = ignored.map(|ignored| if ignored { T::ZERO } else { T::ONE });
+                let counted = weights.map_or(Ok(counted.clone()), |weights| counted.try_mul(&weights))?;
+                losses.try_sum(.., false)?.try_div(counted.try_sum(.., false)?.item().to_f64())
+            }
+        }
+    }
+
+    /// (1 - ε) losses + ε/c Σ over the classes of -w log p.
+    #[track_caller]
+    fn smoothed<A: TensorLike<Elem = T>>(&self, losses: &A, log_probabilities: &A, axis: usize) -> Result<A, A::Error> {
+        let shape = log_probabilities.shape();
+        let weighted = match &self.weight {
+            None => log_probabilities.clone(),
+            Some(weight) => {
+                // [c] to [c, 1, …], beside the class dimension.
+                let mut beside = Shape::ones(shape.rank() - axis);
+                beside[0] = shape[axis];
+                log_probabilities.try_mul(&log_probabilities.constant(&weight.try_reshape(beside)?))?
+            }
+        };
+        let spread = weighted.try_sum(axis as isize, false)?.try_mul(-self.label_smoothing / shape[axis] as f64)?;
+        losses.try_mul(1.0 - self.label_smoothing)?.try_add(&spread)
+    }
+
+    fn check_options(&self, classes: usize, at: Site) -> Result<(), Error> {
+        if !(0.0..=1.0).contains(&self.label_smoothing) {
+            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {}", self.label_smoothing);
+            return Err(Error::Argument { message, at });
+        }
+        match &self.weight {
+            Some(weight) if weight.shape().sizes() != [classes] => {
+                let message = format!(
+                    "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
+                     shape: {}",
+                    weight.shape()
+                );
+                Err(Error::Argument { message, at })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
+/// `torch.nn.functional.cross_entropy`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::cross_entropy;
+///
+/// let tape = Tape::<f64>::new();
+/// let logits = tape.var(&Tensor::from([[0.0, 0.0], [0.0, 0.0]]));
+/// let loss = cross_entropy(&logits, &Tensor::from([0, 1]));
+/// assert_eq!(loss.item(), 2.0f64.ln());
+/// assert_eq!(loss.backward().of(logits), &Tensor::from([[-0.25, 0.25], [0.25, -0.25]]));
+/// ```
+///
+/// # Panics
+///
+/// Where the shapes do not fit, or a target is neither a class nor -100.
+#[track_caller]
+pub fn cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tensor<i64>) -> A {
+    CrossEntropyLoss::default().of(logits, targets)
+}
+
+/// [`cross_entropy`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is neither a class nor -100.
+#[track_caller]
+pub fn try_cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tensor<i64>) -> Result<A, A::Error> {
+    CrossEntropyLoss::default().try_of(logits, targets)
+}
+
+/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the first);
+/// NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
+///
+/// ```
+/// use wengert_nn::accuracy;
+/// use wengert_tensor::prelude::*;
+///
+/// let logits = Tensor::from([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]);
+/// assert_eq!(accuracy(&logits, &Tensor::from([1, 0, 0, 1])), 0.75);
+/// ```
+///
+/// # Panics
+///
+/// Where the shapes do not fit.
+#[track_caller]
+pub fn accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> f64 {
+    match try_accuracy(logits, targets) {
+        Ok(accuracy) => accuracy,
+        Err(error) => raise(error),
+    }
+}
+
+/// [`accuracy`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the shapes do not fit.
+#[track_caller]
+pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
+    let at = Site::here("accuracy");
+    let (axis, _) = class_dim(&logits.shape(), targets.shape(), at)?;
+    if targets.numel() == 0 {
+        return Ok(f64::NAN);
+    }
+    let guesses = logits.try_argmax(axis as isize, false)?;
+    let right = guesses.iter().zip(targets.iter()).filter(|(guess, target)| guess == target).count();
+    Ok(right as f64 / targets.numel() as f64)
+}
+
+/// Position and size of the class dimension, where the shapes fit.
+fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<(usize, usize), Error> {
+    let refuse = |message: String| Err(Error::Argument { message, at });
+    let axis = match logits.rank() {
+        0 => return refuse("Expected 1 or more dimensions (got 0)".to_owned()),
+        1 => 0,
+        _ => 1,
+    };
+    let mut expected = logits.clone();
+    let classes = expected.remove(axis);
+    if *targets == expected {
+        return Ok((axis, classes));
+    }
+    if logits.rank() > 1 && targets.first().is_some_and(|&count| count != logits[0]) {
+        let (samples, targets) = (logits[0], targets[0]);
+        return refuse(format!("Expected input batch_size ({samples}) to match target batch_size ({targets})."));
+    }
+    if logits.rank() <= 2 {
+        return refuse("0D or 1D target tensor expected, multi-target not supported".to_owned());
+    }
+    refuse(format!("Expected target size {expected}, got {targets}"))
+}
+
+fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, at: Site) -> Result<(), Error> {
+    let wrong = |&(_, (target, ignored)): &(usize, (i64, bool))| !ignored && !(0..classes as i64).contains(&target);
+    match targets.iter().zip(ignored.iter()).enumerate().find(wrong) {
+        None => Ok(()),
+        Some((position, (target, _))) => {
+            let message = format!(
+                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} classes.)"
+            );
+            Err(Error::IndexRange { message, at })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::Tape;
+
+    use super::*;
+
+    /// Σ of e^x in order: the formula of the documentation, one sample at a time, without any trick. `[n, c, d]` only.
+    fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i64>) -> (Vec<f64>, f64) {
+        let (classes, d) = (logits.shape()[1], logits.shape()[2]);
+        let (mut losses, mut total) = (Vec::new(), 0.0);
+        let weight = |class: usize| loss.weight.as_ref().map_or(1.0, |weight| weight.get(&[class]).unwrap());
+        for (position, target) in targets.iter().enumerate() {
+            if target == loss.ignore_index {
+                losses.push(0.0);
+                continue;
+            }
+            let x = |class: usize| logits.get(&[position / d, class, position % d]).unwrap();
+            let sum: f64 = (0..classes).map(|class| x(class).exp()).sum();
+            let smoothing = loss.label_smoothing;
+            losses.push(
+                (0..classes)
+                    .map(|class| {
+                        let hit = if class == target as usize { 1.0 - smoothing } else { 0.0 };
+                        -(hit + smoothing / classes as f64) * weight(class) * (x(class).exp() / sum).ln()
+                    })
+                    .sum(),
+            );
+            total += weight(target as usize);
+        }
+        (losses, total)
+    }
+
+    #[test]
+    fn every_option_is_the_documented_formula() {
+        let logits = Tensor::from_fn([2, 3, 4], |i| ((7 * i[0] + 5 * i[1] + 3 * i[2]) % 11) as f64 * 0.3 - 1.0);
+        let targets = Tensor::from([[0, 1, 2, -100], [2, 2, -100, 1]]);
+        for weight in [None, Some(Tensor::from([0.5, 2.0, 1.0]))] {
+            for label_smoothing in [0.0, 0.1, 1.0] {
+                let loss = |reduction| CrossEntropyLoss {
+                    weight: weight.clone(),
+                    label_smoothing,
+                    reduction,
+                    ..Default::default()
+                };
+                let (expected, total) = naive(&loss(Reduction::None), &logits, &targets);
+                let sum: f64 = expected.iter().sum();
+                // Some ten roundings of numbers below 10.
+                let close = |x: f64, y: f64| assert!((x - y).abs() < 100.0 * f64::EPSILON, "{x} is not {y}");
+                let losses = loss(Reduction::None).of(&logits, &targets);
+                assert_eq!(losses.shape(), targets.shape());
+                losses.iter().zip(&expected).for_each(|(x, &y)| close(x, y));
+                close(loss(Reduction::Sum).of(&logits, &targets).item(), sum);
+                close(loss(Reduction::Mean).of(&logits, &targets).item(), sum / total);
+                let tape = Tape::new();
+                close(loss(Reduction::Mean).of(&tape.var(&logits), &targets).item(), sum / total);
+            }
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_softmax_minus_target() {
+        let tape = Tape::<f64>::new();
+        let logits = tape.var(&Tensor::from([[0.0, 3.0f64.ln()], [5.0, 5.0]]));
+        let loss = CrossEntropyLoss { reduction: Reduction::Sum, ..Default::default() };
+        let gradients = loss.of(&logits, &Tensor::from([0, -100])).backward();
+        let expected = [0.25 - 1.0, 0.75, 0.0, 0.0];
+        for (x, y) in gradients.of(logits).iter().zip(expected) {
+            assert!((x - y).abs() < 4.0 * f64::EPSILON, "{x} is not {y}");
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let loss = |logits: [f64; 2], target: i64| cross_entropy(&Tensor::from(logits), &Tensor::scalar(target)).item();
+        assert_eq!(loss([1000.0, 0.0], 0), 0.0);
+        assert_eq!(loss([1000.0, 0.0], 1), 1000.0);
+        assert_eq!(loss([0.0, f64::NEG_INFINITY], 0), 0.0);
+        assert_eq!(loss([0.0, f64::NEG_INFINITY], 1), f64::INFINITY);
+        assert!(loss([0.0, 0.0], -100).is_nan(), "the mean of nothing");
+        // An ignored sample counts for nothing, whatever it holds.
+        let logits = Tensor::from([[f64::NAN, 1.0], [0.0, 0.0]]);
+        assert_eq!(cross_entropy(&logits, &Tensor::from([-100, 1])).item(), 2.0f64.ln());
+        assert!(cross_entropy(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item().is_nan());
+        let sum = CrossEntropyLoss { reduction: Reduction::Sum, ..Default::default() };
+        assert_eq!(sum.of(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item(), 0.0);
+        assert_eq!(sum.of(&Tensor::<f64>::zeros([1, 0]), &Tensor::from([-100])).item(), 0.0);
+    }
+
+    #[test]
+    fn mistakes_are_pytorchs_sentences() {
+        let logits = Tensor::<f64>::zeros([3, 4]);
+        let error = |targets: &Tensor<i64>| try_cross_entropy(&logits, targets).unwrap_err().sentence();
+        assert!(error(&Tensor::from([0, 4, 1])).starts_with("Target 4 is out of bounds."));
+        assert!(error(&Tensor::from([0, 3, -1])).contains("(It is number 2 of the targets"));
+        assert_eq!(error(&Tensor::zeros([2])), "Expected input batch_size (3) to match target batch_size (2).");
+        assert!(error(&Tensor::zeros([3, 1])).starts_with("0D or 1D target tensor expected"));
+        let loss = CrossEntropyLoss { weight: Some(Tensor::ones([3])), ..Default::default() };
+        let error = loss.try_of(&logits, &Tensor::zeros([3])).unwrap_err();
+        assert!(error.sentence().starts_with("weight tensor should be defined either for all 4 classes"), "{error}");
+        assert!(error.to_string().contains("loss.rs"), "{error}");
+        let loss = CrossEntropyLoss { label_smoothing: f64::NAN, ..Default::default() };
+        assert!(loss.try_of(&logits, &Tensor::zeros([3])).is_err());
+        assert!(try_accuracy(&logits, &Tensor::zeros([2])).is_err());
+        assert!(accuracy(&Tensor::<f64>::zeros([0, 4]), &Tensor::zeros([0])).is_nan());
+    }
+}

@@ -1,0 +1,243 @@
+//! Stochastic gradient descent.
+//!
+//! The update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>):
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! v ← g at a parameter's first step, momentum · v + (1 - dampening) · g later      (with momentum)
+//! g ← g + momentum · v (nesterov), or v                                            (with momentum)
+//! p ← p - lr · g
+//! ```
+
+use std::collections::HashMap;
+
+use wengert_autograd::{Gradients, Parameter};
+use wengert_tensor::ops::{Arithmetic, InPlace};
+use wengert_tensor::{Float, Tensor};
+
+use crate::error::raise;
+use crate::{Error, Result};
+
+/// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
+///
+/// It holds no parameters: each step is given them. The momentum is kept by parameter, so that several models may share one
+/// optimiser, and the order or choice of parameters may change from step to step.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::Sgd;
+///
+/// let mut w = Parameter::new("w", Tensor::from([4.0]));
+/// let mut sgd = Sgd::new(0.25);
+/// let gradients = {
+///     let tape = Tape::<f64>::new();
+///     tape.parameter(&w).square().sum(.., false).backward() // 2w = 8
+/// };
+/// sgd.step([&mut w], &gradients);
+/// assert_eq!(w.value.to_vec(), [2.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sgd<T: Float> {
+    /// Learning rate, not negative. May change between steps: that is all there is to a schedule.
+    pub lr: f64,
+    momentum: f64,
+    dampening: f64,
+    weight_decay: f64,
+    nesterov: bool,
+    /// v of each parameter that was stepped, by its id.
+    velocities: HashMap<u64, Tensor<T>>,
+}
+
+impl<T: Float> Sgd<T> {
+    /// Plain descent with learning rate `lr`. Settings are checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        Sgd { lr, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, velocities: HashMap::new() }
+    }
+
+    /// With momentum, not negative; 0.9 is usual.
+    #[must_use]
+    pub fn momentum(self, momentum: f64) -> Self {
+        Sgd { momentum, ..self }
+    }
+
+    /// With the gradient's share in the momentum reduced by `dampening`.
+    #[must_use]
+    pub fn dampening(self, dampening: f64) -> Self {
+        Sgd { dampening, ..self }
+    }
+
+    /// With an L2 penalty: `weight_decay` (not negative) times the parameter is added to its gradient.
+    #[must_use]
+    pub fn weight_decay(self, weight_decay: f64) -> Self {
+        Sgd { weight_decay, ..self }
+    }
+
+    /// With Nesterov's momentum, which needs momentum and no dampening.
+    #[must_use]
+    pub fn nesterov(self) -> Self {
+        Sgd { nesterov: true, ..self }
+    }
+
+    /// One step along `gradients`. The parameters are changed in place where nothing else holds their values: drop the
+    /// step's tape first.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_step`](Self::try_step) returns an error.
+    #[track_caller]
+    pub fn step<'p>(&mut self, parameters: impl IntoIterator<Item = &'p mut Parameter<T>>, gradients: &Gradients<T>) {
+        if let Err(error) = self.try_step(parameters, gradients) {
+            raise(error);
+        }
+    }
+
+    /// [`step`](Self::step), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where a setting is outside its range, or the loss does not depend on a parameter. Then nothing has changed.
+    pub fn try_step<'p>(
+        &mut self,
+        parameters: impl IntoIterator<Item = &'p mut Parameter<T>>,
+        gradients: &Gradients<T>,
+    ) -> Result<()> {
+        self.check_settings()?;
+        let (mut reached, mut unreached) = (Vec::new(), Vec::new());
+        for parameter in parameters {
+            match gradients.get(&*parameter) {
+                Some(gradient) => reached.push((parameter, gradient)),
+                None => unreached.push(parameter.name().to_owned()),
+            }
+        }
+        if !unreached.is_empty() {
+            return Err(Error::Unreached { names: unreached });
+        }
+        for (parameter, gradient) in reached {
+            self.update(parameter, gradient)?;
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, parameter: &mut Parameter<T>, gradient: &Tensor<T>) -> Result<()> {
+        let mut g = gradient.clone();
+        if self.weight_decay != 0.0 {
+            g = g.try_add(parameter.value.try_mul(self.weight_decay)?)?;
+        }
+        if self.momentum != 0.0 {
+            let velocity = match self.velocities.remove(&parameter.id()) {
+                None => g.clone(),
+                Some(mut velocity) => {
+                    velocity.try_mul_(self.momentum)?;
+                    velocity.try_add_(g.try_mul(1.0 - self.dampening)?)?;
+                    velocity
+                }
+            };
+            g = if self.nesterov { g.try_add(velocity.try_mul(self.momentum)?)? } else { velocity.clone() };
+            self.velocities.insert(parameter.id(), velocity);
+        }
+        Ok(parameter.value.try_sub_(g.try_mul(self.lr)?)?)
+    }
+
+    fn check_settings(&self) -> Result<()> {
+        let not_negative = "a finite number, not negative";
+        for (name, value) in
+            [("learning rate", self.lr), ("momentum", self.momentum), ("weight_decay", self.weight_decay)]
+        {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::Setting { name, value, expected: not_negative });
+            }
+        }
+        if !self.dampening.is_finite() {
+            return Err(Error::Setting { name: "dampening", value: self.dampening, expected: "a finite number" });
+        }
+        if self.nesterov && self.momentum == 0.0 {
+            let expected = "more than 0: Nesterov momentum requires a momentum and zero dampening";
+            return Err(Error::Setting { name: "momentum", value: self.momentum, expected });
+        }
+        if self.nesterov && self.dampening != 0.0 {
+            let expected = "0: Nesterov momentum requires a momentum and zero dampening";
+            return Err(Error::Setting { name: "dampening", value: self.dampening, expected });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+
+    /// Gradients of ½ p², that is p itself.
+    fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
+        let tape = Tape::new();
+        (tape.parameter(p).square() * 0.5).sum(.., false).backward()
+    }
+
+    #[test]
+    fn the_formula_step_by_step() {
+        // (settings, p after each of three steps from p = 1 along the gradient p), in exact binary fractions.
+        let table: [(Sgd<f64>, [f64; 3]); 5] = [
+            (Sgd::new(0.5), [0.5, 0.25, 0.125]),
+            // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
+            (Sgd::new(0.5).momentum(0.5), [0.5, 0.0, -0.25]),
+            // v: 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
+            (Sgd::new(0.5).momentum(0.5).dampening(0.5), [0.5, 0.125, -0.09375]),
+            // g = p + 0.5 p.
+            (Sgd::new(0.5).weight_decay(0.5), [0.25, 0.0625, 0.015625]),
+            // v: 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125; g: p + v/2.
+            (Sgd::new(0.5).momentum(0.5).nesterov(), [0.25, -0.0625, -0.109375]),
+        ];
+        for (mut sgd, expected) in table {
+            let mut p = Parameter::new("p", Tensor::from([1.0]));
+            for expected in expected {
+                let gradients = gradients(&p);
+                sgd.step([&mut p], &gradients);
+                assert_eq!(p.value.to_vec(), [expected], "{sgd:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_change_in_place_and_copies_of_them_do_not() {
+        let mut p = Parameter::new("p", Tensor::from([1.0, 2.0]));
+        let place = p.value.as_slice().unwrap().as_ptr();
+        let gradients = gradients(&p);
+        let mut sgd = Sgd::new(0.5).momentum(0.9);
+        sgd.step([&mut p], &gradients);
+        assert_eq!(p.value.as_slice().unwrap().as_ptr(), place);
+        let kept = p.value.clone();
+        sgd.step([&mut p], &gradients);
+        assert_eq!(kept.to_vec(), [0.5, 1.0]);
+        assert_eq!(gradients.of(&p).to_vec(), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn an_unreached_parameter_is_reported_and_nothing_changes() {
+        let (mut used, mut unused) =
+            (Parameter::new("used", Tensor::from([1.0])), Parameter::new("b", Tensor::from([1.0])));
+        let gradients = gradients(&used);
+        let error = Sgd::new(0.5).try_step([&mut used, &mut unused], &gradients).unwrap_err();
+        assert!(matches!(&error, Error::Unreached { names } if names == &["b"]), "{error}");
+        assert_eq!(used.value.to_vec(), [1.0]);
+    }
+
+    #[test]
+    fn settings_outside_their_range_are_refused() {
+        let mut p = Parameter::new("p", Tensor::from([1.0]));
+        let gradients = gradients(&p);
+        for (sgd, name) in [
+            (Sgd::new(-0.1), "learning rate"),
+            (Sgd::new(f64::NAN), "learning rate"),
+            (Sgd::new(0.1).momentum(-1.0), "momentum"),
+            (Sgd::new(0.1).weight_decay(f64::INFINITY), "weight_decay"),
+            (Sgd::new(0.1).nesterov(), "momentum"),
+            (Sgd::new(0.1).momentum(0.9).dampening(0.1).nesterov(), "dampening"),
+        ] {
+            let error = sgd.clone().try_step([&mut p], &gradients).unwrap_err();
+            assert!(matches!(error, Error::Setting { name: told, .. } if told == name), "{error}");
+        }
+        assert_eq!(p.value.to_vec(), [1.0]);
+    }
+}

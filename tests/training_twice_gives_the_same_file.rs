@@ -1,0 +1,102 @@
+//! Training is a function of its seed: the same seed gives the same checkpoint and the same loss curve, bit for bit, with any
+//! number of threads; another seed gives another.
+
+use std::path::{Path, PathBuf};
+
+use wengert::nn::{Dataset, Epoch, Generator, History, Linear, Module, Normalization, Sgd};
+use wengert::nn::{accuracy, cross_entropy, load, save};
+use wengert::prelude::*;
+
+struct Mlp {
+    fc1: Linear<f32>,
+    fc2: Linear<f32>,
+}
+
+impl Mlp {
+    fn new(seed: u64) -> Self {
+        let mut generator = Generator::new(seed);
+        Mlp { fc1: Linear::new("fc1", 64, 128, &mut generator), fc2: Linear::new("fc2", 128, 10, &mut generator) }
+    }
+
+    fn forward<'t>(&self, x: Var<'t, f32>) -> Var<'t, f32> {
+        self.fc2.forward(self.fc1.forward(x).relu())
+    }
+
+    fn logits(&self, inputs: &Tensor<f32>) -> Tensor<f32> {
+        let tape = Tape::new();
+        self.forward(tape.constant(inputs)).value()
+    }
+}
+
+impl Module<f32> for Mlp {
+    fn parameters(&self) -> Vec<&Parameter<f32>> {
+        [self.fc1.parameters(), self.fc2.parameters()].concat()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
+        [self.fc1.parameters_mut(), self.fc2.parameters_mut()].into_iter().flatten().collect()
+    }
+}
+
+fn digits() -> Dataset<f32> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/data/digits.csv.gz");
+    Dataset::read_csv(path, 10).unwrap().normalized(&Normalization::range(0.0, 16.0)).unwrap()
+}
+
+/// Trains for three epochs with so many threads. Batches are large enough for products to be divided among threads.
+fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
+    let (checkpoint, curve) = (folder.join("model.safetensors"), folder.join("loss.svg"));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let mut generator = Generator::new(seed);
+        let (train, test) = digits().random_split(0.25, &mut generator).unwrap();
+        let (mut model, mut sgd, mut history) = (Mlp::new(seed), Sgd::new(0.1).momentum(0.9), History::default());
+        for _ in 0..3 {
+            for (inputs, targets) in train.shuffled(&mut generator).unwrap().batches(256) {
+                let gradients = {
+                    let tape = Tape::new();
+                    cross_entropy(&model.forward(tape.constant(&inputs)), &targets).backward()
+                };
+                sgd.step(model.parameters_mut(), &gradients);
+            }
+            let (seen, held_out) = (model.logits(train.inputs()), model.logits(test.inputs()));
+            history.push(Epoch {
+                train_loss: cross_entropy(&seen, train.targets()).item().into(),
+                test_loss: cross_entropy(&held_out, test.targets()).item().into(),
+                train_accuracy: accuracy(&seen, train.targets()),
+                test_accuracy: accuracy(&held_out, test.targets()),
+            });
+        }
+        assert!(history.last().unwrap().test_accuracy > 0.7, "it learns: {:?}", history.last());
+        save(&model, &checkpoint).unwrap();
+        history.save_loss_curve(&curve).unwrap();
+    });
+    (checkpoint, curve)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
+    let bytes = |seed: u64, threads: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let (checkpoint, curve) = train(seed, threads, folder.path());
+        (std::fs::read(checkpoint).unwrap(), std::fs::read_to_string(curve).unwrap())
+    };
+    let first = bytes(1, 1);
+    for threads in [1, 2, 7] {
+        assert!(bytes(1, threads) == first, "{threads} threads");
+    }
+    assert!(bytes(2, 1) != first, "another seed");
+}
+
+#[test]
+fn a_trained_model_read_back_answers_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (checkpoint, _) = train(3, 2, folder.path());
+    let (mut first, mut second) = (Mlp::new(10), Mlp::new(11));
+    load(&mut first, &checkpoint).unwrap();
+    load(&mut second, &checkpoint).unwrap();
+    let data = digits();
+    let logits = first.logits(data.inputs());
+    assert!(accuracy(&logits, data.targets()) > 0.7);
+    assert_eq!(logits, second.logits(data.inputs()));
+}
