@@ -57,7 +57,7 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Option<Var<'t, T>>>, Error> {
         for (position, (output, seed)) in outputs.iter().enumerate() {
-            let (expected, got) = (output.shape(), seed.shape());
+            let (expected, got) = (Box::new(output.shape()), Box::new(seed.shape()));
             if expected != got {
                 return Err(Error::SeedShape { position, expected, got, at });
             }

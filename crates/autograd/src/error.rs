@@ -56,9 +56,9 @@ pub enum Error {
         /// Which of the outputs (or inputs).
         position: usize,
         /// The output's shape.
-        expected: Shape,
+        expected: Box<Shape>,
         /// The seed's shape.
-        got: Shape,
+        got: Box<Shape>,
         /// Where.
         at: Site,
     },
@@ -104,9 +104,9 @@ pub enum Error {
         /// Position of the input.
         input: usize,
         /// What the rule gave.
-        got: Shape,
+        got: Box<Shape>,
         /// What it should have given.
-        expected: Shape,
+        expected: Box<Shape>,
         /// The line that recorded the operation.
         recorded: &'static Location<'static>,
     },

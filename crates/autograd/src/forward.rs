@@ -51,7 +51,7 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
         for (position, (input, tangent)) in inputs.iter().enumerate() {
-            let (expected, got) = (input.shape(), tangent.shape());
+            let (expected, got) = (Box::new(input.shape()), Box::new(tangent.shape()));
             if expected != got {
                 return Err(Error::SeedShape { position, expected, got, at });
             }

@@ -477,8 +477,8 @@ impl<T: Float> Map<'_, T> {
                 if let Some((expected, got)) = results.iter().zip(shapes).find(|(expected, got)| *expected != got) {
                     return Err(self.refused(Error::SeedShape {
                         position: 0,
-                        expected: expected.clone(),
-                        got,
+                        expected: Box::new(expected.clone()),
+                        got: Box::new(got),
                         at: self.at,
                     }));
                 }

@@ -128,6 +128,7 @@ pub(crate) fn derivative<'t, T: Float>(
         let expected = if mode == Mode::Vjp { x.shape() } else { z.shape() };
         let got = result.shape();
         if got != expected {
+            let (got, expected) = (Box::new(got), Box::new(expected));
             return Err(Error::RuleShape { rule: mode.name(), operation: name, input, got, expected, recorded });
         }
         if result.tape.id != tape.id {
