@@ -14,15 +14,23 @@
 //! | [`Views`] | `expand`, `reshape`, `permute`, … : no element is computed |
 //! | [`Products`] | `matmul` and its kin |
 //! | [`Indexing`] | `gather`, `index_select`, `cat`, … |
+//! | [`Activations`] | `leaky_relu`, `gelu`, `softplus`, … |
+//! | [`Clamp`], [`Bounded`] | `clamp`, `nan_to_num`, `logit`, … |
+//! | [`Mixed`], [`Masking`] | `lerp`, `addcmul`, `logaddexp`, `masked_fill`, … |
 //! | [`InPlace`] | `add_` and its kind |
+//! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
+mod activations;
 mod arithmetic;
+mod clamp;
 mod comparison;
 mod eager;
 mod functions;
 mod in_place;
 mod indexing;
+mod mixed;
 mod operators;
+mod overwrite;
 mod pair;
 mod primitive;
 mod products;
@@ -30,11 +38,15 @@ mod reductions;
 mod softmax;
 mod views;
 
+pub use activations::Activations;
 pub use arithmetic::Arithmetic;
+pub use clamp::{Bounded, Clamp};
 pub use comparison::{Comparison, try_where_, where_};
 pub use functions::Functions;
 pub use in_place::InPlace;
 pub use indexing::{Indexing, cat, stack, try_cat, try_stack};
+pub use mixed::{Masking, Mixed};
+pub use overwrite::Overwrite;
 pub use pair::{Argument, Operand};
 pub use primitive::TensorLike;
 pub use products::Products;
