@@ -21,13 +21,15 @@ enum Domain {
     Distinct(&'static [(f64, f64)]),
     /// The same; the values are exact to nine digits only.
     Approximate(&'static [(f64, f64)]),
+    /// The same; as PyTorch's, its derivative is exact to single precision only, and has no derivative of its own.
+    Single(&'static [(f64, f64)]),
     /// In these intervals it has no derivative with respect to this operand, and says so.
     Fixed(&'static [(f64, f64)]),
     /// It has no meaning on floating-point numbers, and says so.
     Integers,
 }
 
-use Domain::{Approximate, Distinct, Fixed, Integers, Smooth};
+use Domain::{Approximate, Distinct, Fixed, Integers, Single, Smooth};
 
 /// Anywhere but near 0.
 const REAL: Domain = Smooth(&[(0.15, 1.6), (-1.7, -0.2)]);
@@ -49,6 +51,9 @@ fn domain_of_unary(op: Unary) -> Domain {
         Unary::Asin | Unary::Acos | Unary::Atanh | Unary::Erfinv => BETWEEN_ONES,
         Unary::Acosh => Smooth(&[(1.3, 4.0)]),
         Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => BETWEEN_INTEGERS,
+        Unary::Sinc => REAL,
+        Unary::Logit => Smooth(&[(0.1, 0.9)]),
+        Unary::Hardsigmoid => Single(&[(-2.5, 2.5), (3.5, 4.0), (-4.0, -3.5)]),
         Unary::Not => Integers,
         new => panic!("{} needs a domain", new.name()),
     }
@@ -68,6 +73,9 @@ fn domain_of_binary(op: Binary) -> (Domain, Domain, bool) {
         Binary::Fmod | Binary::Remainder | Binary::FloorDivide => (QUOTIENT, NEAR_ONE, false),
         // The number next to x is x by convention, whose derivative is 0: a point off the line.
         Binary::Nextafter => (REAL, REAL, false),
+        Binary::Prelu => (REAL, REAL, true),
+        Binary::LogitWithin => (Smooth(&[(0.2, 0.8)]), Smooth(&[(0.01, 0.1)]), false),
+        Binary::Xlogy | Binary::Xlog1py => (REAL, POSITIVE, false),
         Binary::Zeta => (Fixed(&[(1.5, 4.0)]), POSITIVE, false),
         Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight => (Integers, Integers, false),
         Binary::Gcd | Binary::Lcm => (Integers, Integers, false),
@@ -117,7 +125,9 @@ const PAIRS: &[(Form, Form)] = &[
 
 /// Numbers of the domain, no two of them near each other; those of different operands (`phase`) neither.
 fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
-    let (Smooth(intervals) | Distinct(intervals) | Approximate(intervals) | Fixed(intervals)) = domain else {
+    let (Smooth(intervals) | Distinct(intervals) | Approximate(intervals) | Single(intervals) | Fixed(intervals)) =
+        domain
+    else {
         panic!("{domain:?} has no points");
     };
     let mut k = 0;
@@ -148,7 +158,11 @@ fn one(name: &str, domain: Domain, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
             continue;
         }
         let x = tensor(form, domain, 0.0);
-        let check = if let Approximate(_) = domain { GradCheck::new().accuracy(1e-9) } else { GradCheck::new() };
+        let check = match domain {
+            Approximate(_) => GradCheck::new().accuracy(1e-9),
+            Single(_) => GradCheck::new().accuracy(f64::from(f32::EPSILON)).order(1),
+            _ => GradCheck::new(),
+        };
         passes(&format!("{name} of {form:?}"), check.check(|[x]| f(x), [&x]));
     }
 }
@@ -251,6 +265,33 @@ const ONE: &[(&str, Domain, for<'t> fn(V<'t>) -> V<'t>)] = &[
     ("t of what has two dimensions", REAL, |x| if x.shape().rank() > 2 { x } else { x.exp().t() }),
     ("transpose", REAL, |x| x.exp().transpose(0, -1)),
     ("flip", REAL, |x| x * x.flip(..)),
+    ("relu6", REAL, |x| (x * 5.0).relu6()),
+    ("hardtanh", REAL, |x| x.hardtanh(-1.0, 0.8)),
+    ("leaky_relu", REAL, |x| x.leaky_relu(0.1)),
+    ("elu", REAL, |x| x.elu(1.3)),
+    ("celu", REAL, |x| x.celu(1.3)),
+    ("selu", REAL, |x| x.selu()),
+    ("gelu", REAL, |x| x.gelu()),
+    ("gelu_tanh", REAL, |x| x.gelu_tanh()),
+    ("silu", REAL, |x| x.silu()),
+    ("mish", REAL, |x| x.mish()),
+    ("softplus", REAL, |x| x.softplus(1.5, 2.0)),
+    ("softsign", REAL, |x| x.softsign()),
+    ("tanhshrink", REAL, |x| x.tanhshrink()),
+    ("hardshrink", REAL, |x| x.hardshrink(0.5)),
+    ("softshrink", REAL, |x| x.softshrink(0.5)),
+    ("threshold", REAL, |x| x.threshold(0.1, 20.0)),
+    ("hardswish", REAL, |x| (x * 2.5).hardswish()),
+    ("logsigmoid", REAL, |x| x.logsigmoid()),
+    ("prelu, one weight", REAL, |x| x.prelu(&x.sum(.., false))),
+    ("clamp", REAL, |x| x.clamp(-0.9, 0.7)),
+    ("nan_to_num", REAL, |x| x.nan_to_num(0.0, None, None) * x),
+    ("logit", Smooth(&[(0.1, 0.9)]), |x| x.logit(None)),
+    ("sinc", REAL, |x| x.sinc()),
+    ("frac", BETWEEN_INTEGERS, |x| x.frac() * x),
+    ("round_to", BETWEEN_INTEGERS, |x| x.round_to(0) * x),
+    ("deg2rad and rad2deg", REAL, |x| x.deg2rad() * x.rad2deg()),
+    ("masked_fill", REAL, |x| x.exp().masked_fill(&x.gt(0.0), 0.5)),
     ("in place", REAL, |x| {
         let mut y = x.exp();
         y.mul_(x);
@@ -269,6 +310,16 @@ const TWO: &[(&str, (Domain, Domain, bool), for<'t> fn(V<'t>, V<'t>) -> V<'t>)] 
     ("where", (REAL, REAL, true), |x, y| where_(&y.gt(0.0), &(x * y), y.exp())),
     ("where on a mask of its own shape", (REAL, REAL, true), |x, y| where_(&x.gt(0.0), &y.exp(), y * y)),
     ("softmax of a sum", (REAL, REAL, true), |x, y| (x + y).softmax(0)),
+    ("clamp_min, clamp_max", (REAL, REAL, true), |x, y| x.clamp_min(y) * x.clamp_max(y)),
+    ("lerp by a number", (REAL, REAL, true), |x, y| x.lerp(&y, 0.3)),
+    ("lerp by a variable", (REAL, REAL, true), |x, y| x.lerp(&x.sin(), y)),
+    ("addcmul", (REAL, REAL, true), |x, y| x.addcmul(&y, &x, 0.5)),
+    ("addcdiv", (REAL, REAL, true), |x, y| y.addcdiv(&x, &y, 0.5)),
+    ("ldexp", (REAL, REAL, true), |x, y| x.ldexp(y)),
+    ("logaddexp", (REAL, REAL, true), |x, y| x.logaddexp(y)),
+    ("logaddexp2", (REAL, REAL, true), |x, y| x.logaddexp2(y)),
+    ("xlogy", (REAL, POSITIVE, false), |x, y| x.xlogy(y)),
+    ("xlog1py", (REAL, POSITIVE, false), |x, y| x.xlog1py(y)),
     ("a normal log-density", (REAL, POSITIVE, false), |x, s| (x / s).square() * -0.5 - s.log()),
 ];
 
@@ -300,6 +351,8 @@ const SHAPED: &[(&str, &[&[usize]], for<'t> fn(&[V<'t>]) -> V<'t>)] = &[
     ("unflatten", &[&[6]], |x| x[0].exp().unflatten(0, [2, -1])),
     ("index_select", &[&[3, 2]], |x| x[0].exp().index_select(0, &Tensor::from([2i64, 0, 2]))),
     ("gather", &[&[3, 2]], |x| x[0].exp().gather(0, &Tensor::from([[2i64, 0], [2, 1]]))),
+    ("glu", &[&[4, 2]], |x| x[0].glu(0)),
+    ("prelu, a weight per channel", &[&[2, 3], &[3]], |x| x[0].prelu(&x[1])),
     ("cat", &[&[1, 2], &[2, 2], &[0, 2]], |x| cat(&[x[0].exp(), x[1], x[0] * x[0], x[2]], 0)),
     ("prod with a zero", &[&[2], &[2]], |x| cat(&[x[0], x[1] * 0.0, x[0]], 0).prod(.., false) + x[1].prod(0, false)),
 ];
