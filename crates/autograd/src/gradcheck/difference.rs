@@ -33,11 +33,11 @@
 //! R itself has a standard deviation of √((r² + 1/r⁴) / 2) = 1.18 σ/h. Allowed is:
 //!
 //! ```text
-//! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + 64 ε max(|expected|, s)
+//! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + a max(|expected|, s)
 //! ```
 //!
-//! The last term is the rounding of the derivative's own formula, whose terms may cancel (of x/x they do); they are taken to
-//! be as large as the function's values or 1: that is s.
+//! The last term is the rounding of the derivative's own formula: a is 64 ε, enough for 64 roundings, unless told otherwise.
+//! Its terms may cancel (of x/x they do); they are taken to be as large as the function's values or 1: that is s.
 
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
@@ -65,17 +65,17 @@ pub(super) struct Estimate {
 
 /// How often the rounding of one value, over the step, is allowed.
 const NOISE: f64 = 8.0;
-/// How many roundings the formula of a derivative may have.
-const ROUNDINGS: f64 = 64.0;
 
 /// The derivatives of Σ weights · outputs along every direction that was sampled.
 ///
-/// `scale` is the size of what may cancel in the formulas that they are compared with.
+/// The formulas that they are compared with have the relative accuracy `accuracy`, and `scale` is the size of what may cancel
+/// in them.
 pub(super) fn estimates(
     centre: &[f64],
     samples: &[Samples],
     weights: &[(usize, f64)],
     epsilon: f64,
+    accuracy: f64,
     scale: f64,
 ) -> Vec<Estimate> {
     let along = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| weight * values[k]).sum() };
@@ -101,7 +101,7 @@ pub(super) fn estimates(
             ];
             let estimate = Estimate {
                 value: extrapolated(0),
-                tolerance: (slope(0) - slope(1)).abs() + ROUNDINGS * epsilon * extrapolated(0).abs().max(scale),
+                tolerance: (slope(0) - slope(1)).abs() + accuracy * extrapolated(0).abs().max(scale),
                 slopes: [(middle - pairs[0][0]) / steps[0], (pairs[0][1] - middle) / steps[0]],
             };
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
@@ -131,7 +131,7 @@ mod tests {
         let h = f64::EPSILON.cbrt() * x.abs().max(1.0);
         let pairs = DISTANCES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
         let samples = Samples { pairs, steps: DISTANCES.map(|distance| distance * h) };
-        estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON, 1.0)[0]
+        estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON, 64.0 * f64::EPSILON, 1.0)[0]
     }
 
     #[test]
