@@ -47,6 +47,7 @@ pub use view::View;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
+    pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
         Arithmetic, Blas, BlasInPlace, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing,
         Linear, Norms, Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,

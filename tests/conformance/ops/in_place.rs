@@ -78,7 +78,7 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
 
 /// The operand beside a target of each element type, times `alpha` where that is given.
 #[allow(non_snake_case)]
-mod operands {
+pub(super) mod operands {
     use wengert_tensor::ops::Arithmetic;
 
     use super::*;

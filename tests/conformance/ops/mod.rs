@@ -7,12 +7,15 @@
 //! for every argument that the operation has (`call.float(0, "self")`, `call.flag(2, "keepdim", false)`): one that was given
 //! and that nobody asked for makes the case count as not built. A list of results is one `Value` each.
 
+mod activations;
 mod arithmetic;
 mod comparison;
 mod functions;
 mod in_place;
 mod indexing;
+mod mixed;
 mod order;
+mod overwrite;
 mod products;
 mod reductions;
 mod statistics;
@@ -24,7 +27,9 @@ use super::value::{Array, Results, Stop, Value};
 /// The results of a call. An operation that no family has is not built.
 pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
     let families = [
+        activations::attempt::<A>,
         arithmetic::attempt::<A>,
+        mixed::attempt::<A>,
         functions::attempt::<A>,
         comparison::attempt::<A>,
         reductions::attempt::<A>,
@@ -44,7 +49,7 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
 
 /// Performs an operation whose name ends in `_` on `target`, its first argument.
 pub fn call_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<(), Stop> {
-    let families = [in_place::attempt::<A>];
+    let families = [overwrite::attempt::<A>, in_place::attempt::<A>];
     for attempt in families {
         if attempt(call, target)? {
             return all_seen(call);

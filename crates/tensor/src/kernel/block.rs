@@ -136,6 +136,14 @@ macro_rules! floats {
                     Unary::Atanh => one(x, out, via_f64(libm::atanh)),
                     Unary::Sigmoid => one(x, out, via_f64(scalar::sigmoid)),
                     Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
+                    Unary::Hardsigmoid => one(x, out, |x| {
+                        if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
+                    }),
+                    Unary::Sinc => one(x, out, |x| {
+                        let angle = x * std::f64::consts::PI as $type;
+                        if x == 0.0 { 1.0 } else { angle.sin() / angle }
+                    }),
+                    Unary::Logit => one(x, out, |x| x.ln() - (-x).ln_1p()),
                     Unary::Erf => one(x, out, via_f64(scalar::erf)),
                     Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
                     Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
@@ -179,6 +187,12 @@ macro_rules! floats {
                         let floor = quotient.floor();
                         if quotient - floor > 0.5 { floor + 1.0 } else { floor }
                     }),
+                    Binary::LogitWithin => two(x, y, out, |x, y| {
+                        let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
+                        x.ln() - (-x).ln_1p()
+                    }),
+                    Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
+                    Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
                     Binary::Nextafter => two(x, y, out, $nextafter),
                     Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
                     _ => false,

@@ -91,6 +91,12 @@ names! {
         Sigmoid = "sigmoid",
         /// max(x, 0)
         Relu = "relu",
+        /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch's has one derivative and no second.
+        Hardsigmoid = "hardsigmoid",
+        /// sin(πx) / (πx), 1 at 0. A primitive because its derivative at 0 is no limit of the quotient's formula.
+        Sinc = "sinc",
+        /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1], where the quotient's is not.
+        Logit = "logit",
         /// Error function.
         Erf = "erf",
         /// 1 - erf x
@@ -141,6 +147,12 @@ names! {
         Remainder = "remainder",
         /// ⌊x / y⌋
         FloorDivide = "floor_divide",
+        /// ln(x / (1 - x)) of x brought into [y, 1 - y].
+        LogitWithin = "logit",
+        /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.
+        Xlogy = "xlogy",
+        /// x ln(1 + y), 0 at x = 0.
+        Xlog1py = "xlog1py",
         /// The next number after x toward y.
         Nextafter = "nextafter",
         /// Hurwitz zeta function ζ(x, y).

@@ -23,11 +23,17 @@
 //! | [`Contractions`] | `tensordot`, and the function [`einsum`] |
 //! | [`Linear`] | `linear`, `bilinear` |
 //! | [`Indexing`] | `gather`, `index_select`, `cat`, … |
+//! | [`Activations`] | `leaky_relu`, `gelu`, `softplus`, … |
+//! | [`Clamp`], [`Bounded`] | `clamp`, `nan_to_num`, `logit`, … |
+//! | [`Mixed`], [`Masking`] | `lerp`, `addcmul`, `logaddexp`, `masked_fill`, … |
 //! | [`InPlace`] | `add_` and its kind |
+//! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
+mod activations;
 mod along;
 mod arithmetic;
 mod blas;
+mod clamp;
 mod comparison;
 mod contraction;
 mod cumulative;
@@ -38,8 +44,10 @@ mod functions;
 mod in_place;
 mod indexing;
 mod linear;
+mod mixed;
 mod norms;
 mod operators;
+mod overwrite;
 mod pair;
 mod primitive;
 mod products;
@@ -50,8 +58,10 @@ mod statistics;
 mod vectors;
 mod views;
 
+pub use activations::Activations;
 pub use arithmetic::Arithmetic;
 pub use blas::{Blas, BlasInPlace};
+pub use clamp::{Bounded, Clamp};
 pub use comparison::{Comparison, try_where_, where_};
 pub use contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use cumulative::Cumulative;
@@ -60,7 +70,9 @@ pub use functions::Functions;
 pub use in_place::InPlace;
 pub use indexing::{Indexing, cat, stack, try_cat, try_stack};
 pub use linear::Linear;
+pub use mixed::{Masking, Mixed};
 pub use norms::Norms;
+pub use overwrite::Overwrite;
 pub use pair::{Argument, Operand};
 pub use primitive::TensorLike;
 pub use products::Products;
