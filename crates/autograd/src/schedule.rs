@@ -9,6 +9,7 @@
 //! It looks at operations and shapes, never at values.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use wengert_tensor::Float;
 use wengert_tensor::program::{Instruction, Program};
@@ -142,8 +143,8 @@ fn kernel<T: Float>(record: &Record<T>, nodes: Vec<Index>, outside: &[bool]) -> 
     // Two passes: the inputs are numbered first, and how many there are is known only then.
     for &node in &nodes {
         for input in record.inputs(node) {
-            if !number.contains_key(&input) {
-                number.insert(input, inputs.len() as u32);
+            if let Entry::Vacant(slot) = number.entry(input) {
+                slot.insert(inputs.len() as u32);
                 inputs.push(input);
             }
         }

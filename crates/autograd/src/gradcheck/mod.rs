@@ -613,10 +613,10 @@ fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Resul
     }
     report.modes.push(mode);
     report.compared += compared;
-    if let Some(worst) = worst {
-        if report.worst.as_ref().is_none_or(|known| known.excess() < worst.excess()) {
-            report.worst = Some(worst);
-        }
+    if let Some(worst) = worst
+        && report.worst.as_ref().is_none_or(|known| known.excess() < worst.excess())
+    {
+        report.worst = Some(worst);
     }
     Ok(())
 }

@@ -153,7 +153,7 @@ fn a_gradient_that_is_not_summed_over_a_broadcast_dimension_has_the_wrong_shape(
     else {
         panic!("{failure}");
     };
-    assert_eq!((rule, input, got, expected), ("vjp", 1, Shape::from([2, 3]), Shape::from([3])));
+    assert_eq!((rule, input, *got, *expected), ("vjp", 1, Shape::from([2, 3]), Shape::from([3])));
 }
 
 #[test]
