@@ -27,7 +27,7 @@ fn main() {
     show("+ [2, 1, 1]: one point up for the first class, one down for the second", &(&scores + &class));
 
     // [2] would have to be classes, but it lines up with the courses.
-    match scores.try_add(&Tensor::from([1.0, -1.0])) {
+    match scores.try_add(Tensor::from([1.0, -1.0])) {
         Ok(_) => unreachable!("2 does not meet 4"),
         Err(error) => println!("+ [2] fails:\n{error}"),
     }

@@ -124,6 +124,9 @@ impl Default for GradCheck {
     }
 }
 
+/// What is checked: it records its result on the tape of its variables.
+type Recorded<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
+
 impl GradCheck {
     /// Orders 1 and 2, both modes.
     pub fn new() -> Self {
@@ -216,12 +219,7 @@ impl GradCheck {
         }
     }
 
-    fn run<T: Float>(
-        &self,
-        f: &dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error>,
-        inputs: &[&Tensor<T>],
-        at: Site,
-    ) -> Result<Report, Failure> {
+    fn run<T: Float>(&self, f: &Recorded<T>, inputs: &[&Tensor<T>], at: Site) -> Result<Report, Failure> {
         let mut report = Report::default();
         let first =
             Map { modes: [Mode::Reverse, Mode::Forward], record: &|tape, vars| Ok(vec![f(tape, vars)?]), inputs, at };
