@@ -34,6 +34,10 @@ fn main() {
     let (m, b) = (tape.constant(&maps), tape.var(&bias));
     let gradients = (m + b).sum(.., false).backward();
     let gradient = gradients.of(b);
-    println!("   shape {}, each element 4 x 14 x 14 = {}", gradient.shape(), gradient.get(&[0, 0, 0]).unwrap_or_default());
+    println!(
+        "   shape {}, each element 4 x 14 x 14 = {}",
+        gradient.shape(),
+        gradient.get(&[0, 0, 0]).unwrap_or_default()
+    );
     assert_eq!(gradient, &Tensor::full([32, 1, 1], 784.0));
 }

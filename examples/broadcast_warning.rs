@@ -9,9 +9,15 @@ fn main() {
     let inputs = Tensor::<f64>::linspace(-1.0, 1.0, 8).reshape([8, 1]);
     let targets = Tensor::from_fn([8], |index| 3.0 * inputs.get(&[index[0], 0]).unwrap_or_default() + 1.0);
 
-    println!("1. y = 3x + 1, fitted to targets of shape [8], as written in a hurry (the warning goes to standard error):\n");
+    println!(
+        "1. y = 3x + 1, fitted to targets of shape [8], as written in a hurry (the warning goes to standard error):\n"
+    );
     let (slope, losses) = fit(&inputs, &targets);
-    println!("   the loss falls, {:.3} -> {:.3}, and the slope is {slope:.3}, not 3\n", losses[0], losses[losses.len() - 1]);
+    println!(
+        "   the loss falls, {:.3} -> {:.3}, and the slope is {slope:.3}, not 3\n",
+        losses[0],
+        losses[losses.len() - 1]
+    );
 
     println!("2. With targets of shape [8, 1], as meant:\n");
     let (slope, losses) = fit(&inputs, &targets.unsqueeze(1));

@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::raise;
 use crate::record::{Index, Op};
-use crate::rules::{Cat, Embed, Movement, Put, Take};
+use crate::rules::{Cat, DerivativeOf, Embed, Guard, Movement, Put, Take};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -144,6 +144,14 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn opaque(&self, at: Site) -> Result<Self, Error> {
         self.record(Op::Opaque(at.operation), None, at)
+    }
+
+    fn with_derivative_of(&self, other: &Self, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(DerivativeOf), &[*self, *other], &self.shape(), at)
+    }
+
+    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], &self.shape(), at)
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {

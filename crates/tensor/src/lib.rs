@@ -41,7 +41,8 @@ pub use view::View;
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
     pub use crate::ops::{
-        Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Softmax, TensorLike, Views,
+        Arithmetic, Comparison, Diagonals, Functions, InPlace, Index, Indexing, Nonzero, Operand, Padding, Products,
+        Reductions, Repetition, Scatter, ScatterInPlace, Softmax, Splitting, TensorLike, Views,
     };
     pub use crate::ops::{cat, stack, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

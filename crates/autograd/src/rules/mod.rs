@@ -14,9 +14,11 @@
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
+//! | [`meta`] | what changes no value: another derivative, a condition |
 
 mod binary;
 mod linear;
+mod meta;
 mod movement;
 mod reduction;
 mod unary;
@@ -24,6 +26,7 @@ mod unary;
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
+pub(crate) use meta::{DerivativeOf, Guard};
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use reduction::product_over;
 

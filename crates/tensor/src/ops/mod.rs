@@ -13,33 +13,61 @@
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
 //! | [`Views`] | `expand`, `reshape`, `permute`, … : no element is computed |
 //! | [`Products`] | `matmul` and its kin |
-//! | [`Indexing`] | `gather`, `index_select`, `cat`, … |
+//! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
+//! | [`Index`] | `x[1, :, index]`: a list of integers, slices, index tensors, masks |
+//! | [`Scatter`], [`ScatterInPlace`] | `scatter_add`, `index_put`, … : writing by index |
+//! | [`Nonzero`] | from masks to indices |
+//! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
+//! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
 //! | [`InPlace`] | `add_` and its kind |
 
 mod arithmetic;
 mod comparison;
+mod diagonals;
 mod eager;
+mod formula;
 mod functions;
 mod in_place;
+mod index;
 mod indexing;
+mod joining;
+mod nonzero;
 mod operators;
+mod overwrite;
+mod padding;
 mod pair;
+mod positions;
 mod primitive;
 mod products;
 mod reductions;
+mod repetition;
+mod scatter;
+mod scatter_in_place;
 mod softmax;
+mod splitting;
 mod views;
 
 pub use arithmetic::Arithmetic;
 pub use comparison::{Comparison, try_where_, where_};
+pub use diagonals::Diagonals;
 pub use functions::Functions;
 pub use in_place::InPlace;
-pub use indexing::{Indexing, cat, stack, try_cat, try_stack};
+pub use index::{Index, IndexItem};
+pub use indexing::Indexing;
+pub use joining::{
+    Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
+};
+pub use nonzero::{Nonzero, one_hot, try_one_hot};
+pub use padding::{PadMode, Padding};
 pub use pair::{Argument, Operand};
 pub use primitive::TensorLike;
 pub use products::Products;
 pub use reductions::Reductions;
+pub use repetition::Repetition;
+pub use scatter::Scatter;
+pub use scatter_in_place::ScatterInPlace;
 pub use softmax::Softmax;
+pub use splitting::Splitting;
 pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 
 /// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.

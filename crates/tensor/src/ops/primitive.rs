@@ -45,6 +45,25 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
+    /// The values of `self` with the derivative of `other`, which has the same shape: for what is computed one way and, by
+    /// convention, differentiated another way. Where nothing is recorded, it is `self`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn with_derivative_of(&self, other: &Self, at: Site) -> Result<Self, Self::Error> {
+        let _ = (other, at);
+        Ok(self.clone())
+    }
+
+    /// The same values, refused with the sentence `message` if one of them is not as `holds` wants it: at once, or when they
+    /// are computed.
+    ///
+    /// # Errors
+    ///
+    /// Where one is not, and where it cannot be recorded.
+    fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
+
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
 

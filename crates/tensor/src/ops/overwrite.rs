@@ -1,0 +1,58 @@
+//! Writing to positions, where the last of several writes to one element wins.
+//!
+//! PyTorch leaves open which of them wins, yet gives every source the gradient of its element, as if it had won. So do we:
+//! the values are those of the last, the derivative is that of a write in which all of them count.
+
+use super::TensorLike;
+use super::formula::Formula;
+use crate::error::Site;
+use crate::{Element, Tensor};
+
+/// `x` with `values` written to `positions` of its row-major order, one value for each.
+pub(super) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+    debug_assert_eq!(positions.shape(), &values.shape());
+    if positions.numel() == 0 {
+        return Ok(x.clone());
+    }
+    let shape = x.shape();
+    let mut source = vec![-1; shape.numel()];
+    let mut repeated = false;
+    for (number, position) in positions.iter().enumerate() {
+        let place = &mut source[position as usize];
+        repeated |= *place >= 0;
+        *place = number as i64;
+    }
+    let source = Tensor::try_from_vec(source, &shape)?;
+    let written = x.mask(&source.map(|number| number >= 0));
+    let last = values.apply_take(&source.map(|number| number.max(0)), at)?;
+    let result = A::apply_select(&written, &last, x, at)?;
+    if !repeated {
+        return Ok(result);
+    }
+    let every = values.apply_put(positions, &shape, at)?;
+    result.with_derivative_of(&A::apply_select(&written, &every, x, at)?, at)
+}
+
+/// `x` with one number written to `positions`.
+pub(super) fn overwrite_with_number<A: TensorLike>(
+    x: &A,
+    positions: &Tensor<i64>,
+    value: A::Elem,
+    at: Site,
+) -> Result<A, A::Error> {
+    let mut written = vec![false; x.shape().numel()];
+    for position in positions.iter() {
+        written[position as usize] = true;
+    }
+    let kept = x.mask(&Tensor::try_from_vec(written, x.shape())?.map(|written| !written));
+    x.chosen(&kept, super::Argument::Number(value), at)
+}
+
+/// `x` with `values` added to `positions`; repeats add up.
+pub(super) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+    if positions.numel() == 0 {
+        return Ok(x.clone());
+    }
+    debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
+    x.plus(&values.apply_put(positions, &x.shape(), at)?, at)
+}
