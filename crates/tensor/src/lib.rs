@@ -41,8 +41,10 @@ pub use view::View;
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
     pub use crate::ops::{
-        Arithmetic, Comparison, Diagonals, Functions, InPlace, Index, Indexing, Nonzero, Operand, Padding, Products,
-        Reductions, Repetition, Scatter, ScatterInPlace, Softmax, Splitting, TensorLike, Views,
+        AdaptivePooling, Arithmetic, Attention, ClassLosses, Columns, Comparison, Convolution, Diagonals, Dropout,
+        Embedding, Functions, InPlace, Index, Indexing, Interpolation, LikelihoodLosses, MarginLosses, Nonzero,
+        Normalization, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition,
+        Scatter, ScatterInPlace, Softmax, Splitting, TensorLike, Views,
     };
     pub use crate::ops::{cat, stack, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

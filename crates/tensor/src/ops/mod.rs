@@ -19,26 +19,42 @@
 //! | [`Nonzero`] | from masks to indices |
 //! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
+//! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
+//! | [`Pooling`], [`AdaptivePooling`], [`Interpolation`] | `max_pool2d`, `adaptive_avg_pool2d`, …; `interpolate` |
+//! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
+//! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
+//! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
 //! | [`InPlace`] | `add_` and its kind |
 
+mod adaptive_pooling;
 mod arithmetic;
+mod attention;
+mod columns;
 mod comparison;
+mod convolution;
 mod diagonals;
+mod dropout;
 mod eager;
+mod embedding;
 mod formula;
 mod functions;
 mod in_place;
 mod index;
 mod indexing;
+mod interpolation;
 mod joining;
+mod losses;
 mod nonzero;
+mod normalization;
 mod operators;
 mod overwrite;
 mod padding;
 mod pair;
+mod pooling;
 mod positions;
 mod primitive;
 mod products;
+mod recurrent;
 mod reductions;
 mod repetition;
 mod scatter;
@@ -46,22 +62,36 @@ mod scatter_in_place;
 mod softmax;
 mod splitting;
 mod views;
+mod windows;
 
+pub use adaptive_pooling::AdaptivePooling;
 pub use arithmetic::Arithmetic;
+pub use attention::{Attention, AttentionMask};
+pub use columns::Columns;
 pub use comparison::{Comparison, try_where_, where_};
+pub use convolution::{ConvOptions, Convolution};
 pub use diagonals::Diagonals;
+pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingOptions};
 pub use functions::Functions;
 pub use in_place::InPlace;
 pub use index::{Index, IndexItem};
 pub use indexing::Indexing;
+pub use interpolation::{InterpolateMode, Interpolation};
 pub use joining::{
     Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
 };
+pub use losses::{
+    ClassLosses, ClassOptions, Classes, LikelihoodLosses, LossReduction, MarginLosses, RegressionLosses, TripletOptions,
+};
 pub use nonzero::{Nonzero, one_hot, try_one_hot};
+pub use normalization::{BatchNormed, Normalization};
 pub use padding::{PadMode, Padding};
 pub use pair::{Argument, Operand};
+pub use pooling::{PoolOptions, Pooling};
 pub use primitive::TensorLike;
 pub use products::Products;
+pub use recurrent::{CellWeights, Recurrent};
 pub use reductions::Reductions;
 pub use repetition::Repetition;
 pub use scatter::Scatter;

@@ -145,6 +145,21 @@ fn extended<A: TensorLike>(
     if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { A::apply_cat(&parts, axis, at) }
 }
 
+/// Padded by one number (cropped where negative) along each `(axis, before, after)`.
+pub(super) fn constant_padded<A: TensorLike>(
+    x: &A,
+    sides: &[(usize, isize, isize)],
+    value: f64,
+    at: Site,
+) -> Result<A, A::Error> {
+    let mut x = x.clone();
+    for &(axis, before, after) in sides {
+        let mode = PadMode::Constant(value);
+        x = cropped(&extended(&x, axis, before, after, mode, at)?, axis, before, after, at)?;
+    }
+    Ok(x)
+}
+
 fn constant<A: TensorLike>(x: &A, axis: usize, len: usize, value: f64, at: Site) -> Result<A, A::Error> {
     let mut shape = x.shape();
     shape[axis] = len;

@@ -34,7 +34,7 @@ pub trait Products: TensorLike {
 
 impl<A: TensorLike> Products for A {}
 
-fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
     if left.rank() == 0 || right.rank() == 0 {
