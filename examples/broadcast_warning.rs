@@ -2,7 +2,7 @@
 //!
 //! It broadcasts, so it is no error. Wengert warns, with the line that made it; here is what the warning saves.
 
-use wengert::compat::{BroadcastWarning, Rules};
+use wengert::compat::Rules;
 use wengert::prelude::*;
 
 fn main() {
@@ -24,7 +24,7 @@ fn main() {
     println!("   the loss falls, {:.3} -> {:.3}, and the slope is {slope:.3}\n", losses[0], losses[losses.len() - 1]);
 
     println!("3. In a test suite, make it an error:\n");
-    let _guard = Rules::default().broadcast_warning(BroadcastWarning::Deny).scope();
+    let _guard = Rules::default().deny().scope();
     let predictions = Tensor::<f64>::zeros([8, 1]);
     match predictions.try_sub(&targets) {
         Ok(_) => unreachable!("it is denied"),

@@ -6,8 +6,8 @@
 //!
 //! The set is `conformance/data`, or the folder that the environment variable `CONFORMANCE_DIR` names; its format is in
 //! `conformance/data/FORMAT.md`. A filter runs the cases whose id contains it. Every case runs on eager tensors, and on a tape
-//! where it has gradients. What the design rules out is in `conformance/skip.rs`, with reasons; operations that do not exist
-//! are skipped by name. The last line is `N passed, M failed, K skipped`; the exit code is 1 where a case failed or the set
+//! where an input wants a gradient; it passes where both agree with PyTorch. What the design rules out is in
+//! `conformance/skip.rs`, with reasons; operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`; the exit code is 1 where a case failed or the set
 //! could not be read.
 
 mod conformance {
@@ -16,6 +16,7 @@ mod conformance {
     pub mod eager;
     pub mod format;
     pub mod json;
+    pub mod on_tape;
     pub mod ops;
     pub mod panics;
     pub mod program;
@@ -34,7 +35,7 @@ use conformance::eager::{self, Trouble};
 use conformance::format::{Case, Set, ShapeCase};
 use conformance::report::{Report, Verdict};
 use conformance::value::Stop;
-use conformance::{panics, program, shapes, skip};
+use conformance::{on_tape, panics, program, shapes, skip};
 use wengert_tensor::DType;
 
 fn main() -> ExitCode {
@@ -86,10 +87,26 @@ fn tensor_case(case: &Case, set: &Set) -> Verdict {
     }
     let dtypes = case.inputs.iter().map(|input| input.window.dtype);
     let dtypes = dtypes.chain(case.outputs.iter().map(|output| output.dtype));
-    verdict(panics::caught(|| match program::float_type(dtypes) {
+    let float = program::float_type(dtypes);
+    let eager = verdict(panics::caught(|| match float {
         DType::F32 => eager::run::<f32>(case, set),
         _ => eager::run::<f64>(case, set),
-    }))
+    }));
+    if !on_tape::applies(case) || matches!(eager, Verdict::RuledOut(_) | Verdict::NotBuilt(_)) {
+        return eager;
+    }
+    let tape = verdict(panics::caught(|| match float {
+        DType::F32 => on_tape::run::<f32>(case, set),
+        _ => on_tape::run::<f64>(case, set),
+    }));
+    match (eager, tape) {
+        (Verdict::Passed, Verdict::Failed(message)) => Verdict::Failed(format!("on the tape: {message}")),
+        (Verdict::Failed(message), Verdict::Passed) => Verdict::Failed(format!("eager: {message}")),
+        (Verdict::Failed(eager), Verdict::Failed(tape)) => {
+            Verdict::Failed(format!("eager: {eager}\n  on the tape: {tape}"))
+        }
+        (_, tape) => tape,
+    }
 }
 
 fn shape_case(case: &ShapeCase) -> Verdict {

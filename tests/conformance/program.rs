@@ -18,7 +18,7 @@ pub trait Machine {
     fn constant(&self, data: &Tensor<<Self::Array as wengert_tensor::ops::TensorLike>::Elem>) -> Self::Array;
 
     /// A copy of the values: PyTorch's `clone`.
-    fn copy(&self, x: &Self::Array) -> Self::Array;
+    fn copy(&self, x: &Self::Array) -> Result<Self::Array, Stop>;
 }
 
 /// The names of a case. Several may stand for one tensor: what works in place returns its first argument itself.
@@ -100,7 +100,7 @@ impl<'c, M: Machine> Program<'c, M> {
     fn copy(&self, args: &[Literal]) -> Result<Value<M::Array>, Stop> {
         Ok(match args {
             [Literal::Name(name)] => match self.get(name)? {
-                Value::Float(x) => Value::Float(self.machine.copy(x)),
+                Value::Float(x) => Value::Float(self.machine.copy(x)?),
                 Value::Int(x) => Value::Int(copied(x)),
                 Value::Bool(x) => Value::Bool(copied(x)),
             },

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use wengert::autograd;
 use wengert_tensor::Error;
 
 use super::format::{Expected, Phase};
@@ -19,6 +20,15 @@ impl Refusal {
     pub fn new(error: &(dyn StdError + 'static)) -> Self {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Refusal { categories: categories(error), sentence: error.sentence() };
+        }
+        if let Some(error) = error.downcast_ref::<autograd::Error>() {
+            let categories: &[&str] = match error {
+                autograd::Error::Tensor(error) => categories(error),
+                autograd::Error::NotDifferentiable { .. } => &["not_differentiable"],
+                autograd::Error::NotScalar { .. } | autograd::Error::SeedShape { .. } => &["grad_shape"],
+                _ => &[],
+            };
+            return Refusal { categories, sentence: error.sentence() };
         }
         Refusal { categories: &[], sentence: error.to_string() }
     }

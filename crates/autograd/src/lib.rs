@@ -22,7 +22,8 @@
 //! | [`Operation`] | what an operation must say: shape, value, `vjp`, `jvp` |
 //! | `rules` | the derivative of every primitive, a line each |
 //! | `backward`, `forward` | reverse and forward mode: both only append nodes |
-//! | `evaluate` | from requested values to tensors, each buffer released after its last use |
+//! | `schedule` | from requested values to steps: elementwise operations of one shape fused |
+//! | `evaluate` | from steps to tensors, each buffer released after its last use |
 
 mod backward;
 mod error;
@@ -35,6 +36,7 @@ mod operators;
 mod parameter;
 mod record;
 mod rules;
+mod schedule;
 mod tape;
 mod var;
 

@@ -124,6 +124,12 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Var::shape(*self)
     }
 
+    fn same_shape(&self, other: &Self) -> bool {
+        // Each shape is on a tape once. Of another tape, the operation itself will say so.
+        let record = self.tape.record.borrow();
+        std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
+    }
+
     fn constant(&self, data: &Tensor<T>) -> Self {
         self.tape.leaf(data, Op::Constant, Site::here("constant"))
     }

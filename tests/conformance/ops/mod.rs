@@ -1,5 +1,11 @@
 //! From PyTorch's names to the library's methods, one file per family. The same dispatch serves eager tensors and recorded
 //! variables.
+//!
+//! A new family is a file with a function `attempt<A: Array>(call: &Call<A>) -> Attempt<A>`, which gives `None` for names that
+//! are not its own, and a line in [`call`]; a family of in-place operations has
+//! `attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop>` and a line in [`call_in_place`]. Ask `call`
+//! for every argument that the operation has (`call.float(0, "self")`, `call.flag(2, "keepdim", false)`): one that was given
+//! and that nobody asked for makes the case count as not built. A list of results is one `Value` each.
 
 mod arithmetic;
 mod comparison;
@@ -34,7 +40,13 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
 
 /// Performs an operation whose name ends in `_` on `target`, its first argument.
 pub fn call_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<(), Stop> {
-    if in_place::attempt(call, target)? { all_seen(call) } else { Err(call.not_built("")) }
+    let families = [in_place::attempt::<A>];
+    for attempt in families {
+        if attempt(call, target)? {
+            return all_seen(call);
+        }
+    }
+    Err(call.not_built(""))
 }
 
 fn all_seen<A: Array>(call: &Call<A>) -> Result<(), Stop> {

@@ -11,13 +11,13 @@ use crate::nest::{Nest, Run};
 use crate::{Element, Layout};
 
 /// Elements in a block: a few operands of it stay in the first-level cache.
-const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 1024;
 
-/// Rows at least this long are blocks of their own; shorter ones are gathered several to a block.
+/// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
 const LONG_ROW: usize = 128;
 
 /// Blocks below this many elements in all are not worth a second thread.
-const PARALLEL: usize = 1 << 16;
+pub(super) const PARALLEL: usize = 1 << 16;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
@@ -26,15 +26,19 @@ pub(crate) struct Source<'a, T> {
     pub(crate) layout: &'a Layout,
 }
 
+/// The length of the blocks of a nest whose rows have `row` elements. Blocks of long rows are even parts of a row, of at
+/// most [`BLOCK`] elements, where there are such; several short rows make a block otherwise.
+pub(super) fn block_length(row: usize) -> usize {
+    if row < LONG_ROW {
+        return BLOCK;
+    }
+    let parts = row.div_ceil(BLOCK);
+    (parts..=2 * parts).find(|parts| row % parts == 0).map_or(BLOCK, |parts| row / parts)
+}
+
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`.
 fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
-    let block = if row >= LONG_ROW {
-        // The largest part of a row that divides it evenly into blocks of at most BLOCK.
-        let parts = row.div_ceil(BLOCK);
-        if row % parts == 0 { row / parts } else { row }
-    } else {
-        BLOCK
-    };
+    let block = block_length(row);
     if out.len() < PARALLEL {
         out.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(i * block, chunk));
     } else {
@@ -47,7 +51,7 @@ fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + 
 }
 
 /// Operand `k` of `nest` for elements `start .. start + len`; `scratch` holds it where it must be gathered.
-fn operand<'a, T: Element, const N: usize>(
+pub(super) fn operand<'a, T: Element, const N: usize>(
     nest: &Nest<N>,
     k: usize,
     data: &'a [T],

@@ -3,6 +3,7 @@
 //! - [`instruction`]: the elementwise operations by name;
 //! - [`block`]: each of them over a block of elements, for each element type;
 //! - [`map`]: blocks over whole tensors, any layout;
+//! - [`fused`]: several operations over one block after the other;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`product`]: matrix products;
@@ -10,6 +11,7 @@
 //! - `naive`: the same, slow and obvious: the oracle of the tests.
 
 pub(crate) mod block;
+pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
 pub(crate) mod map;

@@ -21,6 +21,11 @@ pub trait TensorLike: Clone + Sized {
     /// The sizes.
     fn shape(&self) -> Shape;
 
+    /// Whether both have the same sizes. A recorded variable knows without looking at them.
+    fn same_shape(&self, other: &Self) -> bool {
+        self.shape() == other.shape()
+    }
+
     /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
 

@@ -2,10 +2,10 @@
 
 use super::pair::{expanded, join_all};
 use super::{TensorLike, twin};
-use crate::broadcast::{self, Expansion, size_at};
+use crate::broadcast::{self, Expansion};
 use crate::diagnostic::sizes_text;
 use crate::dims::{self, Dims, Sizes};
-use crate::error::{Error, ExpandMismatch, Site, raise};
+use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::Reduction;
 use crate::view::View;
 use crate::{Axes, Element, Shape};
@@ -54,7 +54,7 @@ pub trait Views: TensorLike {
             let shape = self.shape();
             let target = sizes.into().resolve_plain(at)?;
             let Some(expansion) = Expansion::new(&target, &shape) else {
-                return Err(Error::SumTo { shape, target, at }.into());
+                return Err(Error::SumTo { shape, target: Box::new(target), at }.into());
             };
             let reduced = expansion.reduced();
             let sum = if reduced.is_empty() { self.clone() } else { self.apply_reduce(Reduction::Sum, &reduced, at)? };
@@ -293,19 +293,6 @@ pub trait Views: TensorLike {
 }
 
 impl<A: TensorLike> Views for A {}
-
-/// Whether `shape` expands to `target`, which has as many dimensions or more.
-pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMismatch> {
-    for axis in (0..target.rank()).rev() {
-        let existing = size_at(shape, target.rank(), axis);
-        let expected = target[axis];
-        if existing != expected && existing != 1 {
-            let (target, expected) = (target.iter().map(|&size| size as isize).collect(), expected as isize);
-            return Err(ExpandMismatch { shape: shape.clone(), target, axis, expected, existing });
-        }
-    }
-    Ok(())
-}
 
 /// The shape that `shapes` have together. PyTorch: `broadcast_shapes`, with its own wording of the error.
 ///
