@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::raise;
 use crate::record::{Index, Op};
-use crate::rules::{Cat, DerivativeOf, Embed, Guard, Movement, Put, Take};
+use crate::rules::{Cat, DerivativeOf, Embed, Guard, Movement, Put, Root, Take};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -166,6 +166,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         self.tape.record_primitive(Op::Binary(op), &[*self, *other], None, at)
+    }
+
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], &self.shape(), at)
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {

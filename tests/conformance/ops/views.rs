@@ -77,7 +77,7 @@ fn view<A: Array, V: TensorLike>(call: &Call<A>, x: &V) -> Result<V, Stop> {
         "squeeze" => x.try_squeeze(call.dims(1, "dim")?)?,
         "unsqueeze" => x.try_unsqueeze(dim(1, "dim")?)?,
         "flip" => x.try_flip(call.dims(1, "dims")?)?,
-        "narrow" => x.try_narrow(dim(1, "dim")?, dim(2, "start")?, call.size(3, "length")?)?,
+        "narrow" => x.try_narrow(dim(1, "dim")?, dim(2, "start")?, dim(3, "length")?)?,
         "slice" => {
             let (start, end) = (call.integer(2, "start")?, call.integer(3, "end")?);
             x.try_slice(call.integer(1, "dim")?.unwrap_or(0), start, end, call.integer(4, "step")?.unwrap_or(1))?

@@ -5,6 +5,7 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
 use wengert_tensor::{Binary, Float};
 
+use super::power;
 use crate::Var;
 
 /// ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None`: there is no derivative. The inner one: it is zero.
@@ -42,9 +43,9 @@ pub(super) fn derivative<'t, T: Float>(
         }
         Binary::Pow => {
             if to_x {
-                power_to_base(x, y, v)
+                return Some(power::to_base(x, y, v));
             } else {
-                power_to_exponent(x, y, z, v)
+                power::to_exponent(x, y, z, v)
             }
         }
         Binary::Maximum => larger(if to_x { x } else { y }, if to_x { y } else { x }, v),
@@ -61,7 +62,7 @@ pub(super) fn derivative<'t, T: Float>(
         // ±1 by whether the sign was changed; 0 where x is 0.
         Binary::Copysign => {
             if to_x {
-                where_(&x.eq(0.0), &v.zeros_like(), v * (z / x))
+                v * where_(&x.eq(0.0), &v.zeros_like(), z / x)
             } else {
                 return Some(None);
             }
@@ -87,20 +88,17 @@ pub(super) fn derivative<'t, T: Float>(
                 return Some(None);
             }
         }
+        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y)
+        Binary::Zeta => {
+            if to_x {
+                return None;
+            } else {
+                v * -x * (x + 1.0).zeta(y)
+            }
+        }
         Binary::FloorDivide => return Some(None),
         _ => return None,
     }))
-}
-
-/// ∂/∂x xʸ = y xʸ⁻¹, and 0 wherever y = 0.
-fn power_to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
-    where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))
-}
-
-/// ∂/∂y xʸ = xʸ ln x, and 0 at x = 0, y ≥ 0.
-fn power_to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
-    let flat = x.eq(0.0).logical_and(y.ge(0.0));
-    where_(&flat, &v.zeros_like(), v * (z * x.log()))
 }
 
 /// `v` where `x` is larger (or either is NaN), half of it at a tie, 0 where it is smaller.

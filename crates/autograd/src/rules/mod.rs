@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`unary`] | functions of one operand |
 //! | [`binary`] | functions of two, and the choice between two |
+//! | [`power`] | powers, by an array of exponents or a number |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
@@ -20,6 +21,7 @@ mod binary;
 mod linear;
 mod meta;
 mod movement;
+mod power;
 mod reduction;
 mod unary;
 
@@ -28,6 +30,7 @@ use wengert_tensor::{Float, Site};
 
 pub(crate) use meta::{DerivativeOf, Guard};
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
+pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
 
 use crate::record::{Index, Op};

@@ -38,9 +38,9 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
-            let mut shape = x.shape();
-            shape[axis] = 1;
-            x = x.filled(&shape, T::ONE);
+            // One, but still a function of `x`: a gradient through it is empty, not missing.
+            let zeros = x.apply_reduce(Reduction::Sum, &[axis], at)?;
+            x = zeros.apply_binary(Binary::Add, &zeros.filled(&zeros.shape(), T::ONE), at)?;
             continue;
         }
         while size > 1 {

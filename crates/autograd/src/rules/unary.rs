@@ -3,7 +3,7 @@
 
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
-use wengert_tensor::ops::{Comparison, Functions, where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
 use wengert_tensor::{Float, Unary};
 
 use crate::Var;
@@ -48,7 +48,9 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Erfc => v * (-(x * x)).exp() * -FRAC_2_SQRT_PI,
         Unary::Erfinv => v * (z * z).exp() * (1.0 / FRAC_2_SQRT_PI),
         Unary::Lgamma => v * x.digamma(),
-        Unary::Digamma | Unary::Not => return None,
+        Unary::Digamma => v * x.trigamma(),
+        // ζ(2, x), whose derivative is -2 ζ(3, x).
+        Unary::Trigamma => v * x.filled(&x.shape(), T::from_f64(3.0)).zeta(x) * -2.0,
         _ => return None,
     }))
 }

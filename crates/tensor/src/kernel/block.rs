@@ -141,6 +141,7 @@ macro_rules! floats {
                     Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
                     Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
                     Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
+                    Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
                     Unary::Not => false,
                 }
             }
@@ -179,6 +180,7 @@ macro_rules! floats {
                         if quotient - floor > 0.5 { floor + 1.0 } else { floor }
                     }),
                     Binary::Nextafter => two(x, y, out, $nextafter),
+                    Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
                     _ => false,
                 }
             }

@@ -31,6 +31,9 @@ pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T
 
 /// Adds each element of `x` to `out` at its place in `window`, a layout over `out` of the same shape.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, out: &mut [T]) {
+    if window.numel() == 0 {
+        return;
+    }
     let nest = Nest::new(window.shape(), [window, x.layout]);
     let row = nest.row();
     let mut line = Vec::with_capacity(row);

@@ -99,6 +99,8 @@ names! {
         Lgamma = "lgamma",
         /// Derivative of ln Γ.
         Digamma = "digamma",
+        /// Derivative of digamma.
+        Trigamma = "trigamma",
         /// Not: logical for bool, bitwise for integers.
         Not = "bitwise_not",
     }
@@ -139,6 +141,8 @@ names! {
         FloorDivide = "floor_divide",
         /// The next number after x toward y.
         Nextafter = "nextafter",
+        /// Hurwitz zeta function ζ(x, y).
+        Zeta = "zeta",
         /// And: logical for bool, bitwise for integers.
         And = "bitwise_and",
         /// Or: logical for bool, bitwise for integers.

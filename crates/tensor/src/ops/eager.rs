@@ -46,6 +46,11 @@ impl<T: Element> TensorLike for Tensor<T> {
         Tensor::build(self.shape(), at, |out| map::binary(op, self.source(), other.source(), out))
     }
 
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
+        let root = self.apply_unary(Unary::Sqrt, at)?;
+        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
+    }
+
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         Tensor::build(self.shape(), at, |out| map::compare(op, self.source(), other.source(), out))
     }

@@ -83,6 +83,10 @@ pub trait InPlace: TensorLike {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
         self.check_write(if let super::Argument::Array(y) = &other { Some(y) } else { None }, at)?;
+        if let (Binary::Pow, Some(inverse)) = (op, super::arithmetic::is_root(&other)) {
+            let value = self.apply_root(inverse, at)?;
+            return self.put(value, at);
+        }
         let y = pair_in_place(self, other, at)?;
         self.put_binary(op, &y, at)
     }

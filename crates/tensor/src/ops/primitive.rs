@@ -13,8 +13,8 @@ use crate::{Element, Shape, Tensor};
 pub trait TensorLike: Clone + Sized {
     /// Type of the elements.
     type Elem: Element;
-    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables.
-    type Mask: TensorLike<Error = Self::Error>;
+    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
+    type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
     /// What a refused operation gives.
     type Error: std::error::Error + From<Error> + 'static;
 
@@ -74,6 +74,10 @@ pub trait TensorLike: Clone + Sized {
 
     /// `op` of each pair of elements; equal shapes.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// The square root, or 1 over it where `inverse`, as a power: what PyTorch computes where the exponent is the plain number
+    /// 1/2 or -1/2. At -0 and -∞ it differs from the power with an array of exponents.
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error>;
 
     /// Comparison of each pair of elements; equal shapes.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;

@@ -198,11 +198,14 @@ pub trait Views: TensorLike {
         }
 
         /// `len` elements of dimension `dim` from `start` (negative: from the end). PyTorch: `narrow`.
-        fn narrow | try_narrow(&self, dim: isize, start: isize, len: usize) -> Self = at {
+        fn narrow | try_narrow(&self, dim: isize, start: isize, len: isize) -> Self = at {
             let shape = self.shape();
             if shape.rank() == 0 {
                 return Err(Error::argument(at, "narrow() cannot be applied to a 0-dim tensor.").into());
             }
+            let Ok(len) = usize::try_from(len) else {
+                return Err(Error::argument(at, "narrow(): length must be non-negative.").into());
+            };
             let axis = dims::axis(dim, shape.rank(), at)?;
             let size = shape[axis];
             if start < -(size as isize) || start > size as isize {
