@@ -104,12 +104,14 @@ impl<A: TensorLike> Formula for A {}
 
 /// Both operands over the shape that they have together.
 fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    let shape = x.shape();
     let y = match y.into_argument(x) {
-        Argument::Number(value) => return Ok((x.clone(), number(x, value, &shape, at)?)),
+        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
         Argument::Array(y) => y,
     };
-    let joined = join(&shape, &y.shape(), at)?;
+    if x.same_shape(&y) {
+        return Ok((x.clone(), y));
+    }
+    let joined = join(&x.shape(), &y.shape(), at)?;
     Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?))
 }
 

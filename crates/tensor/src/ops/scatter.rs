@@ -10,6 +10,7 @@ use super::overwrite::{add_at, overwrite, overwrite_with_number};
 use super::positions::{along, check_range, slices, wrapped};
 use super::views::Views;
 use super::{Argument, IndexItem, Operand, TensorLike, twin};
+use crate::broadcast::Expansion;
 use crate::dims;
 use crate::error::{Error, Site};
 use crate::{Number, Shape, Tensor};
@@ -242,7 +243,7 @@ fn check_slices(
 /// Values expanded to the shape of what index tensors chose.
 fn fitted<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     let bare = without_leading_ones(values, at)?;
-    if super::views::check_expand(&bare.shape(), shape).is_err() || bare.shape().rank() > shape.rank() {
+    if Expansion::new(&bare.shape(), shape).is_none() {
         let message = format!(
             "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {shape}",
             values.shape()

@@ -1,7 +1,7 @@
 //! The forms of [`Scatter`] that change the left side. Its shape may not change, and a tensor with several elements in one
 //! place is refused, except by [`index_put_`](ScatterInPlace::index_put_): PyTorch's rules.
 
-use super::in_place::same_shape;
+use super::pair::same_shape;
 use super::{Argument, InPlace, IndexItem, Operand, Scatter};
 use crate::broadcast;
 use crate::error::{Error, Site, raise};
