@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::raise;
 use crate::record::{Index, Op};
-use crate::rules::{Cat, DerivativeOf, Embed, Guard, Movement, Put, Root, Take};
+use crate::rules::{Cat, Embed, Guard, Movement, Put, Root, Take, WithDerivative};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -152,8 +152,14 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.record(Op::Opaque(at.operation), None, at)
     }
 
-    fn with_derivative_of(&self, other: &Self, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(DerivativeOf), &[*self, *other], &self.shape(), at)
+    fn with_derivative(
+        &self,
+        terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Error>,
+        at: Site,
+    ) -> Result<Self, Error> {
+        let (operation, mut inputs) = WithDerivative::new(terms()?);
+        inputs.insert(0, *self);
+        self.tape.record_operation(Rc::new(operation), &inputs, &self.shape(), at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {

@@ -5,12 +5,48 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Call, Error, Operation, Var};
 
-/// The values of the first input with the derivative of the second.
-pub(crate) struct DerivativeOf;
+/// The values of the first input with the derivative Σ slope · d input over the others.
+pub(crate) struct WithDerivative {
+    /// For each input after the first: where its slope is, `None` for 1, or nothing at all for a slope itself.
+    roles: Vec<Role>,
+}
 
-impl<T: Float> Operation<T> for DerivativeOf {
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// Has a derivative: this input times the slope at the position, or times 1.
+    Input(Option<usize>),
+    /// The slope of another: constant as far as this derivative goes.
+    Slope,
+}
+
+impl WithDerivative {
+    /// The operation and its inputs after the first.
+    pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
+        let (mut roles, mut inputs) = (Vec::new(), Vec::new());
+        for (input, slope) in terms {
+            inputs.push(input);
+            roles.push(Role::Input(slope.map(|_| inputs.len() + 1)));
+            if let Some(slope) = slope {
+                inputs.push(slope);
+                roles.push(Role::Slope);
+            }
+        }
+        (WithDerivative { roles }, inputs)
+    }
+
+    /// Elementwise, so the same in both modes.
+    fn scaled<'t, T: Float>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        match *self.roles.get(input.checked_sub(1)?)? {
+            Role::Input(Some(slope)) => Some(v * call.input(slope)),
+            Role::Input(None) => Some(v),
+            Role::Slope => None,
+        }
+    }
+}
+
+impl<T: Float> Operation<T> for WithDerivative {
     fn name(&self) -> &'static str {
-        "with_derivative_of"
+        "with_derivative"
     }
 
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
@@ -21,12 +57,12 @@ impl<T: Float> Operation<T> for DerivativeOf {
         Ok(inputs[0].clone())
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        (input == 1).then_some(g)
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.scaled(call, input, g)
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        (input == 1).then_some(v)
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.scaled(call, input, v)
     }
 }
 

@@ -28,7 +28,7 @@ mod unary;
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
-pub(crate) use meta::{DerivativeOf, Guard};
+pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;

@@ -77,6 +77,13 @@ fn attend<A: TensorLike<Elem: Float>>(
             return Err(Error::argument(at, message).into());
         }
     }
+    if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
+        // Heads without a batch: errors name the dimensions of what has one.
+        let [query, key, value] = [batched(query, at)?, batched(key, at)?, batched(value, at)?];
+        let z = attend(&query, &key, &value, mask, scale, at)?;
+        let shape = Shape::from(&z.shape()[1..]);
+        return z.reshaped(shape, at);
+    }
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
     let scores = super::products::product(query, &swapped(key, at)?, at)?.times(scale, at)?;
@@ -91,6 +98,12 @@ fn attend<A: TensorLike<Elem: Float>>(
         AttentionMask::Add(bias) => scores.plus(bias, at)?,
     };
     super::products::product(&weights(&scores, at)?, value, at)
+}
+
+fn batched<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+    let mut shape = x.shape();
+    shape.insert(0, 1);
+    x.reshaped(shape, at)
 }
 
 /// -∞ where `keep` does not hold.

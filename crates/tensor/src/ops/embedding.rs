@@ -51,8 +51,9 @@ pub trait Embedding: TensorLike<Elem: Float> {
                 let mut counts = vec![0u32; table[0]];
                 line.iter().for_each(|&row| counts[row as usize] += 1);
                 let share = line.iter().map(|&row| Self::Elem::from_f64(1.0 / f64::from(counts[row as usize])));
-                let share = self.constant(&Tensor::try_from_vec(share.collect(), &column)?);
-                read = read.with_derivative_of(&read.times(&share, at)?, at)?;
+                let share = Tensor::try_from_vec(share.collect(), &column)?;
+                let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
+                read = read.with_derivative(terms, at)?;
             }
             if let Some(padding) = padding.filter(|padding| line.contains(padding)) {
                 let is_word = line.iter().map(|&row| row != padding).collect();

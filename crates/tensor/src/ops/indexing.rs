@@ -131,7 +131,7 @@ pub trait Indexing: TensorLike {
         /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);
         /// ```
         fn masked_select | try_masked_select(&self, mask: &Tensor<bool>) -> Self = at {
-            let shape = join(&self.shape(), mask.shape(), at)?;
+            let shape = join(mask.shape(), &self.shape(), at)?;
             let chosen = of_mask(&mask.over(&shape, at)?);
             let count = chosen.len();
             self.over(&shape, at)?.apply_take(&Tensor::try_from_vec(chosen, [count])?, at)

@@ -122,8 +122,10 @@ type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
     let scale = from as f64 / to as f64;
     let last = from as i64 - 1;
-    let nearest = |shift: f64| {
-        let place = |number: usize| (((number as f64 + shift) * scale).floor() as i64).min(last);
+    // In f32 for every element type, as PyTorch has it: at whole numbers the rounding decides.
+    let nearest = |shift: f32| {
+        let scale = from as f32 / to as f32;
+        let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);
         vec![((0..to).map(place).collect(), None)]
     };
     let between = |align_corners: bool, below_zero: bool| -> Vec<(i64, f64)> {

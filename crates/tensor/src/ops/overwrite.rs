@@ -5,8 +5,8 @@
 
 use super::TensorLike;
 use super::formula::Formula;
-use crate::error::Site;
-use crate::{Element, Tensor};
+use crate::error::{Error, Site};
+use crate::{Element, Shape, Tensor};
 
 /// `x` with `values` written to `positions` of its row-major order, one value for each.
 pub(super) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
@@ -29,8 +29,11 @@ pub(super) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     if !repeated {
         return Ok(result);
     }
-    let every = values.apply_put(positions, &shape, at)?;
-    result.with_derivative_of(&A::apply_select(&written, &every, x, at)?, at)
+    let terms = || {
+        let every = values.apply_put(positions, &shape, at)?;
+        Ok(vec![(A::apply_select(&written, &every, x, at)?, None)])
+    };
+    result.with_derivative(terms, at)
 }
 
 /// `x` with one number written to `positions`.
@@ -40,12 +43,16 @@ pub(super) fn overwrite_with_number<A: TensorLike>(
     value: A::Elem,
     at: Site,
 ) -> Result<A, A::Error> {
-    let mut written = vec![false; x.shape().numel()];
+    x.chosen(&x.mask(&without(&x.shape(), positions)?), super::Argument::Number(value), at)
+}
+
+/// `true` everywhere but at `positions`.
+pub(super) fn without(shape: &Shape, positions: &Tensor<i64>) -> Result<Tensor<bool>, Error> {
+    let mut kept = vec![true; shape.numel()];
     for position in positions.iter() {
-        written[position as usize] = true;
+        kept[position as usize] = false;
     }
-    let kept = x.mask(&Tensor::try_from_vec(written, x.shape())?.map(|written| !written));
-    x.chosen(&kept, super::Argument::Number(value), at)
+    Tensor::try_from_vec(kept, shape)
 }
 
 /// `x` with `values` added to `positions`; repeats add up.

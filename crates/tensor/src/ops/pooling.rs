@@ -272,7 +272,7 @@ fn largest<A: TensorLike<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<A
                 let mut shape = Shape::ones(rank);
                 shape[axis.axis] = axis.count;
                 let first = next.mask_over(&Tensor::try_from_vec(first, shape)?, &next.shape(), at)?;
-                wins = wins.apply_binary(Binary::Or, &first, at)?;
+                wins = wins.apply_binary(Binary::Maximum, &first, at)?;
             }
             best = A::apply_select(&wins, &next, &best, at)?;
         }
@@ -281,10 +281,10 @@ fn largest<A: TensorLike<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<A
     unbatched(x, added, at)
 }
 
-/// Where the later of two is taken: where it is larger or NaN.
+/// Where the later of two is taken: where it is larger or NaN. (The larger of two masks is "or".)
 pub(super) fn later_wins<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask, A::Error> {
     let larger = second.apply_compare(Compare::Gt, first, at)?;
-    larger.apply_binary(Binary::Or, &second.apply_compare(Compare::Ne, second, at)?, at)
+    larger.apply_binary(Binary::Maximum, &second.apply_compare(Compare::Ne, second, at)?, at)
 }
 
 /// The largest of every window and where they were, by going through the windows one after the other.

@@ -50,14 +50,21 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// The values of `self` with the derivative of `other`, which has the same shape: for what is computed one way and, by
-    /// convention, differentiated another way. Where nothing is recorded, it is `self`.
+    /// The values of `self` with a derivative of its own: Σ slope · d input over the pairs that `terms` gives, all of the
+    /// shape of `self`; no slope means 1. For what is computed one way and, by convention, differentiated another way. The
+    /// slopes are differentiated in turn where a second derivative is asked for. Where nothing is recorded, it is `self`, and
+    /// `terms` are not asked for.
     ///
     /// # Errors
     ///
-    /// Where it cannot be recorded.
-    fn with_derivative_of(&self, other: &Self, at: Site) -> Result<Self, Self::Error> {
-        let _ = (other, at);
+    /// Where `terms` fails, or it cannot be recorded.
+    #[allow(clippy::type_complexity)]
+    fn with_derivative(
+        &self,
+        terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Self::Error>,
+        at: Site,
+    ) -> Result<Self, Self::Error> {
+        let _ = (terms, at);
         Ok(self.clone())
     }
 

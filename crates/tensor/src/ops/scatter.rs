@@ -6,7 +6,7 @@
 use super::formula::{Formula, join};
 use super::index::positions_of;
 use super::indexing::one_dim;
-use super::overwrite::{add_at, overwrite, overwrite_with_number};
+use super::overwrite::{add_at, overwrite, overwrite_with_number, without};
 use super::positions::{along, check_range, slices, wrapped};
 use super::views::Views;
 use super::{Argument, IndexItem, Operand, TensorLike, twin};
@@ -88,7 +88,8 @@ pub trait Scatter: TensorLike {
             match value.into_argument(self) {
                 Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
                 Argument::Array(value) if value.shape().rank() == 0 => {
-                    overwrite(self, &positions, &value.over(positions.shape(), at)?, at)
+                    let kept = without(&self.shape(), &positions)?;
+                    self.chosen(&self.mask(&kept), &value, at)
                 }
                 Argument::Array(value) => {
                     let message = format!(

@@ -153,7 +153,7 @@ impl Targets {
 
     fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A, A::Error> {
         // Where everything is ignored there may be no class to read.
-        let picked = if self.count == 0 {
+        let picked = if self.classes == 0 {
             x.filled(0.0, self.index.shape(), at)?
         } else {
             let mut place = self.index.shape().clone();

@@ -18,13 +18,11 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         /// broadcast, with [`compat`](crate::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
         /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
         fn kl_div | try_kl_div(&self, target: &Self, log_target: bool, reduction: LossReduction) -> Self = at {
-            let (x, y) = pair(self, target, at)?;
+            let (y, x) = pair(target, self, at)?;
             let losses = if log_target {
                 y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
             } else {
-                let entropy = y.times(&y.mapped(Unary::Log, at)?, at)?;
-                let zero = y.compared(Compare::Eq, 0.0, at)?;
-                y.filled(0.0, &y.shape(), at)?.chosen(&zero, &entropy, at)?.minus(&y.times(&x, at)?, at)?
+                entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
             };
             reduced(&losses, reduction, at)
         }
@@ -36,7 +34,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         fn poisson_nll_loss | try_poisson_nll_loss(
             &self, target: &Self, log_input: bool, full: bool, eps: f64, reduction: LossReduction
         ) -> Self = at {
-            let (x, y) = pair(self, target, at)?;
+            let (y, x) = pair(target, self, at)?;
             let mut losses = if log_input {
                 x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
             } else {
@@ -81,7 +79,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
                 at,
             )?;
             let floor = variance.combined(Binary::Maximum, eps, at)?;
-            let v = floor.with_derivative_of(&variance, at)?;
+            let v = floor.with_derivative(|| Ok(vec![(variance.clone(), None)]), at)?;
             let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
             let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
             if full {
@@ -154,21 +152,43 @@ impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 fn binary<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     // PyTorch's 1e-12 is an f32.
     const EPSILON: f64 = 1e-12f32 as f64;
-    let other = x.mapped(Unary::Neg, at)?.plus(1.0, at)?;
-    let logs = [x.mapped(Unary::Log, at)?, x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?];
-    let entropy = |hit: &A, miss: &A| y.minus(1.0, at)?.times(miss, at)?.minus(&y.times(hit, at)?, at);
-    let clamp = |log: &A| log.combined(Binary::Maximum, -100.0, at);
-    let value = entropy(&clamp(&logs[0])?, &clamp(&logs[1])?)?;
-    // Inside, the derivative is that of the formula without bounds.
-    let product = x.times(&other, at)?;
-    let inside = product.compared(Compare::Ge, EPSILON, at)?;
-    let half = x.chosen(&inside, 0.5, at)?;
-    let smooth = entropy(&half.mapped(Unary::Log, at)?, &half.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?)?;
-    // At the bounds it is linear, with these slopes.
-    let to_x = x.minus(y, at)?.divided(EPSILON, at)?.detach();
-    let to_y = logs[1].minus(&logs[0], at)?.detach();
-    let linear = x.times(&to_x, at)?.plus(&y.times(&to_y, at)?, at)?;
-    value.with_derivative_of(&smooth.chosen(&inside, &linear, at)?, at)
+    let hit = x.mapped(Unary::Log, at)?;
+    let miss = x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?;
+    let clamped = |log: &A| log.combined(Binary::Maximum, -100.0, at);
+    let value = y.minus(1.0, at)?.times(&clamped(&miss)?, at)?.minus(&y.times(&clamped(&hit)?, at)?, at)?;
+    let terms = || {
+        let other = x.mapped(Unary::Neg, at)?.plus(1.0, at)?;
+        let bounded = x.times(&other, at)?.combined(Binary::Maximum, EPSILON, at)?;
+        let to_x = x.minus(y, at)?.divided(&bounded, at)?;
+        let to_x = to_x.with_derivative(|| binary_second(x, &other, y, at), at)?;
+        Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(miss.minus(&hit, at)?))])
+    };
+    value.with_derivative(terms, at)
+}
+
+/// The derivative of (x - y) / (x (1 - x)), whose divisor PyTorch bounds in another way than the first derivative's.
+#[allow(clippy::type_complexity)]
+fn binary_second<A: TensorLike<Elem: Float>>(
+    x: &A,
+    other: &A,
+    y: &A,
+    at: Site,
+) -> Result<Vec<(A, Option<A>)>, A::Error> {
+    let divisor = x.plus(1e-12, at)?.times(&other.plus(1e-12, at)?, at)?;
+    // x² - 2xy + y
+    let curve = x.minus(&y.times(2.0, at)?, at)?.times(x, at)?.plus(y, at)?;
+    let to_x = curve.divided(&divisor.mapped(Unary::Square, at)?, at)?;
+    let to_y = divisor.mapped(Unary::Reciprocal, at)?.mapped(Unary::Neg, at)?;
+    Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(to_y))])
+}
+
+/// y ln y: 0 at 0, where the derivative is that of the two factors, 0 and 0/0.
+fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
+    let zero = y.compared(Compare::Eq, 0.0, at)?;
+    let nothing = y.filled(0.0, &y.shape(), at)?;
+    let log = nothing.chosen(&zero, &y.mapped(Unary::Log, at)?, at)?;
+    let terms = || Ok(vec![(y.clone(), Some(log.clone())), (y.clone(), Some(y.divided(y, at)?))]);
+    y.times(&log, at)?.with_derivative(terms, at)
 }
 
 /// ln(1 / (1 + e⁻ˣ)) without overflow, written with choices whose derivative is right at 0 too.
