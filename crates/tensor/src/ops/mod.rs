@@ -26,7 +26,6 @@
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
 //! | [`InPlace`] | `add_` and its kind |
 
-mod adaptive_pooling;
 mod arithmetic;
 mod attention;
 mod columns;
@@ -64,7 +63,6 @@ mod splitting;
 mod views;
 mod windows;
 
-pub use adaptive_pooling::AdaptivePooling;
 pub use arithmetic::Arithmetic;
 pub use attention::{Attention, AttentionMask};
 pub use columns::Columns;
@@ -88,7 +86,7 @@ pub use nonzero::{Nonzero, one_hot, try_one_hot};
 pub use normalization::{BatchNormed, Normalization};
 pub use padding::{PadMode, Padding};
 pub use pair::{Argument, Operand};
-pub use pooling::{PoolOptions, Pooling};
+pub use pooling::{AdaptivePooling, PoolOptions, Pooling};
 pub use primitive::TensorLike;
 pub use products::Products;
 pub use recurrent::{CellWeights, Recurrent};

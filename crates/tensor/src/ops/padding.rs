@@ -58,8 +58,9 @@ pub trait Padding: TensorLike {
                 ));
             }
             let padded = sizes.len() / 2;
-            if !matches!(mode, PadMode::Constant(_)) && !(1..=3).contains(&padded)
-                || !matches!(mode, PadMode::Constant(_)) && !(padded + 1..=padded + 2).contains(&rank)
+            let constant = matches!(mode, PadMode::Constant(_));
+            let fits = (1..=3).contains(&padded) && (padded + 1..=padded + 2).contains(&rank);
+            if !(constant || fits)
             {
                 return refuse(
                     "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now".into()

@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(x.index_copy(0, &index, &source).to_vec(), [30.0, 2.0, 20.0]);
         assert_eq!(x.index_add(0, &index, &source, 0.5).to_vec(), [21.0, 2.0, 13.0]);
         assert_eq!(x.index_fill(0, &Tensor::from([-1i64]), 0.0).to_vec(), [1.0, 2.0, 0.0]);
-        assert_eq!(x.index_fill(0, &Tensor::from([1i64]), &Tensor::scalar(7.0)).to_vec(), [1.0, 7.0, 3.0]);
+        assert_eq!(x.index_fill(0, &Tensor::from([1i64]), Tensor::scalar(7.0)).to_vec(), [1.0, 7.0, 3.0]);
         assert_eq!(x.scatter_value(0, &index, 9.0).to_vec(), [9.0, 2.0, 9.0]);
     }
 
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn assignment_drops_leading_ones_and_names_what_does_not_fit() {
         let x = Tensor::<f64>::zeros([3]);
-        assert_eq!(x.index_set(&index_items![..], &Tensor::ones([1, 1, 3])).to_vec(), [1.0; 3]);
+        assert_eq!(x.index_set(&index_items![..], Tensor::ones([1, 1, 3])).to_vec(), [1.0; 3]);
         let positions = Tensor::from([0i64, 0]);
         assert_eq!(x.index_put(&index_items![&positions], &Tensor::scalar(2.0), true).to_vec(), [4.0, 0.0, 0.0]);
         let error = x.try_index_put(&index_items![&positions], &Tensor::ones([3]), false).unwrap_err();
@@ -303,7 +303,7 @@ mod tests {
             error.sentence(),
             "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [2]"
         );
-        let error = Tensor::<f64>::zeros([3, 2]).try_index_set(&index_items![..], &Tensor::ones([3])).unwrap_err();
+        let error = Tensor::<f64>::zeros([3, 2]).try_index_set(&index_items![..], Tensor::ones([3])).unwrap_err();
         assert!(error.sentence().starts_with("The expanded size of the tensor (2) must match the existing size (3)"));
     }
 

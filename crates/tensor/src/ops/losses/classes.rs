@@ -1,12 +1,12 @@
 //! Losses of classification. The class dimension is the second, or the only one: `[n, c, …]` or `[c]`.
 
-use super::{LossReduction, reduced, total};
+use super::targets::{Targets, check_weight};
+use super::{LossReduction, reduced};
 use crate::error::{Error, Site};
 use crate::kernel::instruction::Unary;
 use crate::ops::formula::Formula;
-use crate::ops::positions::along;
-use crate::ops::{Argument, Softmax, TensorLike, twin};
-use crate::{Element, Float, Shape, Tensor};
+use crate::ops::{Softmax, TensorLike, twin};
+use crate::{Float, Shape, Tensor};
 
 /// The true classes.
 #[derive(Debug)]
@@ -95,97 +95,6 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> ClassLosses for A {}
 
-/// Numbers of classes, checked against the prediction.
-struct Targets {
-    axis: usize,
-    classes: usize,
-    /// The classes, 0 in place of what is ignored.
-    index: Tensor<i64>,
-    /// Which of them count.
-    kept: Tensor<bool>,
-    count: usize,
-}
-
-impl Targets {
-    fn new<A>(x: &Shape, target: &Tensor<i64>, options: &ClassOptions<'_, A>, at: Site) -> Result<Self, Error> {
-        let refuse = |message: String| Err(Error::argument(at, message));
-        let axis = match x.rank() {
-            0 => return refuse("Expected 1 or more dimensions (got 0)".into()),
-            1 => 0,
-            _ => 1,
-        };
-        let own = target.shape();
-        if x.rank() > 1 && own.rank() > 0 && x[0] != own[0] {
-            return refuse(format!("Expected input batch_size ({}) to match target batch_size ({}).", x[0], own[0]));
-        }
-        let mut expected = x.clone();
-        let classes = expected.remove(axis);
-        if *own != expected {
-            return refuse(if x.rank() <= 2 && own.rank() > 1 {
-                "0D or 1D target tensor expected, multi-target not supported".into()
-            } else {
-                format!("size mismatch (got input: {x}, target: {own})")
-            });
-        }
-        let ignored = options.ignore_index;
-        let kept = target.map(|class| class != ignored);
-        let index = target.map(|class| if class == ignored { 0 } else { class });
-        let count = kept.iter().filter(|&kept| kept).count();
-        let outside = target.iter().find(|&class| class != ignored && !(0..classes as i64).contains(&class));
-        if let Some(class) = outside {
-            return Err(Error::IndexRange { message: format!("Target {class} is out of bounds."), at });
-        }
-        Ok(Targets { axis, classes, index, kept, count })
-    }
-
-    /// 0 where the target is ignored.
-    fn masked<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A, A::Error> {
-        if self.count == self.kept.numel() {
-            return Ok(losses.clone());
-        }
-        losses.chosen(&losses.mask(&self.kept), Argument::Number(A::Elem::ZERO), at)
-    }
-
-    /// The weight of each target.
-    fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A, A::Error> {
-        weight.detach().apply_take(&self.index, at)
-    }
-
-    fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A, A::Error> {
-        // Where everything is ignored there may be no class to read.
-        let picked = if self.classes == 0 {
-            x.filled(0.0, self.index.shape(), at)?
-        } else {
-            let mut place = self.index.shape().clone();
-            place.insert(self.axis, 1);
-            let positions = along(&x.shape(), self.axis, &self.index.reshaped(place, at)?, at)?;
-            x.apply_take(&positions.reshaped(self.index.shape().clone(), at)?, at)?
-        };
-        let mut losses = picked.mapped(Unary::Neg, at)?;
-        if let Some(weight) = options.weight {
-            losses = losses.times(&self.weights(weight, at)?, at)?;
-        }
-        self.reduced(&self.masked(&losses, at)?, options, at)
-    }
-
-    /// Reduced, the mean by weight.
-    fn reduced<A: TensorLike<Elem: Float>>(
-        &self,
-        losses: &A,
-        options: &ClassOptions<'_, A>,
-        at: Site,
-    ) -> Result<A, A::Error> {
-        match (options.reduction, options.weight) {
-            (LossReduction::Mean, Some(weight)) => {
-                let weights = self.masked(&self.weights(weight, at)?, at)?;
-                total(losses, at)?.divided(&total(&weights, at)?, at)
-            }
-            (LossReduction::Mean, None) => total(losses, at)?.divided(self.count as f64, at),
-            _ => reduced(losses, options.reduction, at),
-        }
-    }
-}
-
 fn by_index<A: TensorLike<Elem: Float>>(
     x: &A,
     target: &Tensor<i64>,
@@ -246,19 +155,6 @@ fn along_classes<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) 
     let mut shape = Shape::ones(rank);
     shape[axis] = weight.shape()[0];
     weight.detach().reshaped(shape, at)
-}
-
-fn check_weight<A: TensorLike>(weight: Option<&A>, classes: usize, at: Site) -> Result<(), Error> {
-    match weight.map(A::shape) {
-        Some(shape) if shape != [classes] => {
-            let message = format!(
-                "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
-                 shape: {shape}"
-            );
-            Err(Error::argument(at, message))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

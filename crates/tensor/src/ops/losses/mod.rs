@@ -11,6 +11,7 @@ mod classes;
 mod likelihood;
 mod margins;
 mod regression;
+mod targets;
 
 pub use classes::{ClassLosses, ClassOptions, Classes};
 pub use likelihood::LikelihoodLosses;

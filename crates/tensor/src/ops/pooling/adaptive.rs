@@ -1,11 +1,11 @@
 //! Poolings to a size: window `i` of `m` over `n` elements goes from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉, as PyTorch has it.
 
-use super::formula::Formula;
-use super::pooling::later_wins;
-use super::windows::{at_least, batched, unbatched};
-use super::{TensorLike, twin};
+use super::maximum::later_wins;
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
+use crate::ops::formula::Formula;
+use crate::ops::windows::{at_least, batched, unbatched};
+use crate::ops::{TensorLike, twin};
 use crate::view::View;
 use crate::{Element, Float, Shape, Tensor};
 
@@ -93,7 +93,7 @@ fn pooled<A: TensorLike>(
         let size = x.shape()[axis];
         x = if count == 0 {
             x.sliced(axis, 0, 0, at)?
-        } else if size % count == 0 {
+        } else if size.is_multiple_of(count) {
             // Windows of one length are a dimension of their own.
             let mut apart = x.shape();
             apart[axis] = count;
@@ -122,7 +122,11 @@ fn largest<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
         let every_second = |start: usize| x.apply_view(View::Slice { axis, start, len: half, step: 2 }, at);
         let (first, second) = (every_second(0)?, every_second(1)?);
         let best = A::apply_select(&later_wins(&first, &second, at)?, &second, &first, at)?;
-        x = if size % 2 == 0 { best } else { A::apply_cat(&[best, x.sliced(axis, size - 1, 1, at)?], axis, at)? };
+        x = if size.is_multiple_of(2) {
+            best
+        } else {
+            A::apply_cat(&[best, x.sliced(axis, size - 1, 1, at)?], axis, at)?
+        };
         size = x.shape()[axis];
     }
     Ok(x)
