@@ -143,7 +143,7 @@ impl Sizes {
                 "cannot reshape tensor of 0 elements into shape {text} because the unspecified dimension size -1 can be \
                  any value and is ambiguous"
             )),
-            (Some(axis), Some(count)) if count > 0 && numel % count == 0 => {
+            (Some(axis), Some(count)) if count > 0 && numel.is_multiple_of(count) => {
                 sizes[axis] = numel / count;
                 Ok(sizes)
             }

@@ -13,19 +13,23 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
+mod approximate;
 pub mod broadcast;
 pub mod compat;
 mod diagnostic;
 mod dims;
+mod display;
 mod element;
 mod error;
 pub mod explain;
+mod interop;
 mod kernel;
 mod layout;
 mod memory;
 mod nest;
 pub mod ops;
 pub mod program;
+mod random;
 mod shape;
 mod storage;
 mod tensor;

@@ -76,7 +76,7 @@ pub(crate) fn meet(a: &Shape, b: &Shape, at: Site) -> Result<Meeting, Error> {
             warning::emit(Warning::Pointwise { shapes: (a.clone(), b.clone()), in_place: false, at });
             Ok(Meeting::Flat)
         }
-        Err(mismatch) => Err(Error::Broadcast(Box::new(mismatch), at)),
+        Err(mismatch) => Err(Error::Broadcast(mismatch, at)),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn meet_in_place(output: &Shape, other: &Shape, at: Site) -> Result<M
         warning::emit(Warning::Pointwise { shapes: (output.clone(), other.clone()), in_place: true, at });
         return Ok(Meeting::Flat);
     }
-    joined.map(Meeting::Broadcast).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+    joined.map(Meeting::Broadcast).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
 /// Whether the rules in force let a tensor have no dimension.

@@ -110,10 +110,10 @@ impl Plan {
             });
             let mut seen = [u32::MAX; 3];
             for (slot, operand) in instruction.operands().enumerate() {
-                if let (Place::Register(register), false) = (places[operand as usize], seen.contains(&operand)) {
-                    if last_use[operand as usize] == position {
-                        free.push(register);
-                    }
+                if let (Place::Register(register), false) = (places[operand as usize], seen.contains(&operand))
+                    && last_use[operand as usize] == position
+                {
+                    free.push(register);
                 }
                 seen[slot] = operand;
             }

@@ -8,14 +8,17 @@
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`product`]: matrix products;
 //! - [`scalar`]: functions of one number that the standard library lacks;
-//! - `naive`: the same, slow and obvious: the oracle of the tests.
+//! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 pub(crate) mod block;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
 pub(crate) mod map;
-
+#[cfg(test)]
+mod naive;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;

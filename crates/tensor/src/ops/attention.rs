@@ -92,7 +92,12 @@ fn attend<A: TensorLike<Elem: Float>>(
         AttentionMask::Causal => {
             let shape = scores.shape();
             let (l, s) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
-            hidden(&scores, &Tensor::from_fn([l, s], |index| index[1] <= index[0]), at)?
+            let seen = Tensor::build(&[l, s].into(), at, |seen| {
+                for (position, seen) in seen.iter_mut().enumerate() {
+                    *seen = position % s <= position / s;
+                }
+            })?;
+            hidden(&scores, &seen, at)?
         }
         AttentionMask::Keep(keep) => hidden(&scores, keep, at)?,
         AttentionMask::Add(bias) => scores.plus(bias, at)?,

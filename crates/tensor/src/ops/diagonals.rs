@@ -74,7 +74,12 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
         let message = format!("{}: input tensor must have at least 2 dimensions", at.operation);
         return Err(Error::argument(at, message).into());
     }
-    let mask = Tensor::from_fn([shape[rank - 2], shape[rank - 1]], |index| keeps(index[0] as isize, index[1] as isize));
+    let columns = shape[rank - 1];
+    let mask = Tensor::build(&[shape[rank - 2], columns].into(), at, |out| {
+        for (position, out) in out.iter_mut().enumerate() {
+            *out = keeps((position / columns) as isize, (position % columns) as isize);
+        }
+    })?;
     x.chosen(&x.mask_over(&mask, &shape, at)?, super::Argument::Number(A::Elem::ZERO), at)
 }
 

@@ -3,6 +3,7 @@
 use super::formula::Formula;
 use super::{TensorLike, twin};
 use crate::error::Error;
+use crate::random::fine;
 use crate::{Element, Float, Tensor};
 
 /// Dropout.
@@ -32,11 +33,9 @@ pub trait Dropout: TensorLike<Elem: Float> {
                 return Ok(self.clone());
             }
             let scale = if p < 1.0 { Self::Elem::from_f64(1.0 / (1.0 - p)) } else { Self::Elem::ZERO };
-            // 53 bits, as many as an f64 in [0, 1) has.
-            let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             let noise = Tensor::build(&self.shape(), at, |out| {
                 for out in out {
-                    *out = if uniform() < p { Self::Elem::ZERO } else { scale };
+                    *out = if fine(random) < p { Self::Elem::ZERO } else { scale };
                 }
             })?;
             self.times(&self.constant(&noise), at)

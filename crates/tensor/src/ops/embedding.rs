@@ -1,5 +1,7 @@
 //! Rows of a table by number.
 
+use std::collections::HashMap;
+
 use super::formula::Formula;
 use super::positions::slices;
 use super::{TensorLike, twin};
@@ -41,16 +43,16 @@ pub trait Embedding: TensorLike<Elem: Float> {
                 }
                 row => row.map(|row| if row < 0 { row + rows } else { row }),
             };
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             if line.iter().any(|row| !(0..rows).contains(row)) {
                 return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
             }
             let mut read = self.apply_take(&slices(&table, 0, &line, at)?, at)?;
             let column: Shape = [line.len(), 1].into();
             if options.scale_grad_by_freq {
-                let mut counts = vec![0u32; table[0]];
-                line.iter().for_each(|&row| counts[row as usize] += 1);
-                let share = line.iter().map(|&row| Self::Elem::from_f64(1.0 / f64::from(counts[row as usize])));
+                let mut counts: HashMap<i64, u32> = HashMap::new();
+                line.iter().for_each(|&row| *counts.entry(row).or_default() += 1);
+                let share = line.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[row])));
                 let share = Tensor::try_from_vec(share.collect(), &column)?;
                 let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
                 read = read.with_derivative(terms, at)?;

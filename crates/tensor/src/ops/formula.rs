@@ -117,5 +117,5 @@ fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A:
 
 /// The shape that two have together.
 pub(super) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
-    broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+    broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

@@ -5,7 +5,7 @@
 //! `x[1, :, index]`, are in [`Index`](super::Index).
 
 use super::formula::{Formula, join};
-use super::positions::{along, check_range, of_mask, slices};
+use super::positions::{along, check_range, from_the_end, of_mask, slices};
 use super::{TensorLike, twin};
 use crate::dims;
 use crate::error::Error;
@@ -30,7 +30,7 @@ pub trait Indexing: TensorLike {
                 return Err(Error::argument(at, "index_select(): Index is supposed to be a vector").into());
             }
             let whole = one_dim(&shape);
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
                 let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
                 return Err(Error::IndexRange { message, at }.into());
@@ -71,7 +71,7 @@ pub trait Indexing: TensorLike {
                 );
                 return Err(Error::argument(at, message).into());
             }
-            check_range(&index.to_vec(), from[axis], axis, at)?;
+            check_range(&index.elements(at)?, from[axis], axis, at)?;
             let positions = along(&from, axis, &index.reshaped(place, at)?, at)?;
             self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
         }
@@ -109,17 +109,18 @@ pub trait Indexing: TensorLike {
         /// Elements at the positions `index` in row-major order, in the shape of `index`; negative ones count from the end.
         /// PyTorch: `take`.
         fn take | try_take(&self, index: &Tensor<i64>) -> Self = at {
-            let count = self.shape().numel() as i64;
+            let count = self.shape().numel();
             if count == 0 && index.numel() > 0 {
                 let message = "take(): tried to take from an empty tensor".into();
                 return Err(Error::IndexRange { message, at }.into());
             }
-            if let Some(position) = index.iter().find(|position| !(-count..count).contains(position)) {
+            let mut line = index.elements(at)?;
+            if let Some(position) = from_the_end(&mut line, count) {
                 let message =
                     format!("out of range: tried to access index {position} on a tensor of {count} elements.");
                 return Err(Error::IndexRange { message, at }.into());
             }
-            self.apply_take(&index.map(|position| if position < 0 { position + count } else { position }), at)
+            self.apply_take(&Tensor::try_from_vec(line, index.shape())?, at)
         }
 
         /// The elements where `mask` holds, in row-major order, as a vector; the two broadcast. PyTorch: `masked_select`.
@@ -132,7 +133,7 @@ pub trait Indexing: TensorLike {
         /// ```
         fn masked_select | try_masked_select(&self, mask: &Tensor<bool>) -> Self = at {
             let shape = join(mask.shape(), &self.shape(), at)?;
-            let chosen = of_mask(&mask.over(&shape, at)?);
+            let chosen = of_mask(&mask.over(&shape, at)?, at)?;
             let count = chosen.len();
             self.over(&shape, at)?.apply_take(&Tensor::try_from_vec(chosen, [count])?, at)
         }

@@ -8,7 +8,8 @@ use super::positions::slices;
 use super::{AdaptivePooling, TensorLike, twin};
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
-use crate::{Element, Float, Shape, Tensor};
+use crate::memory;
+use crate::{DType, Element, Float, Shape, Tensor};
 
 /// How new elements are made of old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +97,9 @@ fn resampled<A: TensorLike<Elem: Float>>(
     if from == to && !matches!(mode, InterpolateMode::Area) {
         return Ok(x.clone());
     }
+    // As many positions and weights as there are new elements along the dimension.
+    let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
+    memory::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {
         let read = x.apply_take(&slices(&x.shape(), axis, &index, at)?, at)?;

@@ -157,4 +157,7 @@ macro_rules! twin {
     };
 }
 
+#[cfg(test)]
+pub(crate) use eager::split;
+pub(crate) use pair::{expanded, join_all};
 pub(crate) use twin;

@@ -55,7 +55,7 @@ fn count<A: TensorLike>(x: &A, at: Site) -> Result<usize, A::Error> {
 }
 
 fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
-    Ok(unravel(&x.shape(), &of_mask(&mask(x, at)?)))
+    Ok(unravel(&x.shape(), &of_mask(&mask(x, at)?, at)?))
 }
 
 /// A 1 at each class and 0 elsewhere, along a new last dimension of size `classes`, or of the largest class plus 1 where that
@@ -86,10 +86,11 @@ pub fn one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Tensor<i64> {
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");
     let refuse = |message: &str| Err(Error::argument(at, message));
-    if index.iter().any(|class| class < 0) {
+    let line = index.elements(at)?;
+    if line.iter().any(|&class| class < 0) {
         return refuse("Class values must be non-negative.");
     }
-    let classes = match (classes, index.iter().max()) {
+    let classes = match (classes, line.iter().copied().max()) {
         (None, None) => return refuse("Can not infer total number of classes from empty tensor."),
         (None, Some(largest)) => largest as usize + 1,
         (Some(0), None) => return refuse("Can not infer total number of classes from empty tensor."),
@@ -101,7 +102,7 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
     let mut shape = index.shape().clone();
     shape.push(classes);
     Tensor::build(&shape, at, |out| {
-        for (row, class) in index.iter().enumerate() {
+        for (row, &class) in line.iter().enumerate() {
             out[row * classes + class as usize] = 1;
         }
     })

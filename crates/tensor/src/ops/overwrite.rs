@@ -6,6 +6,7 @@
 use super::TensorLike;
 use super::formula::Formula;
 use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare};
 use crate::{Element, Shape, Tensor};
 
 /// `x` with `values` written to `positions` of its row-major order, one value for each.
@@ -15,16 +16,17 @@ pub(super) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
         return Ok(x.clone());
     }
     let shape = x.shape();
-    let mut source = vec![-1; shape.numel()];
     let mut repeated = false;
-    for (number, position) in positions.iter().enumerate() {
-        let place = &mut source[position as usize];
-        repeated |= *place >= 0;
-        *place = number as i64;
-    }
-    let source = Tensor::try_from_vec(source, &shape)?;
-    let written = x.mask(&source.map(|number| number >= 0));
-    let last = values.apply_take(&source.map(|number| number.max(0)), at)?;
+    let source = Tensor::build(&shape, at, |source| {
+        source.fill(-1);
+        for (number, position) in positions.iter().enumerate() {
+            let place = &mut source[position as usize];
+            repeated |= *place >= 0;
+            *place = number as i64;
+        }
+    })?;
+    let written = x.mask(&source.compared(Compare::Ge, 0, at)?);
+    let last = values.apply_take(&source.combined(Binary::Maximum, 0, at)?, at)?;
     let result = A::apply_select(&written, &last, x, at)?;
     if !repeated {
         return Ok(result);
@@ -43,16 +45,17 @@ pub(super) fn overwrite_with_number<A: TensorLike>(
     value: A::Elem,
     at: Site,
 ) -> Result<A, A::Error> {
-    x.chosen(&x.mask(&without(&x.shape(), positions)?), super::Argument::Number(value), at)
+    x.chosen(&x.mask(&without(&x.shape(), positions, at)?), super::Argument::Number(value), at)
 }
 
 /// `true` everywhere but at `positions`.
-pub(super) fn without(shape: &Shape, positions: &Tensor<i64>) -> Result<Tensor<bool>, Error> {
-    let mut kept = vec![true; shape.numel()];
-    for position in positions.iter() {
-        kept[position as usize] = false;
-    }
-    Tensor::try_from_vec(kept, shape)
+pub(super) fn without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
+    Tensor::build(shape, at, |kept| {
+        kept.fill(true);
+        for position in positions.iter() {
+            kept[position as usize] = false;
+        }
+    })
 }
 
 /// `x` with `values` added to `positions`; repeats add up.

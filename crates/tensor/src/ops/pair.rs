@@ -76,7 +76,7 @@ pub(super) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Si
 }
 
 /// `x` expanded to `shape`, which it fits; itself where nothing changes.
-pub(super) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
 }
 
 /// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
-pub(super) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
+pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_ranks(shapes, at)?;
-    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

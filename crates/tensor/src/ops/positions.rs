@@ -21,20 +21,20 @@ pub(super) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Resu
 }
 
 /// `0, 1, …, len - 1` along dimension `axis` of `rank`.
-pub(super) fn line(len: usize, axis: usize, rank: usize) -> Tensor<i64> {
+pub(super) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut shape = Shape::ones(rank);
     shape[axis] = len;
-    Tensor::from_vec((0..len as i64).collect(), &shape)
+    everywhere(&shape, at)
 }
 
 /// Positions in a tensor of shape `from`, where the index along `axis` is `index` and along the others the place in `index`
 /// itself: what `gather` reads.
 pub(super) fn along(from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
-    let indices: Vec<Tensor<i64>> = (0..rank)
-        .map(|other| if other == axis { index.clone() } else { line(index.shape()[other], other, rank) })
-        .collect();
-    row_major(from, &indices, at)
+    let own = |other: usize| {
+        if other == axis { Ok(index.clone()) } else { line(index.shape()[other], other, rank, at) }
+    };
+    row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
 }
 
 /// Positions in a tensor of shape `from` of its slices at `index`, a list, along `axis`: what `index_select` reads.
@@ -43,9 +43,8 @@ pub(super) fn slices(from: &Shape, axis: usize, index: &[i64], at: Site) -> Resu
     let mut shape = Shape::ones(rank);
     shape[axis] = index.len();
     let index = Tensor::try_from_vec(index.to_vec(), &shape)?;
-    let indices: Vec<Tensor<i64>> =
-        (0..rank).map(|other| if other == axis { index.clone() } else { line(from[other], other, rank) }).collect();
-    row_major(from, &indices, at)
+    let own = |other: usize| if other == axis { Ok(index.clone()) } else { line(from[other], other, rank, at) };
+    row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
 }
 
 /// The positions of all elements, in the shape itself.
@@ -58,8 +57,9 @@ pub(super) fn everywhere(shape: &Shape, at: Site) -> Result<Tensor<i64>, Error> 
 }
 
 /// Positions of the elements of `mask` that are `true`, in order.
-pub(super) fn of_mask(mask: &Tensor<bool>) -> Vec<i64> {
-    mask.iter().enumerate().filter(|(_, chosen)| *chosen).map(|(position, _)| position as i64).collect()
+pub(super) fn of_mask(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
+    let mask = mask.elements(at)?;
+    Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
 }
 
 /// The index along each dimension of every position in `positions`.
@@ -83,16 +83,28 @@ pub(super) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> 
 
 /// Indices from `-size` to `size - 1`, the negative ones counted from the end.
 pub(super) fn wrapped(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
-    let size = size as i64;
-    if let Some(position) = index.iter().find(|position| !(-size..size).contains(position)) {
-        let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
-        return Err(Error::IndexRange { message, at });
-    }
-    Tensor::build(index.shape(), at, |out| {
-        for (out, position) in out.iter_mut().zip(index.iter()) {
-            *out = if position < 0 { position + size } else { position };
+    let mut line = index.elements(at)?;
+    match from_the_end(&mut line, size) {
+        None => Tensor::try_from_vec(line, index.shape()),
+        Some(position) => {
+            let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
+            Err(Error::IndexRange { message, at })
         }
-    })
+    }
+}
+
+/// Counts negative positions from the end; gives one that is outside, if there is one.
+pub(super) fn from_the_end(positions: &mut [i64], size: usize) -> Option<i64> {
+    let size = size as i64;
+    for position in positions {
+        if !(-size..size).contains(position) {
+            return Some(*position);
+        }
+        if *position < 0 {
+            *position += size;
+        }
+    }
+    None
 }
 
 #[cfg(test)]

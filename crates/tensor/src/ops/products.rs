@@ -51,7 +51,7 @@ pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Err
     let batch = {
         let of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
         let (first, second) = (of(&left), of(&right));
-        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))?
+        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(mismatch, at))?
     };
     if inner.0 != inner.1 {
         return refuse(match (rows, columns) {
@@ -64,7 +64,7 @@ pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Err
                 format!("size mismatch, got input ({m}), mat ({m}x{}), vec ({})", inner.0, inner.1)
             }
             _ if right.rank() <= 2 || left.rank() <= 2 => {
-                let folded: usize = left[..left.rank() - 1].iter().product();
+                let folded = Shape::from(&left[..left.rank() - 1]).numel();
                 format!("mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
             }
             _ => {
@@ -94,11 +94,12 @@ pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Err
     };
     // One matrix against a batch is one product, of all rows of the batch.
     let folds = right.rank() <= 2 && left.rank() > 2;
-    let z = if folds {
-        let folded = x.apply_view(View::Reshape(Shape::from([batch.numel() * m, k])), at)?;
-        folded.apply_matmul(&y, at)?
-    } else {
-        expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?
+    let z = match with(m, 1).checked_numel() {
+        Some(rows) if folds => {
+            let folded = x.apply_view(View::Reshape(Shape::from([rows, k])), at)?;
+            folded.apply_matmul(&y, at)?
+        }
+        _ => expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?,
     };
     if z.shape() == result { Ok(z) } else { z.apply_view(View::Reshape(result), at) }
 }

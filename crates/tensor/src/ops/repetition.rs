@@ -5,7 +5,8 @@ use super::positions::slices;
 use super::{TensorLike, twin};
 use crate::dims;
 use crate::error::{Error, Site};
-use crate::{Shape, Tensor};
+use crate::memory;
+use crate::{DType, Shape, Tensor};
 
 /// Repeating and rolling.
 pub trait Repetition: TensorLike {
@@ -82,15 +83,16 @@ pub trait Repetition: TensorLike {
                 );
                 return Err(Error::argument(at, message).into());
             }
-            if counts.iter().any(|count| count < 0) {
+            let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?.elements(at)?;
+            if counts.iter().any(|&count| count < 0) {
                 return Err(Error::argument(at, "repeats can not be negative").into());
             }
-            let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?;
-            let index: Vec<i64> = counts
-                .iter()
-                .enumerate()
-                .flat_map(|(position, count)| std::iter::repeat_n(position as i64, count as usize))
-                .collect();
+            let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
+            let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
+            let mut index = memory::with_capacity::<i64>(total).map_err(refused)?;
+            for (position, &count) in counts.iter().enumerate() {
+                index.extend(std::iter::repeat_n(position as i64, count as usize));
+            }
             x.apply_take(&slices(&shape, axis, &index, at)?, at)
         }
 

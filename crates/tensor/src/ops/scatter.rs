@@ -57,7 +57,7 @@ pub trait Scatter: TensorLike {
             let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
             let from = one_dim(&source.shape());
             check_slices("index_add_()", &whole, axis, index, &from, at)?;
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             if line.iter().any(|&position| position < 0 || position as usize >= whole[axis]) {
                 return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
             }
@@ -71,7 +71,7 @@ pub trait Scatter: TensorLike {
             let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
             let from = one_dim(&source.shape());
             check_slices("index_copy_()", &whole, axis, index, &from, at)?;
-            let line = index.to_vec();
+            let line = index.elements(at)?;
             check_range(&line, whole[axis], axis, at)?;
             overwrite(self, &slices(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
         }
@@ -83,12 +83,12 @@ pub trait Scatter: TensorLike {
             if index.rank() > 1 {
                 return Err(Error::argument(at, "Index has to be a vector/scalar").into());
             }
-            let line = wrapped(index, whole[axis], axis, at)?.to_vec();
+            let line = wrapped(index, whole[axis], axis, at)?.elements(at)?;
             let positions = slices(&whole, axis, &line, at)?;
             match value.into_argument(self) {
                 Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
                 Argument::Array(value) if value.shape().rank() == 0 => {
-                    let kept = without(&self.shape(), &positions)?;
+                    let kept = without(&self.shape(), &positions, at)?;
                     self.chosen(&self.mask(&kept), &value, at)
                 }
                 Argument::Array(value) => {
@@ -140,13 +140,12 @@ pub trait Scatter: TensorLike {
             let shape = join(&self.shape(), mask.shape(), at)?;
             let mask = mask.over(&shape, at)?;
             let mut taken = -1;
-            let numbers: Vec<i64> = mask
-                .iter()
-                .map(|chosen| {
+            let numbers = Tensor::build(&shape, at, |numbers| {
+                for (number, chosen) in numbers.iter_mut().zip(mask.iter()) {
                     taken += i64::from(chosen);
-                    taken.max(0)
-                })
-                .collect();
+                    *number = taken.max(0);
+                }
+            })?;
             if taken >= source.shape().numel() as i64 {
                 return Err(Error::argument(at, "Number of elements of source < number of ones in mask").into());
             }
@@ -154,7 +153,7 @@ pub trait Scatter: TensorLike {
             if taken < 0 {
                 return Ok(x);
             }
-            let values = source.apply_take(&Tensor::try_from_vec(numbers, &shape)?, at)?;
+            let values = source.apply_take(&numbers, at)?;
             Self::apply_select(&self.mask(&mask), &values, &x, at)
         }
     }
@@ -192,7 +191,7 @@ fn places<A: TensorLike>(
         }
         return Err(Error::argument(at, message).into());
     }
-    check_range(&index.to_vec(), own[axis], axis, at)?;
+    check_range(&index.elements(at)?, own[axis], axis, at)?;
     let positions = along(&own, axis, &index.reshaped(place, at)?, at)?;
     Ok(Some(positions.reshaped(index.shape().clone(), at)?))
 }

@@ -140,8 +140,7 @@ pub trait ScatterInPlace: InPlace {
         let at = Site::here("masked_scatter_");
         self.check_write(Some(source), at)?;
         let own = self.shape();
-        let joined =
-            broadcast::join(&[&own, mask.shape()]).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))?;
+        let joined = broadcast::join(&[&own, mask.shape()]).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
         same_shape(&own, mask.shape(), &joined, at)?;
         let value = self.try_masked_scatter(mask, source)?;
         self.put(value, at)

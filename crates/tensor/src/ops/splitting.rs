@@ -2,8 +2,10 @@
 
 use super::formula::Formula;
 use super::{TensorLike, twin};
+use crate::DType;
 use crate::dims;
 use crate::error::{Error, Site};
+use crate::memory;
 
 /// Splitting along a dimension. All parts are views.
 pub trait Splitting: TensorLike {
@@ -118,6 +120,10 @@ fn parts<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
+    // More parts than memory can hold are refused before the first one is made.
+    let count = bounds.size_hint().0;
+    let refused = |_| Error::OutOfMemory { shape: [count].into(), dtype: DType::U8, at };
+    memory::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;
     bounds.map(|(start, end)| x.sliced(axis, start, end - start, at)).collect()
 }
 

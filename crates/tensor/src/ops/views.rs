@@ -83,7 +83,11 @@ pub trait Views: TensorLike {
                 return Ok(self.clone());
             }
             let mut target = Shape::from(&shape[..start]);
-            target.push(shape[start..=end].iter().product());
+            // A zero elsewhere may have let these be too large to multiply.
+            let Some(merged) = Shape::from(&shape[start..=end]).checked_numel() else {
+                return Err(Error::TooLarge { shape, dtype: Self::Elem::DTYPE, at }.into());
+            };
+            target.push(merged);
             for &size in &shape[end + 1..] {
                 target.push(size);
             }
@@ -239,8 +243,8 @@ pub trait Views: TensorLike {
             let place = |position: isize| (if position < 0 { position.saturating_add(size) } else { position }).clamp(0, size);
             let start = place(start.unwrap_or(0));
             let end = place(end.unwrap_or(size)).max(start);
-            let len = (end - start + step - 1) / step;
-            let view = View::Slice { axis, start: start as usize, len: len as usize, step };
+            let len = (end - start) as usize;
+            let view = View::Slice { axis, start: start as usize, len: len.div_ceil(step as usize), step };
             self.apply_view(view, at)
         }
 
@@ -334,7 +338,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
         while mismatch.merged.rank() < rank {
             mismatch.merged.insert(0, 1);
         }
-        Error::BroadcastShapes(Box::new(mismatch), at)
+        Error::BroadcastShapes(mismatch, at)
     })
 }
 

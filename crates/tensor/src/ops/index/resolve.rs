@@ -75,7 +75,7 @@ pub(super) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
                         return Err(Error::argument(at, message).into());
                     }
                 }
-                for line in unravel(mask.shape(), &of_mask(mask)) {
+                for line in unravel(mask.shape(), &of_mask(mask, at)?) {
                     let count = line.len();
                     chosen.push((axis, Tensor::try_from_vec(line, [count])?));
                     axis += 1;
@@ -145,7 +145,7 @@ pub(super) fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tenso
             }
             None => {
                 let place = if whole < lead { whole } else { whole + common.rank() };
-                indices.push(line(shape[axis], place, rank));
+                indices.push(line(shape[axis], place, rank, at)?);
                 whole += 1;
             }
         }

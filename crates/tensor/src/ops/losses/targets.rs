@@ -2,7 +2,7 @@
 
 use super::{ClassOptions, LossReduction, reduced, total};
 use crate::error::{Error, Site};
-use crate::kernel::instruction::Unary;
+use crate::kernel::instruction::{Compare, Unary};
 use crate::ops::formula::Formula;
 use crate::ops::positions::along;
 use crate::ops::{Argument, TensorLike};
@@ -46,8 +46,8 @@ impl Targets {
             });
         }
         let ignored = options.ignore_index;
-        let kept = target.map(|class| class != ignored);
-        let index = target.map(|class| if class == ignored { 0 } else { class });
+        let kept = target.compared(Compare::Ne, ignored, at)?;
+        let index = target.chosen(&kept, 0, at)?;
         let count = kept.iter().filter(|&kept| kept).count();
         let outside = target.iter().find(|&class| class != ignored && !(0..classes as i64).contains(&class));
         if let Some(class) = outside {

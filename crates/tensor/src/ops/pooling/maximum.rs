@@ -23,11 +23,12 @@ pub(super) fn largest<A: TensorLike<Elem: Float>>(x: &A, plan: &Plan, at: Site) 
         };
         let mut best = tap(0)?;
         // Whether the window has met an element yet: the first one wins over padding though it be -∞ too.
-        let mut met: Vec<bool> = (0..axis.count).map(|number| axis.place(number, 0).is_some()).collect();
+        let padded_windows = if axis.padding > 0 { axis.count } else { 0 };
+        let mut met: Vec<bool> = (0..padded_windows).map(|window| axis.place(window, 0).is_some()).collect();
         for number in 1..axis.window.kernel {
             let next = tap(number)?;
             let first: Vec<bool> =
-                (0..axis.count).map(|window| !met[window] && axis.place(window, number).is_some()).collect();
+                (0..met.len()).map(|window| !met[window] && axis.place(window, number).is_some()).collect();
             let mut wins = later_wins(&best, &next, at)?;
             if first.contains(&true) {
                 met.iter_mut().zip(&first).for_each(|(met, first)| *met |= first);
@@ -53,7 +54,7 @@ pub(super) fn later_wins<A: TensorLike>(first: &A, second: &A, at: Site) -> Resu
 pub(super) fn chosen<A: TensorLike<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
     let (batch, added) = batched(x, plan.axes.len() + 2, at)?;
     let shape = batch.shape();
-    let values = batch.to_tensor(at)?.to_vec();
+    let values = batch.to_tensor(at)?.elements(at)?;
     let plane: usize = shape[2..].iter().product();
     // A single line is a plane of one row.
     let whole = Window { kernel: 1, stride: 1, dilation: 1 };
