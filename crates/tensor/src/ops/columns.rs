@@ -41,7 +41,7 @@ pub trait Columns: TensorLike {
             let padding = at_least(&padding.into(), 2, ("padding", 0), at)?;
             let (x, added) = batched(self, 4, at)?;
             let shape = x.shape();
-            let counts = [0, 1].map(|k| windows[k].count(shape[2 + k] + 2 * padding[k]));
+            let counts = [0, 1].map(|k| windows[k].count(shape[2 + k].saturating_add(padding[k].saturating_mul(2))));
             if counts.contains(&0) {
                 let message = format!(
                     "Given input with spatial size ({}, {}), kernel_size=({}, {}), dilation=({}, {}), padding=({}, {}), \

@@ -55,7 +55,7 @@ pub trait Diagonals: TensorLike {
                 let message = format!("diagonal dimensions cannot be identical {first}, {second}");
                 return Err(Error::argument(at, message).into());
             }
-            let size = len + offset.unsigned_abs();
+            let size = len.saturating_add(offset.unsigned_abs());
             let mut shape = Shape::from(&own[..own.rank() - 1]);
             for axis in [first.min(second), first.max(second)] {
                 shape.insert(axis, size);

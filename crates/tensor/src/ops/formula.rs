@@ -71,7 +71,7 @@ pub(super) trait Formula: TensorLike {
     /// The mean over `axes`, which stay with size 1.
     fn averaged(&self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         let shape = self.shape();
-        let count: usize = axes.iter().map(|&axis| shape[axis]).product();
+        let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
         self.summed(axes, at)?.divided(count as f64, at)
     }
 
@@ -118,4 +118,9 @@ fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A:
 /// The shape that two have together.
 pub(super) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
+}
+
+/// The product of `sizes`, 0 where one of them is, however large the others are.
+pub(super) fn count(sizes: &[usize]) -> usize {
+    Shape::from(sizes).numel()
 }

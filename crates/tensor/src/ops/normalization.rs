@@ -3,7 +3,7 @@
 //! All take the mean first and the mean square of what is left after it (two passes), never E[x²] - E[x]², which cancels.
 //! Nothing here keeps a state: batch normalization in training returns the statistics that a layer may keep.
 
-use super::formula::Formula;
+use super::formula::{Formula, count};
 use super::{TensorLike, twin};
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
@@ -78,8 +78,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
             for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
                 check_channels(parameter, name, own[1], at)?;
             }
-            let rest: usize = own[2..].iter().product();
-            let grouped = self.reshaped([own[0], groups, own[1] / groups * rest], at)?;
+            let rest = count(&own[1..]) / groups;
+            let grouped = self.reshaped([own[0], groups, rest], at)?;
             let z = standardized(&grouped, &[2], eps, at)?.reshaped(own.clone(), at)?;
             affine_by_channel(z, weight, bias, at)
         }
@@ -88,7 +88,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         /// PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
         fn instance_norm | try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Self = at {
             let own = self.shape();
-            if own.rank() < 3 || own[2..].iter().product::<usize>() == 1 {
+            if own.rank() < 3 || count(&own[2..]) == 1 {
                 let message = format!("Expected more than 1 spatial element when training, got input size {own}");
                 return Err(Error::argument(at, message).into());
             }
@@ -126,8 +126,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
             -> BatchNormed<Self> = at {
             let own = self.shape();
             let channels = channels(&own, at)?;
-            let count = own[0] * own[2..].iter().product::<usize>();
-            if count == 1 {
+            let values = count(&[own[0], count(&own[2..])]);
+            if values == 1 {
                 let message =
                     format!("Expected more than 1 value per channel when training, got input size torch.Size({own})");
                 return Err(Error::argument(at, message).into());
@@ -140,7 +140,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
             let centred = self.minus(&mean, at)?;
             let variance = centred.mapped(Unary::Square, at)?.averaged(&axes, at)?;
             let z = centred.times(&inverse_root(&variance, eps, at)?, at)?;
-            let unbiased = variance.times(count as f64 / (count as f64 - 1.0), at)?;
+            let unbiased = variance.times(values as f64 / (values as f64 - 1.0), at)?;
             Ok(BatchNormed {
                 output: affine_by_channel(z, weight, bias, at)?,
                 mean: mean.reshaped([channels], at)?,

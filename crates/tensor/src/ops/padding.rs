@@ -76,7 +76,7 @@ pub trait Padding: TensorLike {
                          ({left}, {right}) at dimension {axis} of input {shape}",
                         2 * (rank - axis) + 2
                     )),
-                    PadMode::Circular if left.max(right) > size + left.min(0) + right.min(0) => {
+                    PadMode::Circular if left.max(right) > size.saturating_add(left.min(0)).saturating_add(right.min(0)) => {
                         return refuse("Padding value causes wrapping around more than once.".into());
                     }
                     PadMode::Replicate if size == 0 && left.max(right) > 0 => {
@@ -84,7 +84,8 @@ pub trait Padding: TensorLike {
                     }
                     _ => {}
                 }
-                if left.min(0) + right.min(0) < -size || size + left + right < 0 {
+                let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
+                if kept < 0 {
                     return refuse("narrow(): length must be non-negative.".into());
                 }
             }

@@ -33,7 +33,7 @@ pub trait Repetition: TensorLike {
                 spaced.push(size);
                 stretched.push(count);
                 stretched.push(size);
-                merged.push(count * size);
+                merged.push(count.saturating_mul(size));
             }
             self.reshaped(spaced, at)?.over(&stretched, at)?.reshaped(merged, at)
         }
@@ -61,7 +61,7 @@ pub trait Repetition: TensorLike {
             let mut wide = shape.clone();
             wide[axis + 1] = count;
             let mut merged = x.shape();
-            merged[axis] = size * count;
+            merged[axis] = size.saturating_mul(count);
             x.reshaped(shape, at)?.over(&wide, at)?.reshaped(merged, at)
         }
 

@@ -21,12 +21,12 @@ pub(super) struct Window {
 impl Window {
     /// Elements from the first to the last of a window, both included.
     pub(super) fn span(self) -> usize {
-        self.dilation * (self.kernel - 1) + 1
+        self.dilation.saturating_mul(self.kernel - 1).saturating_add(1)
     }
 
     /// Elements that `count` windows lie in.
     pub(super) fn extent(self, count: usize) -> usize {
-        (count - 1) * self.stride + self.span()
+        (count - 1).saturating_mul(self.stride).saturating_add(self.span())
     }
 
     /// Windows in `size` elements: none where the first does not fit.

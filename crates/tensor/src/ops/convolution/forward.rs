@@ -4,7 +4,7 @@ use super::check::{check_bias, check_channels, prepared, with_bias};
 use super::options::ConvOptions;
 use crate::error::{Error, Site};
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::formula::{Formula, count};
 use crate::ops::padding::constant_padded;
 use crate::ops::windows::{Window, at_least, per_dimension, unbatched};
 use crate::{Number, Shape};
@@ -23,7 +23,8 @@ pub(super) fn convolved<A: TensorLike<Elem: Number>>(
     check_channels(&own, &kernel, kernel[1] * groups, &format!("groups={groups}"), at)?;
     let (batch, channels, out) = (own[0], own[1], kernel[0]);
     check_bias(bias, &kernel, out, at)?;
-    let padded: Vec<usize> = (0..rank).map(|k| own[2 + k] + sides[k].0 + sides[k].1).collect();
+    let padded: Vec<usize> =
+        (0..rank).map(|k| own[2 + k].saturating_add(sides[k].0).saturating_add(sides[k].1)).collect();
     if (0..rank).any(|k| windows[k].count(padded[k]) == 0) {
         let list =
             |sizes: &mut dyn Iterator<Item = usize>| sizes.map(|size| size.to_string()).collect::<Vec<_>>().join(" x ");
@@ -41,8 +42,8 @@ pub(super) fn convolved<A: TensorLike<Elem: Number>>(
     }
     // [n, c, …out, …kernel] to [c, …kernel, n, …out]: a column for every window.
     let counts: Vec<usize> = (0..rank).map(|k| windows[k].count(padded[k])).collect();
-    let taps: usize = kernel[2..].iter().product();
-    let positions = batch * counts.iter().product::<usize>();
+    let taps = count(&kernel[2..]);
+    let positions = count(&[batch, count(&counts)]);
     let order: Vec<usize> = std::iter::once(1).chain(2 + rank..2 + 2 * rank).chain([0]).chain(2..2 + rank).collect();
     let columns = view.permuted(&order, at)?.reshaped([groups, channels / groups * taps, positions], at)?;
     let rows = weight.reshaped([groups, out / groups, channels / groups * taps], at)?;

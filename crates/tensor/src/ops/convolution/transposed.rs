@@ -4,7 +4,7 @@ use super::check::{check_bias, check_channels, prepared, with_bias};
 use super::options::ConvOptions;
 use crate::error::{Error, Site};
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::formula::{Formula, count};
 use crate::ops::padding::constant_padded;
 use crate::ops::windows::{Window, at_least, unbatched};
 use crate::{Number, Shape};
@@ -36,7 +36,7 @@ pub(super) fn transposed<A: TensorLike<Elem: Number>>(
             );
             return Err(Error::argument(at, message).into());
         }
-        if own[2 + k] == 0 || windows[k].extent(own[2 + k]) + more[k] <= 2 * sides[k] {
+        if own[2 + k] == 0 || windows[k].extent(own[2 + k]).saturating_add(more[k]) <= sides[k].saturating_mul(2) {
             let message = format!(
                 "Given input size per channel: {:?}. The output would be empty at dimension {k}: padding {} is too large",
                 &own[2..],
@@ -45,8 +45,8 @@ pub(super) fn transposed<A: TensorLike<Elem: Number>>(
             return Err(Error::argument(at, message).into());
         }
     }
-    let taps: usize = kernel[2..].iter().product();
-    let positions = batch * own[2..].iter().product::<usize>();
+    let taps = count(&kernel[2..]);
+    let positions = count(&[batch, count(&own[2..])]);
     let order: Vec<usize> = [1, 0].into_iter().chain(2..2 + rank).collect();
     let columns = x.permuted(&order, at)?.reshaped([groups, channels / groups, positions], at)?;
     let rows = weight.reshaped([groups, channels / groups, out / groups * taps], at)?.permuted(&[0, 2, 1], at)?;

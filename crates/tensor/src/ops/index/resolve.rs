@@ -108,11 +108,11 @@ fn slice<A: TensorLike>(x: &A, axis: usize, (start, end, step): Bounds, at: Site
     let place = |position: isize| (if position < 0 { position.saturating_add(size) } else { position }).clamp(0, size);
     let start = place(start.unwrap_or(0));
     let end = place(end.unwrap_or(size)).max(start);
-    let len = (end - start + step - 1) / step;
-    if (start, len, step) == (0, size, 1) {
+    let len = ((end - start) as usize).div_ceil(step as usize);
+    if (start, len, step) == (0, size as usize, 1) {
         return Ok(x.clone());
     }
-    x.apply_view(View::Slice { axis, start: start as usize, len: len as usize, step }, at)
+    x.apply_view(View::Slice { axis, start: start as usize, len, step }, at)
 }
 
 fn unsqueezed<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {

@@ -3,6 +3,7 @@
 use super::maximum::later_wins;
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
+use crate::memory;
 use crate::ops::formula::Formula;
 use crate::ops::windows::{at_least, batched, unbatched};
 use crate::ops::{TensorLike, twin};
@@ -49,8 +50,9 @@ impl<A: TensorLike<Elem: Float>> AdaptivePooling for A {}
 
 /// Start and length of window `number` of `count` over `size` elements.
 fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
-    let start = number * size / count;
-    (start, ((number + 1) * size).div_ceil(count) - start)
+    let (number, count, whole) = (number as u128, count as u128, size as u128);
+    let start = number * whole / count;
+    (start as usize, (((number + 1) * whole).div_ceil(count) - start) as usize)
 }
 
 fn mean<A: TensorLike<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
@@ -87,6 +89,10 @@ fn pooled<A: TensorLike>(
         return Err(Error::argument(at, message).into());
     }
     let counts = at_least(size, rank, ("output_size", 0), at)?;
+    // Windows are made one by one.
+    let most = counts.iter().copied().max().unwrap_or_default();
+    let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
+    memory::with_capacity::<u8>(most.saturating_mul(size_of::<A>())).map_err(refused)?;
     let (mut x, added) = batched(x, rank + 2, at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let axis = 2 + k;

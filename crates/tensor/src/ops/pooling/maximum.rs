@@ -4,7 +4,7 @@ use super::plan::{Axis, Plan};
 use crate::error::Site;
 use crate::kernel::instruction::{Binary, Compare};
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::formula::{Formula, count};
 use crate::ops::padding::constant_padded;
 use crate::ops::windows::{Window, batched, unbatched};
 use crate::view::View;
@@ -55,7 +55,7 @@ pub(super) fn chosen<A: TensorLike<Elem: Float>>(x: &A, plan: &Plan, at: Site) -
     let (batch, added) = batched(x, plan.axes.len() + 2, at)?;
     let shape = batch.shape();
     let values = batch.to_tensor(at)?.elements(at)?;
-    let plane: usize = shape[2..].iter().product();
+    let plane = count(&shape[2..]);
     // A single line is a plane of one row.
     let whole = Window { kernel: 1, stride: 1, dilation: 1 };
     let row = Axis { axis: 2, size: 1, window: whole, padding: 0, count: 1 };

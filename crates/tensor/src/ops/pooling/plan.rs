@@ -104,11 +104,12 @@ impl Plan {
 }
 
 /// Number of windows, not positive where none fits (ATen: `pooling_output_shape`).
-fn count(size: usize, padding: usize, window: Window, ceil_mode: bool) -> isize {
-    let stride = window.stride as isize;
-    let room = (size + 2 * padding) as isize - window.span() as isize;
+fn count(size: usize, padding: usize, window: Window, ceil_mode: bool) -> i128 {
+    let wide = |size: usize| size as i128;
+    let stride = wide(window.stride);
+    let room = wide(size) + 2 * wide(padding) - wide(window.span());
     let count = (room + if ceil_mode { stride - 1 } else { 0 }).div_euclid(stride) + 1;
     // The last window must begin inside the input or the padding before it.
-    let beyond = ceil_mode && (count - 1) * stride >= (size + padding) as isize;
+    let beyond = ceil_mode && (count - 1) * stride >= wide(size) + wide(padding);
     if beyond { count - 1 } else { count }
 }
