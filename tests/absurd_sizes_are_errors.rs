@@ -160,3 +160,50 @@ fn tensors_cross_threads() {
     let sum = std::thread::spawn(move || x.sum(.., false).item()).join();
     assert_eq!((sum.ok(), array.sum()), (Some(3.0), 3.0));
 }
+
+#[test]
+fn writing_and_selecting_by_index() {
+    use wengert::tensor::ops::{IndexItem, try_one_hot};
+
+    let x = huge();
+    let index = Tensor::from([0i64]).expand([1isize << 58]);
+    let mask = Tensor::scalar(true).expand([TEBI, MEBI / 4]);
+    let (row, source) = (Tensor::from([0i64]), Tensor::<f32>::ones([1, 1 << 18]));
+    let table = [
+        Tensor::<f32>::ones([4]).try_take(&index),
+        x.try_masked_select(&mask),
+        x.try_masked_scatter(&mask, &Tensor::ones([1])),
+        x.try_index_set(&[IndexItem::At(0)], 0.0),
+        x.try_index_add(0, &row, &source, 1.0),
+        x.try_index_copy(0, &row, &source),
+        x.try_index_fill(0, &row, 0.0),
+        x.try_tril(0),
+        x.try_roll(&[1], &[0]),
+        try_one_hot(&index, Some(2)).map(|_| x.clone()),
+        x.try_unbind(0).map(|_| x.clone()),
+        Tensor::<f32>::ones([2]).try_repeat_interleave_each(&Tensor::from([1i64 << 60, 1]), None),
+    ];
+    for (i, result) in table.into_iter().enumerate() {
+        assert!(matches!(result, Err(Error::OutOfMemory { .. } | Error::TooLarge { .. })), "{i}: {result:?}");
+    }
+}
+
+#[test]
+fn windows_of_any_size() {
+    use wengert::tensor::ops::{ConvOptions, PadMode, PoolOptions};
+
+    let (x, weight) = (Tensor::<f32>::ones([1, 1, 4]), Tensor::<f32>::ones([1, 1, 2]));
+    let conv = |options: ConvOptions| x.try_conv1d(&weight, None, &options);
+    assert!(is_too_large(conv(ConvOptions::default().padding(isize::MAX))));
+    assert!(is_out_of_memory(conv(ConvOptions::default().padding(1isize << 50))));
+    assert!(conv(ConvOptions::default().dilation(isize::MAX)).is_err());
+    assert_eq!(conv(ConvOptions::default().stride(isize::MAX)).map(|y| y.to_vec()), Ok(vec![2.0]));
+    assert!(x.try_conv_transpose1d(&weight, None, &ConvOptions::default().stride(isize::MAX)).is_err());
+    assert!(x.try_max_pool1d(isize::MAX, &PoolOptions::default().padding(isize::MAX / 2)).is_err());
+    assert_eq!(x.max_pool1d(2, &PoolOptions::default().stride(isize::MAX)).to_vec(), [1.0]);
+    assert!(x.try_pad(&[isize::MAX, isize::MAX], PadMode::Constant(0.0)).is_err());
+    assert!(x.try_pad(&[isize::MIN, isize::MIN], PadMode::Constant(0.0)).is_err());
+    assert!(x.try_adaptive_avg_pool1d(isize::MAX).is_err());
+    assert!(x.try_interpolate(isize::MAX, wengert::tensor::ops::InterpolateMode::Nearest).is_err());
+    assert!(x.try_repeat(&[1, 1, usize::MAX]).is_err());
+}

@@ -86,8 +86,6 @@ pub enum Literal {
     Text(String),
     DType(DType),
     Slice([Option<i64>; 3]),
-    /// `...` in an index list (shape cases only).
-    Ellipsis,
     /// The input or earlier result of that name.
     Name(String),
     List(Vec<Literal>),
@@ -96,7 +94,6 @@ pub enum Literal {
 /// A result to be compared.
 pub struct Output {
     pub name: String,
-    pub shape: Vec<usize>,
     pub dtype: DType,
     /// The stored tensor that it equals.
     pub tensor: String,
@@ -291,7 +288,6 @@ fn output(value: &Value, store: &Store) -> Result<Output, String> {
     };
     Ok(Output {
         name: object.text("name")?,
-        shape: object.sizes("shape")?,
         dtype: dtype(object.field("dtype")?)?,
         tensor,
         requires_grad: object.flag("requires_grad")?,

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use wengert_tensor::{DType, Element, Tensor};
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{DType, Element, Site, Tensor};
 
 use super::call::Call;
 use super::format::{Literal, Step};
@@ -15,7 +16,7 @@ pub trait Machine {
     type Array: Array;
 
     /// Plain data.
-    fn constant(&self, data: &Tensor<<Self::Array as wengert_tensor::ops::TensorLike>::Elem>) -> Self::Array;
+    fn constant(&self, data: &Tensor<<Self::Array as TensorLike>::Elem>) -> Self::Array;
 
     /// A copy of the values: PyTorch's `clone`.
     fn copy(&self, x: &Self::Array) -> Result<Self::Array, Stop>;
@@ -55,16 +56,27 @@ impl<'c, M: Machine> Program<'c, M> {
             return self.step_in_place(step);
         }
         let args = step.args.iter().map(|literal| self.given(literal)).collect::<Result<_, _>>()?;
-        let results = if step.op == "clone" {
+        let mut results = if step.op == "clone" {
             vec![self.copy(&step.args)?]
         } else {
             let machine = self.machine;
             let constant = |data: &Tensor<_>| machine.constant(data);
             ops::call(&Call::new(&step.op, args, self.keywords(step)?, &constant))?
         };
-        // A step that must fail has no names for its results.
+        // A step that must fail has no names for its results. On a tape, it may fail only when they are computed.
         if step.out.is_empty() {
+            for value in &results {
+                if let Value::Float(x) = value {
+                    x.to_tensor(Site::here("step"))?;
+                }
+            }
             return Ok(());
+        }
+        // What is changed besides has its names already: running statistics, the arguments after the first.
+        for (literal, value) in step.args.iter().skip(1).zip(results.drain(step.out.len().min(results.len())..)) {
+            if let Literal::Name(name) = literal {
+                self.bind(name, value);
+            }
         }
         if results.len() != step.out.len() {
             let message = format!("{} gave {} results, expected {}", step.op, results.len(), step.out.len());
@@ -119,9 +131,8 @@ impl<'c, M: Machine> Program<'c, M> {
             Literal::Integer(value) => Given::Integer(*value),
             Literal::Number(value) => Given::Number(*value),
             Literal::Text(text) => Given::Text(text.clone()),
-            Literal::DType(dtype) => Given::DType(*dtype),
+            Literal::DType(_) => Given::DType,
             Literal::Slice(bounds) => Given::Slice(*bounds),
-            Literal::Ellipsis => Given::Ellipsis,
             Literal::Name(name) => Given::Tensor(self.get(name)?.clone()),
             Literal::List(items) => Given::List(items.iter().map(|item| self.given(item)).collect::<Result<_, _>>()?),
         })

@@ -167,9 +167,8 @@ fn given(literal: &Literal) -> Given<Zeros> {
         Literal::Integer(value) => Given::Integer(*value),
         Literal::Number(value) => Given::Number(*value),
         Literal::Text(text) => Given::Text(text.clone()),
-        Literal::DType(dtype) => Given::DType(*dtype),
+        Literal::DType(_) => Given::DType,
         Literal::Slice(bounds) => Given::Slice(*bounds),
-        Literal::Ellipsis => Given::Ellipsis,
         Literal::List(items) => Given::List(items.iter().map(given).collect()),
     }
 }

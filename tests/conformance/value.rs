@@ -45,7 +45,8 @@ pub enum Given<A> {
     Integer(i64),
     Number(f64),
     Text(String),
-    DType(DType),
+    /// A dtype: what takes one is ruled out.
+    DType,
     Slice([Option<i64>; 3]),
     Ellipsis,
     Tensor(Value<A>),

@@ -8,7 +8,9 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::{or_raise, raise};
 use crate::record::{Index, Op, UNPLACED};
-use crate::rules::{Cat, CumSum, Embed, Movement, Norm, Put, Root, StraightThrough, Take, Variance};
+use crate::rules::{
+    Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, StraightThrough, Take, Variance, WithDerivative,
+};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -173,6 +175,20 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn with_value(&self, value: &Self, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(StraightThrough), &[*self, *value], &self.shape(), at)
+    }
+
+    fn with_derivative(
+        &self,
+        terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Error>,
+        at: Site,
+    ) -> Result<Self, Error> {
+        let (operation, mut inputs) = WithDerivative::new(terms()?);
+        inputs.insert(0, *self);
+        self.tape.record_operation(Rc::new(operation), &inputs, &self.shape(), at)
+    }
+
+    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], &self.shape(), at)
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {

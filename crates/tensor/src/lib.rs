@@ -49,8 +49,11 @@ pub use view::View;
 pub mod prelude {
     pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
-        Arithmetic, Blas, BlasInPlace, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing,
-        Linear, Norms, Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,
+        AdaptivePooling, Arithmetic, Attention, Blas, BlasInPlace, ClassLosses, Columns, Comparison, Contractions,
+        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, Indexing, Interpolation,
+        ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization, Norms, Operand, Padding,
+        Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter, ScatterInPlace, Softmax,
+        Sorting, Splitting, Statistics, TensorLike, Vectors, Views,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

@@ -285,7 +285,7 @@ fn unit<T: Float, R: Rng + ?Sized>(rng: &mut R) -> T {
     })
 }
 
-fn fine<R: Rng + ?Sized>(rng: &mut R) -> f64 {
+pub(crate) fn fine<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 

@@ -10,14 +10,19 @@
 mod activations;
 mod arithmetic;
 mod comparison;
+mod convolution;
 mod functions;
 mod in_place;
 mod indexing;
+mod layers;
+mod losses;
 mod mixed;
 mod order;
 mod overwrite;
 mod products;
 mod reductions;
+mod scatter;
+mod shaping;
 mod statistics;
 mod views;
 
@@ -38,6 +43,11 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
         views::attempt::<A>,
         products::attempt::<A>,
         indexing::attempt::<A>,
+        scatter::attempt::<A>,
+        shaping::attempt::<A>,
+        convolution::attempt::<A>,
+        layers::attempt::<A>,
+        losses::attempt::<A>,
     ];
     for attempt in families {
         if let Some(results) = attempt(call)? {
@@ -49,7 +59,7 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
 
 /// Performs an operation whose name ends in `_` on `target`, its first argument.
 pub fn call_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<(), Stop> {
-    let families = [overwrite::attempt::<A>, in_place::attempt::<A>];
+    let families = [overwrite::attempt::<A>, in_place::attempt::<A>, scatter::attempt_in_place::<A>];
     for attempt in families {
         if attempt(call, target)? {
             return all_seen(call);
@@ -68,4 +78,9 @@ fn all_seen<A: Array>(call: &Call<A>) -> Result<(), Stop> {
 /// One floating-point result.
 fn float<A: Array>(x: A) -> Option<Vec<Value<A>>> {
     Some(vec![Value::Float(x)])
+}
+
+/// Several floating-point results.
+fn floats<A: Array>(xs: Vec<A>) -> Option<Vec<Value<A>>> {
+    Some(xs.into_iter().map(Value::Float).collect())
 }

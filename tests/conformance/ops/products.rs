@@ -1,6 +1,6 @@
 //! Products of matrices and vectors, and contractions.
 
-use wengert_tensor::ops::{Blas, Contracted, Contractions, Linear, Products, Vectors, try_einsum};
+use wengert_tensor::ops::{Blas, Contracted, Contractions, LinearMaps, Products, Vectors, try_einsum};
 
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Given, Stop};

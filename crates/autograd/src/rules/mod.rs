@@ -19,10 +19,12 @@
 //! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
+//! | [`meta`] | what changes no value: another derivative, a condition |
 
 mod binary;
 mod cumulative;
 mod linear;
+mod meta;
 mod movement;
 mod norm;
 mod power;
@@ -35,6 +37,7 @@ use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
 pub(crate) use cumulative::CumSum;
+pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;

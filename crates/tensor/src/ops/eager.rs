@@ -37,6 +37,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(value.clone())
     }
 
+    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+        if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
+    }
+
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
         Tensor::build(self.shape(), at, |out| map::unary(op, self.source(), out))

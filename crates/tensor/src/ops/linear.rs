@@ -11,7 +11,7 @@ use crate::view::View;
 use crate::{Number, Shape};
 
 /// `linear` and `bilinear`.
-pub trait Linear: TensorLike<Elem: Number> {
+pub trait LinearMaps: TensorLike<Elem: Number> {
     twin! { trait
         /// x Wᵀ + b: `self` is `[…, k]`, `weight` `[n, k]` (or `[k]`, which gives `[…]`), `bias` expands to the result,
         /// `[…, n]`. PyTorch: `nn.functional.linear`.
@@ -35,7 +35,7 @@ pub trait Linear: TensorLike<Elem: Number> {
     }
 }
 
-impl<A: TensorLike<Elem: Number>> Linear for A {}
+impl<A: TensorLike<Elem: Number>> LinearMaps for A {}
 
 fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
     let (from, form) = (x.shape(), weight.shape());

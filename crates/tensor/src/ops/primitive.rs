@@ -74,6 +74,31 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// Where it cannot be recorded.
     fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error>;
+    /// The values of `self` with a derivative of its own: Σ slope · d input over the pairs that `terms` gives, all of the
+    /// shape of `self`; no slope means 1. For what is computed one way and, by convention, differentiated another way. The
+    /// slopes are differentiated in turn where a second derivative is asked for. Where nothing is recorded, it is `self`, and
+    /// `terms` are not asked for.
+    ///
+    /// # Errors
+    ///
+    /// Where `terms` fails, or it cannot be recorded.
+    #[allow(clippy::type_complexity)]
+    fn with_derivative(
+        &self,
+        terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Self::Error>,
+        at: Site,
+    ) -> Result<Self, Self::Error> {
+        let _ = (terms, at);
+        Ok(self.clone())
+    }
+
+    /// The same values, refused with the sentence `message` if one of them is not as `holds` wants it: at once, or when they
+    /// are computed.
+    ///
+    /// # Errors
+    ///
+    /// Where one is not, and where it cannot be recorded.
+    fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;

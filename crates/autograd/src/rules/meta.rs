@@ -1,0 +1,96 @@
+//! Operations that change no value, only what is known of it: another derivative, a condition.
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::{Call, Error, Operation, Var};
+
+/// The values of the first input with the derivative Σ slope · d input over the others.
+pub(crate) struct WithDerivative {
+    /// For each input after the first: where its slope is, `None` for 1, or nothing at all for a slope itself.
+    roles: Vec<Role>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// Has a derivative: this input times the slope at the position, or times 1.
+    Input(Option<usize>),
+    /// The slope of another: constant as far as this derivative goes.
+    Slope,
+}
+
+impl WithDerivative {
+    /// The operation and its inputs after the first.
+    pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
+        let (mut roles, mut inputs) = (Vec::new(), Vec::new());
+        for (input, slope) in terms {
+            inputs.push(input);
+            roles.push(Role::Input(slope.map(|_| inputs.len() + 1)));
+            if let Some(slope) = slope {
+                inputs.push(slope);
+                roles.push(Role::Slope);
+            }
+        }
+        (WithDerivative { roles }, inputs)
+    }
+
+    /// Elementwise, so the same in both modes.
+    fn scaled<'t, T: Float>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        match *self.roles.get(input.checked_sub(1)?)? {
+            Role::Input(Some(slope)) => Some(v * call.input(slope)),
+            Role::Input(None) => Some(v),
+            Role::Slope => None,
+        }
+    }
+}
+
+impl<T: Float> Operation<T> for WithDerivative {
+    fn name(&self) -> &'static str {
+        "with_derivative"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.scaled(call, input, g)
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.scaled(call, input, v)
+    }
+}
+
+/// The input, refused where it is computed if an element is not as it must be.
+pub(crate) struct Guard<T> {
+    pub(crate) holds: fn(T) -> bool,
+    pub(crate) message: &'static str,
+    pub(crate) at: Site,
+}
+
+impl<T: Float> Operation<T> for Guard<T> {
+    fn name(&self) -> &'static str {
+        "guarded"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].guarded(self.holds, self.message, self.at)?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(g)
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(v)
+    }
+}

@@ -1,0 +1,126 @@
+//! The vocabulary in which operations made of others are written: `x.minus(&mean, at)?.times(&scale, at)?`.
+//!
+//! Operands broadcast by the plain rule; [`compat`](crate::compat) has no say, because these are not operations that a
+//! caller wrote down. Every step blames the [`Site`] of the operation that it is a part of.
+
+use super::pair::{expanded, number};
+use super::{Argument, Operand, TensorLike};
+use crate::broadcast;
+use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// Steps of a formula.
+pub(super) trait Formula: TensorLike {
+    fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        self.combined(Binary::Add, y, at)
+    }
+
+    fn minus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        self.combined(Binary::Sub, y, at)
+    }
+
+    fn times(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        self.combined(Binary::Mul, y, at)
+    }
+
+    fn divided(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        self.combined(Binary::Div, y, at)
+    }
+
+    fn combined(&self, op: Binary, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        let (x, y) = both(self, y, at)?;
+        x.apply_binary(op, &y, at)
+    }
+
+    fn compared(&self, op: Compare, y: impl Operand<Self>, at: Site) -> Result<Self::Mask, Self::Error> {
+        let (x, y) = both(self, y, at)?;
+        x.apply_compare(op, &y, at)
+    }
+
+    /// `self` where `mask` holds, `y` elsewhere, over the shape of `mask`.
+    fn chosen(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
+        let shape = mask.shape();
+        let y = match y.into_argument(self) {
+            Argument::Array(y) => expanded(&y, &shape, at)?,
+            Argument::Number(value) => number(self, value, &shape, at)?,
+        };
+        Self::apply_select(mask, &expanded(self, &shape, at)?, &y, at)
+    }
+
+    /// A mask of plain data, expanded to `shape`.
+    fn mask_over(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
+        expanded(&self.mask(mask), shape, at)
+    }
+
+    /// One number over `shape`, beside this one.
+    fn filled(&self, value: f64, shape: &Shape, at: Site) -> Result<Self, Self::Error> {
+        number(self, Self::Elem::from_f64(value), shape, at)
+    }
+
+    fn mapped(&self, op: Unary, at: Site) -> Result<Self, Self::Error> {
+        self.apply_unary(op, at)
+    }
+
+    /// The sum over `axes`, which stay with size 1.
+    fn summed(&self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+        if axes.is_empty() { Ok(self.clone()) } else { self.apply_reduce(Reduction::Sum, axes, at) }
+    }
+
+    /// The mean over `axes`, which stay with size 1.
+    fn averaged(&self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+        let shape = self.shape();
+        let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
+        self.summed(axes, at)?.divided(count as f64, at)
+    }
+
+    fn reshaped(&self, shape: impl Into<Shape>, at: Site) -> Result<Self, Self::Error> {
+        let shape = shape.into();
+        if self.shape() == shape { Ok(self.clone()) } else { self.apply_view(View::Reshape(shape), at) }
+    }
+
+    fn permuted(&self, order: &[usize], at: Site) -> Result<Self, Self::Error> {
+        if order.iter().enumerate().all(|(position, &axis)| position == axis) {
+            return Ok(self.clone());
+        }
+        self.apply_view(View::Permute(order.into()), at)
+    }
+
+    /// `len` elements of dimension `axis` from `start`.
+    fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self, Self::Error> {
+        if start == 0 && len == self.shape()[axis] {
+            return Ok(self.clone());
+        }
+        self.apply_view(View::Slice { axis, start, len, step: 1 }, at)
+    }
+
+    fn over(&self, shape: &Shape, at: Site) -> Result<Self, Self::Error> {
+        expanded(self, shape, at)
+    }
+}
+
+impl<A: TensorLike> Formula for A {}
+
+/// Both operands over the shape that they have together.
+fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+    let y = match y.into_argument(x) {
+        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
+        Argument::Array(y) => y,
+    };
+    if x.same_shape(&y) {
+        return Ok((x.clone(), y));
+    }
+    let joined = join(&x.shape(), &y.shape(), at)?;
+    Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?))
+}
+
+/// The shape that two have together.
+pub(super) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
+    broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
+}
+
+/// The product of `sizes`, 0 where one of them is, however large the others are.
+pub(super) fn count(sizes: &[usize]) -> usize {
+    Shape::from(sizes).numel()
+}

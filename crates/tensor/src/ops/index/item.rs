@@ -1,0 +1,86 @@
+//! The items that an index is a list of.
+
+use crate::Tensor;
+
+/// One item of an index.
+///
+/// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), `&Tensor<i64>` and `&Tensor<bool>` convert;
+/// [`index_items!`](crate::index_items) makes a list of them.
+#[derive(Clone, Debug)]
+pub enum IndexItem {
+    /// One position (negative: from the end); the dimension disappears.
+    At(isize),
+    /// `start:end:step` of a dimension, as in Python, with a positive step.
+    Slice(Option<isize>, Option<isize>, isize),
+    /// A new dimension of size 1. Python: `None`.
+    NewAxis,
+    /// As many whole dimensions as are left. Python: `...`.
+    Ellipsis,
+    /// Positions along a dimension, of any shape; negative ones count from the end.
+    Positions(Tensor<i64>),
+    /// Where to take elements, over as many dimensions as the mask has.
+    Mask(Tensor<bool>),
+}
+
+impl From<isize> for IndexItem {
+    fn from(position: isize) -> Self {
+        IndexItem::At(position)
+    }
+}
+
+impl From<i32> for IndexItem {
+    fn from(position: i32) -> Self {
+        IndexItem::At(position as isize)
+    }
+}
+
+impl From<std::ops::RangeFull> for IndexItem {
+    fn from(_: std::ops::RangeFull) -> Self {
+        IndexItem::Slice(None, None, 1)
+    }
+}
+
+macro_rules! ranges {
+    ($($integer:ty),*) => {$(
+        impl From<std::ops::Range<$integer>> for IndexItem {
+            fn from(range: std::ops::Range<$integer>) -> Self {
+                IndexItem::Slice(Some(range.start as isize), Some(range.end as isize), 1)
+            }
+        }
+
+        impl From<std::ops::RangeFrom<$integer>> for IndexItem {
+            fn from(range: std::ops::RangeFrom<$integer>) -> Self {
+                IndexItem::Slice(Some(range.start as isize), None, 1)
+            }
+        }
+
+        impl From<std::ops::RangeTo<$integer>> for IndexItem {
+            fn from(range: std::ops::RangeTo<$integer>) -> Self {
+                IndexItem::Slice(None, Some(range.end as isize), 1)
+            }
+        }
+    )*};
+}
+
+ranges!(isize, i32);
+
+impl From<&Tensor<i64>> for IndexItem {
+    fn from(positions: &Tensor<i64>) -> Self {
+        IndexItem::Positions(positions.clone())
+    }
+}
+
+impl From<&Tensor<bool>> for IndexItem {
+    fn from(mask: &Tensor<bool>) -> Self {
+        IndexItem::Mask(mask.clone())
+    }
+}
+
+/// A list of [`IndexItem`](crate::ops::IndexItem)s: `index_items![0, .., 1..3, &positions, &mask]`. A new dimension is
+/// `IndexItem::NewAxis`, an ellipsis `IndexItem::Ellipsis`.
+#[macro_export]
+macro_rules! index_items {
+    ($($item:expr),* $(,)?) => {
+        [$($crate::ops::IndexItem::from($item)),*]
+    };
+}
