@@ -229,7 +229,10 @@ fn every_function_of_two_operands() {
 const UNEQUAL: Domain = Distinct(&[(-1.5, 1.5)]);
 
 /// Of one operand of any shape.
-const ONE: &[(&str, Domain, for<'t> fn(V<'t>) -> V<'t>)] = &[
+/// A name, where it is smooth, and the function.
+type One = (&'static str, Domain, for<'t> fn(V<'t>) -> V<'t>);
+
+const ONE: &[One] = &[
     ("rsqrt", POSITIVE, |x| x.rsqrt()),
     ("number - x", REAL, |x| 2.0 - x),
     ("number / x", REAL, |x| 2.0 / x),
@@ -303,7 +306,10 @@ const ONE: &[(&str, Domain, for<'t> fn(V<'t>) -> V<'t>)] = &[
 ];
 
 /// Of two operands of any shapes that broadcast.
-const TWO: &[(&str, (Domain, Domain, bool), for<'t> fn(V<'t>, V<'t>) -> V<'t>)] = &[
+/// A name, where it is smooth, and the function.
+type Two = (&'static str, (Domain, Domain, bool), for<'t> fn(V<'t>, V<'t>) -> V<'t>);
+
+const TWO: &[Two] = &[
     ("operators", (REAL, REAL, true), |x, y| (x + y) * (x - y) / (y * y + 1.0)),
     ("div_floor times x", (Smooth(&[(2.3, 2.6)]), Smooth(&[(0.95, 1.05)]), false), |x, y| x.div_floor(y) * x),
     ("div_trunc times y", (Smooth(&[(-2.6, -2.3)]), Smooth(&[(0.95, 1.05)]), false), |x, y| x.div_trunc(y) * y),

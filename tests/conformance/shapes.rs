@@ -2,6 +2,8 @@
 //!
 //! Each is turned into a call of the same dispatch that tensor cases use.
 
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
 use serde_json::Value as Json;
 use wengert_tensor::ops::try_broadcast_shapes;
 use wengert_tensor::{Element, Shape, Tensor};
@@ -83,8 +85,17 @@ fn outcome(function: &str, fields: Object) -> Result<Outcome, Stop> {
             call("nn.functional.mse_loss", vec![zeros("a")?, zeros("b")?], vec![none])
         }
         "where" => call("where", vec![mask(&shaped("a")?), zeros("b")?, zeros("c")?], vec![]),
-        "normal" => call("normal", vec![zeros("a")?, zeros("b")?], vec![]),
-        "add_" | "copy_" | "bernoulli_" => in_place(function, &shaped("a")?, vec![zeros("b")?]),
+        "normal" => {
+            let (mean, std) = (Zeros::zeros(shaped("a")?), Zeros::zeros(shaped("b")?));
+            let drawn = Tensor::try_normal(&mean, &std, &mut Pcg64::seed_from_u64(1))?;
+            Ok(Outcome { shape: drawn.shape().clone(), layout: None })
+        }
+        "bernoulli_" => {
+            let mut target = Zeros::zeros(shaped("a")?);
+            target.try_bernoulli_(&Zeros::zeros(shaped("b")?), &mut Pcg64::seed_from_u64(1))?;
+            Ok(Outcome { shape: target.shape().clone(), layout: None })
+        }
+        "add_" | "copy_" => in_place(function, &shaped("a")?, vec![zeros("b")?]),
         "setitem_all" => {
             let everything = Given::List(vec![Given::Ellipsis]);
             in_place("setitem_", &shaped("a")?, vec![everything, zeros("b")?])

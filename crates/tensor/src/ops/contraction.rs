@@ -300,13 +300,13 @@ mod tests {
     fn equations() {
         let (x, y) = (counted(&[2, 3]), counted(&[3, 4]));
         assert_eq!(einsum("ij,jk->ki", &[x.clone(), y.clone()]), x.matmul(&y).t());
-        assert_eq!(einsum("ij->", &[x.clone()]).item(), 21.0);
-        assert_eq!(einsum("ji", &[x.clone()]), x.t());
+        assert_eq!(einsum("ij->", std::slice::from_ref(&x)).item(), 21.0);
+        assert_eq!(einsum("ji", std::slice::from_ref(&x)), x.t());
         assert_eq!(einsum("ij,ij->i", &[x.clone(), x.clone()]).to_vec(), [14.0, 77.0]);
         assert_eq!(einsum("ij,j", &[x.clone(), Tensor::ones([3])]).to_vec(), [6.0, 15.0]);
         let cube = counted(&[2, 2, 2]);
-        assert_eq!(einsum("iii->i", &[cube.clone()]).to_vec(), [1.0, 8.0]);
-        assert_eq!(einsum("iij->j", &[cube.clone()]).to_vec(), [8.0, 10.0]);
+        assert_eq!(einsum("iii->i", std::slice::from_ref(&cube)).to_vec(), [1.0, 8.0]);
+        assert_eq!(einsum("iij->j", std::slice::from_ref(&cube)).to_vec(), [8.0, 10.0]);
         assert_eq!(einsum("bij,bjk->bik", &[cube.clone(), cube.clone()]), cube.matmul(&cube));
         assert_eq!(einsum("i,j,k->kji", &[counted(&[2]), counted(&[3]), counted(&[2])]).get(&[1, 2, 1]), Some(12.0));
         assert_eq!(einsum("ij,jk,kl", &[x.clone(), y.clone(), y.t()]), x.matmul(&y).matmul(&y.t()));
@@ -330,7 +330,10 @@ mod tests {
             sentence("ij,jk->ik", &[x.clone(), y.clone()]),
             "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3"
         );
-        assert!(sentence("ii", &[x.clone()]).contains("is repeated for operand 0 but the sizes don't match, 3 != 2"));
+        assert!(
+            sentence("ii", std::slice::from_ref(&x))
+                .contains("is repeated for operand 0 but the sizes don't match, 3 != 2")
+        );
         assert_eq!(
             x.try_tensordot(&y, 1).unwrap_err().sentence(),
             "contracted dimensions need to match, but first has size 3 in dim -1 and second has size 4 in dim 0"
