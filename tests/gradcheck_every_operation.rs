@@ -228,10 +228,10 @@ fn every_function_of_two_operands() {
 
 const UNEQUAL: Domain = Distinct(&[(-1.5, 1.5)]);
 
-/// Of one operand of any shape.
 /// A name, where it is smooth, and the function.
 type One = (&'static str, Domain, for<'t> fn(V<'t>) -> V<'t>);
 
+/// Of one operand of any shape.
 const ONE: &[One] = &[
     ("rsqrt", POSITIVE, |x| x.rsqrt()),
     ("number - x", REAL, |x| 2.0 - x),

@@ -406,7 +406,7 @@ mod tests {
         let x = tape.var(&Tensor::from([1.0]));
         let mut y = x;
         for _ in 0..200_000 {
-            y = y + 0.0;
+            y += 0.0;
         }
         assert_eq!(y.sum(.., false).grad([x])[0].item(), 1.0);
     }

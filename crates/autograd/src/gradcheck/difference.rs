@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn the_tolerance_covers_the_error_and_is_not_wide() {
-        let cases: [(fn(f64) -> f64, fn(f64) -> f64); 7] = [
+        type Case = (fn(f64) -> f64, fn(f64) -> f64);
+        let cases: [Case; 7] = [
             (f64::sin, f64::cos),
             (f64::exp, f64::exp),
             (|x| 1.0 / x, |x| -1.0 / (x * x)),
