@@ -305,10 +305,10 @@ const ONE: &[One] = &[
     ("a chain", REAL, |x| ((x * 0.5).tanh() * x.sigmoid() + x.sin()).exp() / (x * x + 1.0)),
 ];
 
-/// Of two operands of any shapes that broadcast.
 /// A name, where it is smooth, and the function.
 type Two = (&'static str, (Domain, Domain, bool), for<'t> fn(V<'t>, V<'t>) -> V<'t>);
 
+/// Of two operands of any shapes that broadcast.
 const TWO: &[Two] = &[
     ("operators", (REAL, REAL, true), |x, y| (x + y) * (x - y) / (y * y + 1.0)),
     ("div_floor times x", (Smooth(&[(2.3, 2.6)]), Smooth(&[(0.95, 1.05)]), false), |x, y| x.div_floor(y) * x),

@@ -10,6 +10,9 @@ use super::format::{Literal, Step};
 use super::ops;
 use super::value::{Array, Given, Stop, Value};
 
+/// Named arguments of a call.
+type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
+
 /// Where a case is computed: eagerly, or on a tape.
 pub trait Machine {
     /// What a floating-point value is there.
@@ -120,7 +123,7 @@ impl<'c, M: Machine> Program<'c, M> {
         })
     }
 
-    fn keywords(&self, step: &'c Step) -> Result<Vec<(&'c str, Given<M::Array>)>, Stop> {
+    fn keywords(&self, step: &'c Step) -> Result<Keywords<'c, M::Array>, Stop> {
         step.kwargs.iter().map(|(name, literal)| Ok((name.as_str(), self.given(literal)?))).collect()
     }
 
