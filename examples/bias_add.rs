@@ -20,7 +20,12 @@ fn main() {
     println!("2. With two dimensions of size 1 behind it, the bias meets the channels:\n");
     let bias = bias.unsqueeze(-1).unsqueeze(-1);
     let sum = &maps + &bias;
-    println!("{}\n", explain_named(&[("maps", maps.shape()), ("bias", bias.shape())]));
+    let explanation = explain_named(&[("maps", maps.shape()), ("bias", bias.shape())]);
+    println!("{explanation}\n");
+    match std::fs::create_dir_all("out").and_then(|()| std::fs::write("out/bias_add.svg", explanation.to_svg())) {
+        Ok(()) => println!("   (the same as a picture: out/bias_add.svg)\n"),
+        Err(error) => println!("   (no picture: {error})\n"),
+    }
 
     println!("3. What was expanded, and that nothing was copied for it:\n");
     let Some(expansion) = Expansion::new(bias.shape(), sum.shape()) else { unreachable!("it was added just now") };
