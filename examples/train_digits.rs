@@ -26,7 +26,7 @@ struct Arguments {
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
     /// Learning rate of the first epoch, more than 0
-    #[arg(long, default_value_t = 0.2, value_parser = learning_rate)]
+    #[arg(long, default_value_t = 0.2, value_parser = learning_rate, allow_negative_numbers = true)]
     lr: f64,
     /// What the split, the initial weights and the order of the samples are drawn from
     #[arg(long, default_value_t = 0)]
@@ -88,14 +88,13 @@ fn main() -> ExitCode {
 }
 
 fn train(arguments: &Arguments) -> Result<()> {
-    let out = &arguments.out;
-    fs::create_dir_all(out).map_err(|source| Error::Write { path: out.clone(), source })?;
-
     // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
     let mut generator = Generator::new(arguments.seed);
     let pixels = Normalization::range(0.0, 16.0);
     let data = Dataset::read_csv(&arguments.data, CLASSES)?.normalized(&pixels)?;
     let (train, test) = data.random_split(0.25, &mut generator)?;
+    let out = &arguments.out;
+    fs::create_dir_all(out).map_err(|source| Error::Write { path: out.clone(), source })?;
 
     let mut model = Mlp::new(data.inputs().shape()[1], &mut generator);
     let mut sgd = Sgd::new(arguments.lr).momentum(0.9);
