@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalization};
+use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalize};
 use wengert::nn::{Result, Sgd, accuracy, cross_entropy, save};
 use wengert::prelude::*;
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
 fn train(arguments: &Arguments) -> Result<()> {
     // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
     let mut generator = Generator::new(arguments.seed);
-    let pixels = Normalization::range(0.0, 16.0);
+    let pixels = Normalize::range(0.0, 16.0);
     let data = Dataset::read_csv(&arguments.data, CLASSES)?.normalized(&pixels)?;
     let (train, test) = data.random_split(0.25, &mut generator)?;
     let out = &arguments.out;

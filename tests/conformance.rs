@@ -1,2 +1,128 @@
-//! Conformance with PyTorch.
-fn main() {}
+//! Conformance with PyTorch: runs a set of cases whose expected values, gradients and errors PyTorch computed.
+//!
+//! ```text
+//! cargo test --test conformance -- [--verbose] [FILTER]
+//! ```
+//!
+//! The set is `conformance/data`, or the folder that the environment variable `CONFORMANCE_DIR` names; its format is in
+//! `conformance/data/FORMAT.md`. A filter runs the cases whose id contains it. Every case runs on eager tensors, and on a tape
+//! where an input wants a gradient; it passes where both agree with PyTorch. What the design rules out is in
+//! `conformance/skip.rs`, with reasons; operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`; the exit code is 1 where a case failed or the set
+//! could not be read.
+
+mod conformance {
+    pub mod call;
+    pub mod compare;
+    pub mod eager;
+    pub mod format;
+    pub mod json;
+    pub mod on_tape;
+    pub mod ops;
+    pub mod panics;
+    pub mod program;
+    pub mod refusal;
+    pub mod report;
+    pub mod shapes;
+    pub mod skip;
+    pub mod store;
+    pub mod value;
+}
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use conformance::eager::{self, Trouble};
+use conformance::format::{Case, Set, ShapeCase};
+use conformance::report::{Report, Verdict};
+use conformance::value::Stop;
+use conformance::{on_tape, panics, program, shapes, skip};
+use wengert_tensor::DType;
+
+fn main() -> ExitCode {
+    let mut report = Report::default();
+    let mut filter = String::new();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--verbose" => report.verbose = true,
+            // What a test runner passes on.
+            option if option.starts_with('-') => {}
+            text => filter = text.to_owned(),
+        }
+    }
+    let folder = match std::env::var_os("CONFORMANCE_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/data")),
+    };
+    let set = match Set::read(&folder) {
+        Ok(set) => set,
+        Err(error) => {
+            println!("the conformance set cannot be read: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!(
+        "{}: {} tensor cases, {} shape cases, {}",
+        folder.display(),
+        set.cases.len(),
+        set.shape_cases.len(),
+        set.reference
+    );
+    panics::silence();
+    for case in set.cases.iter().filter(|case| case.id.contains(&filter)) {
+        report.add(&case.id, tensor_case(case, &set));
+    }
+    for case in set.shape_cases.iter().filter(|case| case.id.contains(&filter)) {
+        report.add(&case.id, shape_case(case));
+    }
+    if report.total() == 0 {
+        println!("no case has '{filter}' in its id");
+        return ExitCode::FAILURE;
+    }
+    if report.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tensor_case(case: &Case, set: &Set) -> Verdict {
+    if let Some(reason) = skip::ruled_out(case) {
+        return Verdict::RuledOut(reason);
+    }
+    let dtypes = case.inputs.iter().map(|input| input.window.dtype);
+    let dtypes = dtypes.chain(case.outputs.iter().map(|output| output.dtype));
+    let float = program::float_type(dtypes);
+    let eager = verdict(panics::caught(|| match float {
+        DType::F32 => eager::run::<f32>(case, set),
+        _ => eager::run::<f64>(case, set),
+    }));
+    if !on_tape::applies(case) || matches!(eager, Verdict::RuledOut(_) | Verdict::NotBuilt(_)) {
+        return eager;
+    }
+    let tape = verdict(panics::caught(|| match float {
+        DType::F32 => on_tape::run::<f32>(case, set),
+        _ => on_tape::run::<f64>(case, set),
+    }));
+    match (eager, tape) {
+        (Verdict::Passed, Verdict::Failed(message)) => Verdict::Failed(format!("on the tape: {message}")),
+        (Verdict::Failed(message), Verdict::Passed) => Verdict::Failed(format!("eager: {message}")),
+        (Verdict::Failed(eager), Verdict::Failed(tape)) => {
+            Verdict::Failed(format!("eager: {eager}\n  on the tape: {tape}"))
+        }
+        (_, tape) => tape,
+    }
+}
+
+fn shape_case(case: &ShapeCase) -> Verdict {
+    match skip::ruled_out_shape(case) {
+        Some(reason) => Verdict::RuledOut(reason),
+        None => verdict(panics::caught(|| shapes::run(case))),
+    }
+}
+
+fn verdict(result: Result<Result<(), Trouble>, String>) -> Verdict {
+    match result {
+        Ok(Ok(())) => Verdict::Passed,
+        Ok(Err(Trouble::Differs(message))) => Verdict::Failed(message),
+        Ok(Err(Trouble::Stopped(Stop::NotBuilt(operation)))) => Verdict::NotBuilt(operation),
+        Ok(Err(Trouble::Stopped(Stop::RuledOut(reason)))) => Verdict::RuledOut(reason),
+        Ok(Err(Trouble::Stopped(stop))) => Verdict::Failed(format!("{stop:?}")),
+        Err(panic) => Verdict::Failed(format!("panicked: {panic}")),
+    }
+}

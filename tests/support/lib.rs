@@ -1,1 +1,83 @@
-//! What several test files share.
+//! What several test files share: tensors of every layout over shapes that broadcast.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wengert::tensor::prelude::*;
+
+/// The largest rank of [`shapes`] and [`Recipe`].
+pub const RANK: usize = 5;
+
+/// Shapes of rank 0 to 5 with small sizes, 0 and 1 among them.
+pub fn shapes() -> impl Strategy<Value = Vec<usize>> {
+    let size = prop_oneof![1 => Just(0usize), 6 => Just(1), 9 => 2usize..=4, 2 => 5usize..=11];
+    vec(size, 0..=RANK)
+}
+
+/// How a shape is thinned out so that it broadcasts to the whole: dimensions dropped from the front, some sizes made 1.
+#[derive(Clone, Debug)]
+pub struct Thinning {
+    dropped: usize,
+    ones: Vec<bool>,
+}
+
+impl Thinning {
+    /// A shape that broadcasts to `shape`.
+    pub fn of(&self, shape: &[usize]) -> Vec<usize> {
+        let kept = shape.iter().zip(&self.ones).skip(self.dropped.min(shape.len()));
+        kept.map(|(&size, &one)| if one { 1 } else { size }).collect()
+    }
+}
+
+/// Every way of thinning out.
+pub fn thinnings() -> impl Strategy<Value = Thinning> {
+    let dropped = prop_oneof![2 => Just(0), 1 => 0..=RANK];
+    (dropped, vec(prop::bool::weighted(0.4), RANK)).prop_map(|(dropped, ones)| Thinning { dropped, ones })
+}
+
+/// How a tensor lies in its buffer: as a part of a larger one, in any order of dimensions, forwards or backwards.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Elements left out before each dimension, distance from one to the next, whether the last comes first.
+    axes: Vec<(usize, usize, bool)>,
+    /// The dimensions from the largest stride to the smallest.
+    order: Vec<usize>,
+}
+
+/// Every way of lying in a buffer, without repetition.
+pub fn recipes() -> impl Strategy<Value = Recipe> {
+    let axis = prop_oneof![Just((0, 1, false)), (0..2usize, 1..=3usize, any::<bool>())];
+    let order = Just((0..RANK).collect::<Vec<_>>()).prop_shuffle();
+    (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
+}
+
+impl Recipe {
+    /// A tensor of shape `shape`, its whole buffer filled by `element`.
+    pub fn tensor(&self, shape: &[usize], mut element: impl FnMut() -> f64) -> Tensor<f64> {
+        let order: Vec<usize> = self.order.iter().copied().filter(|&axis| axis < shape.len()).collect();
+        let extent = |axis: usize| self.axes[axis].0 + shape[axis] * self.axes[axis].1;
+        let whole: Vec<usize> = order.iter().map(|&axis| extent(axis)).collect();
+        let place = |axis: usize| order.iter().position(|&other| other == axis).unwrap_or_default() as isize;
+        let mut x = Tensor::from_fn(&whole[..], |_| element());
+        if !shape.is_empty() {
+            x = x.permute((0..shape.len()).map(place).collect::<Vec<isize>>());
+        }
+        for (axis, &(before, step, flip)) in self.axes.iter().enumerate().take(shape.len()) {
+            x = x.slice(axis as isize, Some(before as isize), None, step as isize);
+            if flip {
+                x = x.flip(axis as isize);
+            }
+        }
+        assert_eq!(x.shape().sizes(), shape);
+        x
+    }
+}
+
+/// Small integers in f64, of which sums and products are exact, one after the other from `seed`.
+pub fn integers(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed | 1;
+    move || {
+        // A linear congruential generator (Knuth's constants); its high bits are good enough to tell elements apart.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 40) % 41) as f64 - 20.0
+    }
+}

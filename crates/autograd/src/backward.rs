@@ -3,9 +3,12 @@
 //! Nothing is computed here, and no node is changed: the derivative is more program on the same tape, which can be
 //! differentiated again.
 
-use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Float, Site};
+use std::panic::Location;
 
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Float, Site, compat};
+
+use crate::error::or_raise;
 use crate::record::{Index, Op};
 use crate::rules::{self, Mode};
 use crate::{Error, Gradients, Tape, Var};
@@ -30,7 +33,7 @@ impl<'t, T: Float> Tape<T> {
     /// [`try_vjp`](Self::try_vjp).
     #[track_caller]
     pub fn vjp(&'t self, outputs: &[(Var<'t, T>, Var<'t, T>)], inputs: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        self.try_vjp(outputs, inputs).unwrap_or_else(|error| crate::error::raise(error))
+        or_raise(self.try_vjp(outputs, inputs))
     }
 
     /// [`vjp`](Self::vjp), with the error as a value.
@@ -76,28 +79,29 @@ impl<'t, T: Float> Tape<T> {
                 adjoints[slot] = Some(rules::accumulate(adjoints[slot], seed, at)?);
             }
         }
-        let result = self.descend(&path, &mut adjoints, at);
-        self.record.borrow_mut().on_behalf_of = None;
-        result?;
+        self.descend(&path, &mut adjoints, at)?;
+        // On a path of derivatives that are all zero: reached, and zero.
+        let without = |input: &Var<'t, T>| path.slot(input.index).is_some_and(|slot| adjoints[slot].is_none());
+        let reaching = if inputs.iter().any(without) { self.reaching(&path, outputs) } else { Vec::new() };
         Ok(inputs
             .iter()
             .map(|input| {
                 let slot = path.slot(input.index)?;
-                // On a path of derivatives that are all zero: reached, and zero.
-                adjoints[slot].or_else(|| path.reached(outputs, slot).then(|| input.zeros_like()))
+                adjoints[slot].or_else(|| reaching[slot].then(|| input.zeros_like_at(at)))
             })
             .collect())
     }
 
     fn descend(&'t self, path: &Path, adjoints: &mut [Option<Var<'t, T>>], at: Site) -> Result<(), Error> {
+        let lines = self.derive();
         for slot in (0..adjoints.len()).rev() {
             let (true, Some(g)) = (path.marks[slot], adjoints[slot]) else {
                 continue;
             };
             let index = path.first + slot as Index;
+            lines.on_behalf_of(index);
             let (op, inputs) = {
-                let mut record = self.record.borrow_mut();
-                record.on_behalf_of = Some(record.location(index));
+                let record = self.record.borrow();
                 (record.node(index).op, record.inputs(index))
             };
             for (position, &input) in inputs.iter().enumerate() {
@@ -135,6 +139,61 @@ impl<'t, T: Float> Tape<T> {
         }
         Path { first, marks }
     }
+
+    /// Which nodes of `path` an output depends on. (A path has only nodes that depend on an input; the outputs may depend on
+    /// other inputs than a given one.)
+    fn reaching(&self, path: &Path, outputs: &[(Var<'t, T>, Var<'t, T>)]) -> Vec<bool> {
+        let mut reaching = vec![false; path.marks.len()];
+        for slot in outputs.iter().filter_map(|(output, _)| path.slot(output.index)) {
+            reaching[slot] = true;
+        }
+        let record = self.record.borrow();
+        for slot in (0..reaching.len()).rev().filter(|&slot| path.marks[slot]) {
+            if reaching[slot] {
+                let index = path.first + slot as Index;
+                let op = record.node(index).op;
+                for (position, &input) in record.inputs(index).iter().enumerate() {
+                    if let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) {
+                        reaching[below] = true;
+                    }
+                }
+            }
+        }
+        reaching
+    }
+
+    /// For as long as a derivative is being recorded.
+    pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
+        Deriving {
+            tape: self,
+            before: self.record.borrow().on_behalf_of,
+            _rules: compat::Rules::current().zero_dim(true).scope(),
+        }
+    }
+}
+
+/// While this lives, what is recorded is the derivative of another operation, under whose line it goes. And whatever the rules
+/// of broadcasting refuse was refused when that operation was recorded: its derivative is not asked again.
+///
+/// What held before comes back at the end, for a rule may take derivatives itself.
+pub(crate) struct Deriving<'t, T: Float> {
+    tape: &'t Tape<T>,
+    before: Option<&'static Location<'static>>,
+    _rules: compat::Guard,
+}
+
+impl<T: Float> Deriving<'_, T> {
+    /// From here on: the derivative of node `index`.
+    pub(crate) fn on_behalf_of(&self, index: Index) {
+        let mut record = self.tape.record.borrow_mut();
+        record.on_behalf_of = Some(record.location(index));
+    }
+}
+
+impl<T: Float> Drop for Deriving<'_, T> {
+    fn drop(&mut self) {
+        self.tape.record.borrow_mut().on_behalf_of = self.before;
+    }
 }
 
 /// The nodes from `first` on that a derivative passes through.
@@ -148,15 +207,6 @@ impl Path {
     pub(crate) fn slot(&self, index: Index) -> Option<usize> {
         let slot = index.checked_sub(self.first)? as usize;
         self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
-    }
-
-    /// Whether some output depends on this node. (A path has only nodes that depend on an input; the outputs may depend on
-    /// other inputs than this one.)
-    fn reached<T: Float>(&self, outputs: &[(Var<'_, T>, Var<'_, T>)], slot: usize) -> bool {
-        let tape = outputs[0].0.tape;
-        let last = self.first + (self.marks.len() - 1) as Index;
-        let from_here = tape.dependents(&[self.first + slot as Index], last);
-        outputs.iter().any(|(output, _)| from_here.slot(output.index).is_some())
     }
 }
 
@@ -203,7 +253,7 @@ impl<'t, T: Float> Var<'t, T> {
         let at = Site::here("grad_or_zeros");
         let seed = self.one(at)?;
         let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
-        Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like())).collect())
+        Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
 
     /// Computes the gradients of this one number with respect to every variable and parameter of the tape that it depends
@@ -226,7 +276,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Where this is not one number, or an operation on the way has no derivative; see [`try_backward`](Self::try_backward).
     #[track_caller]
     pub fn backward(self) -> Gradients<T> {
-        self.try_backward().unwrap_or_else(|error| crate::error::raise(error))
+        or_raise(self.try_backward())
     }
 
     /// [`backward`](Self::backward), with the error as a value.
@@ -259,12 +309,12 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// The seed of a gradient: one, where this is one number.
-    fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
+    pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {
             return Err(Error::NotScalar { shape, at });
         }
-        Ok(self.filled(&shape, T::ONE))
+        Ok(self.filled_at(&shape, T::ONE, at))
     }
 
     fn described(self) -> String {

@@ -36,6 +36,16 @@ pub enum Error {
         at: Site,
     },
 
+    /// The one number of something that has fewer or more.
+    #[error("a Tensor with {} elements cannot be converted to Scalar\n  --> {}, in {}\n  its shape is {shape}", shape.numel(),
+        at.location, at.operation)]
+    NotOneNumber {
+        /// The shape.
+        shape: Shape,
+        /// Where.
+        at: Site,
+    },
+
     /// An upstream gradient whose shape is not that of its output, or a tangent whose shape is not that of its input.
     #[error(
         "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
@@ -125,6 +135,15 @@ impl Error {
             Error::Tensor(error) => error.sentence(),
             other => other.to_string().split("\n  ").next().unwrap_or_default().to_owned(),
         }
+    }
+}
+
+/// What plain methods do with the result of their twin. (In a closure, the panic would name our line.)
+#[track_caller]
+pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
+    match result {
+        Ok(value) => value,
+        Err(error) => raise(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! From requested values to tensors: one node at a time, each buffer released after its last use.
+//! From requested values to tensors: step by step, each buffer released after its last use.
 //!
 //! What nobody asked for is not computed and not kept: an evaluation visits the ancestors of what was asked for, and keeps
 //! the values of just that.
@@ -9,6 +9,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::record::{Index, Op, Record};
+use crate::schedule::{Step, schedule};
 use crate::{Error, Tape};
 
 impl<T: Float> Tape<T> {
@@ -18,7 +19,8 @@ impl<T: Float> Tape<T> {
             let record = self.record.borrow();
             let mut order = ancestors(&record, roots);
             order.sort_unstable();
-            run(&record, roots, &order, at)?
+            let steps = schedule(&record, roots, &order);
+            run(&record, roots, &steps, at)?
         };
         let mut record = self.record.borrow_mut();
         record.values.extend(computed);
@@ -53,50 +55,74 @@ fn ancestors<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index> {
     order
 }
 
-/// Computes the nodes in `order`, which is ascending; returns the values of `roots` among them.
+/// How many steps still read each value; what was asked for is read once more, at the end.
+struct Uses(HashMap<Index, usize>);
+
+impl Uses {
+    fn count(steps: &[Step], record: &Record<impl Float>, roots: &[Index]) -> Self {
+        let mut uses = HashMap::new();
+        for step in steps {
+            for input in step.reads(record) {
+                *uses.entry(input).or_default() += 1;
+            }
+        }
+        for &root in roots {
+            *uses.entry(root).or_default() += 1;
+        }
+        Uses(uses)
+    }
+
+    /// One step less; whether it was the last.
+    fn release(&mut self, index: Index) -> bool {
+        match self.0.get_mut(&index) {
+            Some(left) => {
+                *left -= 1;
+                *left == 0
+            }
+            None => false,
+        }
+    }
+}
+
+/// Runs the steps; returns the values of `roots` that they computed.
 fn run<T: Float>(
     record: &Record<T>,
     roots: &[Index],
-    order: &[Index],
+    steps: &[Step],
     at: Site,
 ) -> Result<HashMap<Index, Tensor<T>>, Error> {
-    // How often each value is still needed; what was asked for is needed once more.
-    let mut uses: HashMap<Index, usize> = HashMap::new();
-    for &index in order {
-        for input in record.inputs(index) {
-            *uses.entry(input).or_default() += 1;
-        }
-    }
-    for &root in roots {
-        *uses.entry(root).or_default() += 1;
-    }
+    let mut uses = Uses::count(steps, record, roots);
     let mut live: HashMap<Index, Tensor<T>> = HashMap::new();
-    for &index in order {
-        let operands: Vec<Tensor<T>> = record
-            .inputs(index)
+    for step in steps {
+        let reads = step.reads(record);
+        let operands: Vec<Tensor<T>> = reads
             .iter()
             .map(|input| {
-                let value = match live.get(input) {
-                    Some(value) => value.clone(),
-                    None => leaf_or_kept(record, *input),
-                };
-                if let Some(left) = uses.get_mut(input) {
-                    *left -= 1;
-                    if *left == 0 {
-                        live.remove(input);
-                    }
+                let value = live.get(input).cloned().unwrap_or_else(|| leaf_or_kept(record, *input));
+                if uses.release(*input) {
+                    live.remove(input);
                 }
                 value
             })
             .collect();
-        live.insert(index, compute(record, index, operands, at)?);
+        match step {
+            Step::Single(index) => {
+                live.insert(*index, compute(record, *index, operands, at)?);
+            }
+            Step::Fused(kernel) => {
+                let last = kernel.nodes[kernel.nodes.len() - 1];
+                let at = Site { operation: record.name(last), location: record.location(last) };
+                let results = kernel.program.run(&operands, record.shape(last), at)?;
+                live.extend(kernel.outputs.iter().copied().zip(results));
+            }
+        }
     }
     live.retain(|index, _| roots.contains(index));
     Ok(live)
 }
 
 /// The value of one node from its inputs' values.
-fn compute<T: Float>(
+pub(crate) fn compute<T: Float>(
     record: &Record<T>,
     index: Index,
     operands: Vec<Tensor<T>>,
@@ -131,4 +157,20 @@ fn compute<T: Float>(
         return Err(Error::Refused { message, at });
     }
     Ok(value)
+}
+
+/// The oracle of the tests: the same values, one node at a time.
+#[cfg(test)]
+pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
+    let record = tape.record.borrow();
+    let at = Site::here("oracle");
+    let mut values: Vec<Tensor<T>> = Vec::new();
+    for index in 0..=roots.iter().copied().max().unwrap_or_default() {
+        let operands = record.inputs(index).iter().map(|&input| values[input as usize].clone()).collect();
+        values.push(match record.node(index).op {
+            Op::Constant(number) | Op::Variable(number) => record.leaf_data(number).clone(),
+            _ => compute(&record, index, operands, at)?,
+        });
+    }
+    Ok(roots.iter().map(|&root| values[root as usize].clone()).collect())
 }

@@ -2,7 +2,8 @@
 
 use wengert_tensor::{Float, Site};
 
-use crate::record::Index;
+use crate::error::or_raise;
+use crate::record::{Index, Op};
 use crate::rules::{self, Mode};
 use crate::{Error, Tape, Var};
 
@@ -26,7 +27,7 @@ impl<'t, T: Float> Tape<T> {
     /// [`try_jvp`](Self::try_jvp).
     #[track_caller]
     pub fn jvp(&'t self, outputs: &[Var<'t, T>], inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Vec<Var<'t, T>> {
-        self.try_jvp(outputs, inputs).unwrap_or_else(|error| crate::error::raise(error))
+        or_raise(self.try_jvp(outputs, inputs))
     }
 
     /// [`jvp`](Self::jvp), with the error as a value.
@@ -40,7 +41,15 @@ impl<'t, T: Float> Tape<T> {
         outputs: &[Var<'t, T>],
         inputs: &[(Var<'t, T>, Var<'t, T>)],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = Site::here("jvp");
+        self.forward(outputs, inputs, Site::here("jvp"))
+    }
+
+    pub(crate) fn forward(
+        &'t self,
+        outputs: &[Var<'t, T>],
+        inputs: &[(Var<'t, T>, Var<'t, T>)],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         for (position, (input, tangent)) in inputs.iter().enumerate() {
             let (expected, got) = (input.shape(), tangent.shape());
             if expected != got {
@@ -64,16 +73,19 @@ impl<'t, T: Float> Tape<T> {
                 tangents[slot] = Some(rules::accumulate(tangents[slot], tangent, at)?);
             }
         }
-        let result: Result<(), Error> = (0..tangents.len()).try_for_each(|slot| {
-            if !path.marks[slot] || !needed[slot] {
-                return Ok(());
-            }
+        let lines = self.derive();
+        for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let index = path.first + slot as Index;
+            lines.on_behalf_of(index);
             let (op, operands) = {
-                let mut record = self.record.borrow_mut();
-                record.on_behalf_of = Some(record.location(index));
+                let record = self.record.borrow();
                 (record.node(index).op, record.inputs(index))
             };
+            if let Op::Opaque(operation) = op {
+                // Whatever comes from below: it may be zero already (of a `floor`), and must not be asked for.
+                let recorded = self.record.borrow().location(index);
+                return Err(Error::NotDifferentiable { operation, recorded, at });
+            }
             for (position, &operand) in operands.iter().enumerate() {
                 let below = path.slot(operand).filter(|_| rules::flows(op, position));
                 let Some(v) = below.and_then(|below| tangents[below]) else {
@@ -83,14 +95,12 @@ impl<'t, T: Float> Tape<T> {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
                 }
             }
-            Ok(())
-        });
-        self.record.borrow_mut().on_behalf_of = None;
-        result?;
+        }
+        drop(lines);
         Ok(outputs
             .iter()
             .map(|output| {
-                path.slot(output.index).and_then(|slot| tangents[slot]).unwrap_or_else(|| output.zeros_like())
+                path.slot(output.index).and_then(|slot| tangents[slot]).unwrap_or_else(|| output.zeros_like_at(at))
             })
             .collect())
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
-use crate::record::Index;
+use crate::record::{Index, Op};
 use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable.
@@ -97,6 +97,7 @@ impl<V: Float> Key for Var<'_, V> {
     }
 
     fn describe(&self) -> String {
-        format!("{self:?}")
+        let leaf = matches!(self.tape.record.borrow().node(self.index).op, Op::Variable(_));
+        if leaf { format!("{self:?}") } else { format!("{self:?}; of results in between, `grad` gives the gradient") }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use wengert_tensor::Float;
 
-use crate::Tape;
-use crate::record::{Index, Op};
+use crate::record::{Index, Op, Record};
+use crate::{Tape, Var};
 
 /// A picture of what a tape holds. `Display` gives one line per operation; [`to_dot`](Self::to_dot) a graph for Graphviz.
 ///
@@ -27,46 +27,85 @@ pub struct Graph {
 
 #[derive(Clone, Debug)]
 struct Row {
+    index: Index,
     name: &'static str,
     inputs: Vec<Index>,
     shape: String,
-    location: String,
-    is_leaf: bool,
+    file: &'static str,
+    line: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Variable,
+    Constant,
+    Operation,
+}
+
+impl Row {
+    fn new<T: Float>(record: &Record<T>, index: Index) -> Self {
+        let location = record.location(index);
+        Row {
+            index,
+            name: record.name(index),
+            inputs: record.inputs(index).to_vec(),
+            shape: record.shape(index).to_string(),
+            file: location.file(),
+            line: location.line(),
+            kind: match record.node(index).op {
+                Op::Variable(_) => Kind::Variable,
+                Op::Constant(_) => Kind::Constant,
+                _ => Kind::Operation,
+            },
+        }
+    }
 }
 
 impl<T: Float> Tape<T> {
     /// The recorded program, to be shown.
     pub fn graph(&self) -> Graph {
         let record = self.record.borrow();
-        let rows = (0..record.len() as Index)
-            .map(|index| Row {
-                name: record.name(index),
-                inputs: record.inputs(index).to_vec(),
-                shape: record.shape(index).to_string(),
-                location: {
-                    let location = record.location(index);
-                    format!("{}:{}", location.file(), location.line())
-                },
-                is_leaf: matches!(record.node(index).op, Op::Constant(_) | Op::Variable(_)),
-            })
-            .collect();
-        Graph { rows }
+        Graph { rows: (0..record.len() as Index).map(|index| Row::new(&record, index)).collect() }
+    }
+}
+
+impl<T: Float> Var<'_, T> {
+    /// The part of the recorded program that this is computed from, to be shown. The numbers are those of the whole.
+    pub fn graph(self) -> Graph {
+        let record = self.tape.record.borrow();
+        let mut needed = vec![false; self.index as usize + 1];
+        needed[self.index as usize] = true;
+        for index in (0..=self.index).rev() {
+            if needed[index as usize] {
+                for input in record.inputs(index) {
+                    needed[input as usize] = true;
+                }
+            }
+        }
+        let rows = (0..=self.index).filter(|&index| needed[index as usize]);
+        Graph { rows: rows.map(|index| Row::new(&record, index)).collect() }
     }
 }
 
 impl Graph {
-    /// The graph in Graphviz's DOT language: leaves as boxes, operations as ellipses, edges from inputs to results.
+    /// The graph in Graphviz's DOT language: variables as filled boxes, constants as boxes, operations as ellipses, each with
+    /// its number, shape and line; edges from operands to results. `dot -Tsvg` makes a picture of it.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph tape {\n  rankdir=TB;\n  node [fontname=\"monospace\"];\n");
-        for (index, row) in self.rows.iter().enumerate() {
-            let shape = if row.is_leaf { "box" } else { "ellipse" };
-            let location = row.location.replace('\\', "/").replace('"', "'");
+        for Row { index, name, inputs, shape, file, line, kind } in &self.rows {
+            let style = match kind {
+                Kind::Variable => "shape=box, style=filled, fillcolor=\"#cfe2ff\"",
+                Kind::Constant => "shape=box",
+                Kind::Operation => "shape=ellipse",
+            };
+            let path = file.replace('\\', "/").replace('"', "'");
+            let short = path.rsplit('/').next().unwrap_or_default();
             let _ = writeln!(
                 dot,
-                "  n{index} [shape={shape}, label=\"{} {}\", tooltip=\"{location}\"];",
-                row.name, row.shape
+                "  n{index} [{style}, label=\"%{index} {name}\\n{shape}\\n{short}:{line}\", tooltip=\"{path}:{line}\"];"
             );
-            for input in &row.inputs {
+            for input in inputs {
                 let _ = writeln!(dot, "  n{input} -> n{index};");
             }
         }
@@ -77,10 +116,39 @@ impl Graph {
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, row) in self.rows.iter().enumerate() {
-            let inputs: Vec<String> = row.inputs.iter().map(|input| format!("%{input}")).collect();
-            writeln!(f, "%{index} = {}({}) {}  {}", row.name, inputs.join(", "), row.shape, row.location)?;
+        for Row { index, name, inputs, shape, file, line, .. } in &self.rows {
+            let inputs: Vec<String> = inputs.iter().map(|input| format!("%{input}")).collect();
+            writeln!(f, "%{index} = {name}({}) {shape}  {file}:{line}", inputs.join(", "))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::Tape;
+
+    #[test]
+    fn a_listing_has_shapes_and_lines() {
+        let tape = Tape::<f64>::new();
+        let line = line!() + 1;
+        let (x, b) = (tape.var(&Tensor::ones([2, 3])), tape.constant(&Tensor::ones([3])));
+        let unused = x.exp();
+        let y = x * b;
+        let file = file!();
+        let expected = format!(
+            "%0 = variable() [2, 3]  {file}:{line}\n%1 = constant() [3]  {file}:{line}\n\
+             %3 = expand(%1) [2, 3]  {file}:{}\n%4 = mul(%0, %3) [2, 3]  {file}:{}\n",
+            line + 2,
+            line + 2
+        );
+        assert_eq!(y.graph().to_string(), expected);
+        assert_eq!(tape.graph().to_string().lines().count(), 5);
+        assert_eq!(unused.graph().to_string().lines().count(), 2);
+        let dot = y.graph().to_dot();
+        assert!(dot.contains(&format!("label=\"%4 mul\\n[2, 3]\\ngraph.rs:{}\"", line + 2)), "{dot}");
+        assert!(dot.contains("n3 -> n4;") && !dot.contains("n2"), "{dot}");
     }
 }

@@ -22,25 +22,35 @@
 //! | [`Operation`] | what an operation must say: shape, value, `vjp`, `jvp` |
 //! | `rules` | the derivative of every primitive, a line each |
 //! | `backward`, `forward` | reverse and forward mode: both only append nodes |
-//! | `evaluate` | from requested values to tensors, each buffer released after its last use |
+//! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
+//! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
+//! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
+//! | `schedule` | from requested values to steps: elementwise operations of one shape fused |
+//! | `evaluate` | from steps to tensors, each buffer released after its last use |
 
 mod backward;
 mod error;
 mod evaluate;
 mod forward;
+pub mod gradcheck;
 mod gradients;
 mod graph;
+mod non_finite;
 mod operation;
 mod operators;
 mod parameter;
 mod record;
 mod rules;
+mod schedule;
 mod tape;
+pub mod transforms;
 mod var;
 
 pub use error::Error;
+pub use gradcheck::{GradCheck, gradcheck};
 pub use gradients::{Gradients, Key};
 pub use graph::Graph;
+pub use non_finite::{NonFinite, NonFiniteOperand};
 pub use operation::{Call, Operation};
 pub use parameter::Parameter;
 pub use tape::Tape;

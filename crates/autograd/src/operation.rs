@@ -95,6 +95,7 @@ impl<'t, T: Float> Call<'t, T> {
     /// # Panics
     ///
     /// Where the operation was given fewer inputs.
+    #[track_caller]
     pub fn input(&self, position: usize) -> Var<'t, T> {
         self.inputs[position]
     }

@@ -2,13 +2,14 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
-use wengert_tensor::ops::{Arithmetic, Functions, InPlace, TensorLike, Views};
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::ops::{Arithmetic, Functions, InPlace, TensorLike};
+use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use crate::Var;
+use crate::error::or_raise;
 
 macro_rules! operator {
-    ($($trait:ident $method:ident = $op:ident;)*) => {$(
+    ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
         impl<'t, T: Float> $trait for Var<'t, T> {
             type Output = Var<'t, T>;
 
@@ -51,19 +52,20 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                let number = Tensor::scalar(T::from_f64(self));
-                Arithmetic::$op(&TensorLike::constant(&other, &number).expand(other.shape()), other)
+                let at = Site::here(Binary::$primitive.name());
+                let number = other.filled_at(&other.shape(), T::from_f64(self), at);
+                or_raise(number.apply_binary(Binary::$primitive, &other, at))
             }
         }
     )*};
 }
 
 operator! {
-    Add add = add;
-    Sub sub = sub;
-    Mul mul = mul;
-    Div div = div;
-    Rem rem = remainder;
+    Add add = add, Add;
+    Sub sub = sub, Sub;
+    Mul mul = mul, Mul;
+    Div div = div, Div;
+    Rem rem = remainder, Remainder;
 }
 
 macro_rules! assign {

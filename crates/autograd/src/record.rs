@@ -15,6 +15,10 @@ use crate::operation::Operation;
 /// Position of a node on its tape.
 pub(crate) type Index = u32;
 
+/// The line of a constant that an operation has made for its own use (the number of `x + 2.0`): it will be the line of that
+/// operation.
+pub(crate) const UNPLACED: &Location<'static> = Location::caller();
+
 /// Positions of a node's inputs.
 pub(crate) type Inputs = SmallVec<[Index; 3]>;
 
@@ -153,7 +157,17 @@ impl<T: Float> Record<T> {
         operands[..inputs.len()].copy_from_slice(inputs);
         self.nodes.push(Node { op, operands, arity: inputs.len() as u8, shape });
         self.locations.push(self.on_behalf_of.unwrap_or(location));
+        self.place(index);
         Some(index)
+    }
+
+    /// Gives the line of node `index` to those of its inputs that have none.
+    fn place(&mut self, index: Index) {
+        for input in self.inputs(index) {
+            if self.locations[input as usize] == UNPLACED {
+                self.locations[input as usize] = self.locations[index as usize];
+            }
+        }
     }
 
     /// Appends a node of an operation that is kept beside the nodes.

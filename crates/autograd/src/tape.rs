@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::raise;
+use crate::error::{or_raise, raise};
 use crate::operation::Operation;
 use crate::record::{Index, Inputs, Op, Record};
 use crate::{Error, Parameter, Var};
@@ -76,6 +76,11 @@ impl<T: Float> Tape<T> {
         var
     }
 
+    /// A variable that the line of `at` is to blame for.
+    pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Site { operation: "var", ..at })
+    }
+
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Site) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
@@ -97,7 +102,7 @@ impl<T: Float> Tape<T> {
     /// [`try_apply`](Self::try_apply).
     #[track_caller]
     pub fn apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Var<'t, T> {
-        self.try_apply(operation, inputs).unwrap_or_else(|error| raise(error))
+        or_raise(self.try_apply(operation, inputs))
     }
 
     /// [`apply`](Self::apply), with the error as a value.
@@ -270,6 +275,121 @@ mod tests {
         let y = x.floor_divide(2.0).sum(.., false);
         let error = y.try_grad(&[x]).unwrap_err();
         assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
+    }
+
+    #[test]
+    fn neither_mode_passes_through_what_has_no_derivative() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        // The quotient is flat, so that nothing is left to derive when its end is reached.
+        let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
+        assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
+        // What an output does not need may have no derivative.
+        let _ = x.floor_divide(2.0);
+        assert_eq!(tape.jvp(&[x * 3.0], &[(x, x)])[0].value().to_vec(), [3.0, 3.0]);
+    }
+
+    #[test]
+    fn masks_of_masks_are_masks() {
+        let tape = Tape::<f64>::new();
+        let (x, y) =
+            (tape.var(&Tensor::from([0.0, 0.0, 2.0, f64::NAN])), tape.var(&Tensor::from([0.0, -1.0, 0.0, 3.0])));
+        assert_eq!(x.logical_and(y).value().to_vec(), [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(x.logical_or(y).value().to_vec(), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(x.logical_xor(y).value().to_vec(), [0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(x.logical_not().value().to_vec(), [1.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
+        let _rules = wengert_tensor::compat::Rules::strict().scope();
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([2.0, 3.0]));
+        let y = (2.0 * x.square().sum(.., false).sqrt()).exp();
+        let expected = 2.0 * 2.0 / 13f64.sqrt() * (2.0 * 13f64.sqrt()).exp();
+        let [dx] = y.grad([x]);
+        assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
+        assert_eq!(y.jvp(&[(x, tape.constant(&Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
+        // Outside of the derivative the rules hold again.
+        assert!(y.try_mul(y).is_err());
+    }
+
+    /// x², whose rule takes a derivative itself.
+    struct Nested;
+
+    impl crate::Operation<f64> for Nested {
+        fn name(&self) -> &'static str {
+            "nested"
+        }
+
+        fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+            Ok(inputs[0].clone())
+        }
+
+        fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, Error> {
+            Ok(inputs[0].try_square()?)
+        }
+
+        fn vjp<'t>(
+            &self,
+            call: &crate::Call<'t, f64>,
+            _input: usize,
+            g: crate::Var<'t, f64>,
+        ) -> Option<crate::Var<'t, f64>> {
+            let x = call.input(0);
+            let inner = x.tape().vjp(&[(x.square(), g)], &[x])[0];
+            inner.map(|inner| inner * 1.0)
+        }
+
+        fn jvp<'t>(
+            &self,
+            call: &crate::Call<'t, f64>,
+            _input: usize,
+            v: crate::Var<'t, f64>,
+        ) -> Option<crate::Var<'t, f64>> {
+            Some(call.input(0) * v * 2.0)
+        }
+    }
+
+    #[test]
+    fn a_rule_may_take_derivatives() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.5, -2.0]));
+        let line = line!() + 1;
+        let y = tape.apply(Nested, &[x * 1.0]).sum(.., false);
+        let before = tape.len();
+        let [dx] = y.grad([x]);
+        assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
+        // All of it under the line of the operation, what the rule records after its own derivative included.
+        let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
+        assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tape.rs:{line}"))), "{lines:#?}");
+        crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));
+    }
+
+    #[test]
+    fn several_outputs_share_their_inputs() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([2.0, 3.0]));
+        let (y, z) = (x * x, x.sum(.., false));
+        let (g, h) = (tape.constant(&Tensor::from([1.0, 10.0])), tape.constant(&Tensor::scalar(0.5)));
+        let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
+        // 2 · 2x g + h.
+        assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
+        // An output that is an input, an intermediate input, and one that comes later.
+        let later = y.exp();
+        let [Some(dy), Some(dx), None] = tape.vjp(&[(y, g)], &[y, x, later])[..] else { panic!() };
+        assert_eq!((dy.value().to_vec(), dx.value().to_vec()), (vec![1.0, 10.0], vec![4.0, 60.0]));
+        assert!(tape.vjp(&[], &[x])[0].is_none());
+        assert!(tape.vjp(&[(y, g)], &[]).is_empty());
+    }
+
+    #[test]
+    fn the_gradient_of_a_result_in_between_is_not_kept_and_says_so() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([2.0, 3.0]));
+        let y = x * x;
+        let error = y.sum(.., false).backward().try_of(y).unwrap_err();
+        assert!(error.to_string().contains("of results in between, `grad` gives the gradient"), "{error}");
     }
 
     #[test]

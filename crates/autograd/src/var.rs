@@ -6,9 +6,9 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Argument, Comparison, InPlace, Operand, TensorLike};
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-use crate::error::raise;
-use crate::record::{Index, Op};
-use crate::rules::{Cat, Embed, Movement, Put, Take};
+use crate::error::{or_raise, raise};
+use crate::record::{Index, Op, UNPLACED};
+use crate::rules::{Cat, CumSum, Embed, Movement, Norm, Put, Root, StraightThrough, Take, Variance};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -50,7 +50,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
     #[track_caller]
     pub fn value(self) -> Tensor<T> {
-        self.try_value().unwrap_or_else(|error| raise(error))
+        or_raise(self.try_value())
     }
 
     /// [`value`](Self::value), with the error as a value.
@@ -68,11 +68,16 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where there are fewer or more elements than one.
+    /// Where there are fewer or more elements than one, or [`value`](Self::value) panics.
     #[track_caller]
     pub fn item(self) -> T {
-        match self.try_value().and_then(|value| Ok(value.try_item()?)) {
-            Ok(number) => number,
+        let at = Site::here("item");
+        let shape = self.shape();
+        if shape.numel() != 1 {
+            raise(Error::NotOneNumber { shape, at });
+        }
+        match self.tape.evaluate(&[self.index], at) {
+            Ok(values) => values[0].item(),
             Err(error) => raise(error),
         }
     }
@@ -104,14 +109,29 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Zeros of the same shape, which occupy one element.
+    #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
+    /// [`zeros_like`](Self::zeros_like), under the line of `at`.
+    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
+        self.filled_at(&self.shape(), T::ZERO, at)
+    }
+
     /// One number over a shape, on the same tape.
+    #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
-        use wengert_tensor::ops::Views;
-        self.tape.constant(&Tensor::scalar(value)).expand(shape)
+        self.filled_at(shape, value, Site::here("full"))
+    }
+
+    /// [`filled`](Self::filled), under the line of `at`.
+    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
+        let number = self.tape.leaf(&Tensor::scalar(value), Op::Constant, at);
+        if shape.rank() == 0 {
+            return number;
+        }
+        or_raise(number.record(Op::Expand, Some(shape), at))
     }
 }
 
@@ -124,12 +144,18 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Var::shape(*self)
     }
 
+    fn same_shape(&self, other: &Self) -> bool {
+        // Each shape is on a tape once. Of another tape, the operation itself will say so.
+        let record = self.tape.record.borrow();
+        std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
+    }
+
     fn constant(&self, data: &Tensor<T>) -> Self {
-        self.tape.leaf(data, Op::Constant, Site::here("constant"))
+        self.tape.leaf(data, Op::Constant, Site { operation: "constant", location: UNPLACED })
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.tape.leaf(&mask.cast(), Op::Constant, Site::here("mask"))
+        self.tape.leaf(&mask.cast(), Op::Constant, Site { operation: "mask", location: UNPLACED })
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
@@ -137,13 +163,16 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Ok(values.swap_remove(0))
     }
 
-    #[track_caller]
-    fn detach(&self) -> Self {
-        self.record(Op::Detach, None, Site::here("detach")).unwrap_or_else(|error| raise(error))
+    fn apply_detach(&self, at: Site) -> Result<Self, Error> {
+        self.record(Op::Detach, None, at)
     }
 
     fn opaque(&self, at: Site) -> Result<Self, Error> {
         self.record(Op::Opaque(at.operation), None, at)
+    }
+
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(StraightThrough), &[*self, *value], &self.shape(), at)
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -152,6 +181,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         self.tape.record_primitive(Op::Binary(op), &[*self, *other], None, at)
+    }
+
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], &self.shape(), at)
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
@@ -190,6 +223,25 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             shape[axis] = 1;
         }
         self.record(Op::Reduce(op), Some(&shape), at)
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(CumSum { axis }), &[*self], &self.shape(), at)
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Error> {
+        let variance = Variance { axes: axes.iter().copied().collect(), correction, is_total };
+        let shape = variance.reduced(&self.shape());
+        self.tape.record_operation(Rc::new(variance), &[*self], &shape, at)
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        let norm = Norm { ord, axes: axes.iter().copied().collect() };
+        self.tape.record_operation(Rc::new(norm), &[*self], &shape, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {

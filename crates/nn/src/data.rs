@@ -91,9 +91,9 @@ impl<T: Float> Dataset<T> {
     ///
     /// # Errors
     ///
-    /// Where the features are not those that `normalization` was found on.
-    pub fn normalized(&self, normalization: &Normalization<T>) -> Result<Self> {
-        Ok(Dataset { inputs: normalization.apply(&self.inputs)?, targets: self.targets.clone() })
+    /// Where the features are not those that `normalize` was found on.
+    pub fn normalized(&self, normalize: &Normalize<T>) -> Result<Self> {
+        Ok(Dataset { inputs: normalize.apply(&self.inputs)?, targets: self.targets.clone() })
     }
 
     /// Two parts without a sample in common: the rest, and the share `held_out` (from 0 to 1; rounded up to whole samples),
@@ -167,9 +167,9 @@ impl<T: Float> Iterator for Batches<T> {
         if count == 0 {
             return None;
         }
-        let start = self.start as isize;
+        let (start, len) = (self.start as isize, count as isize);
         self.start += count;
-        Some((self.data.inputs.narrow(0, start, count), self.data.targets.narrow(0, start, count)))
+        Some((self.data.inputs.narrow(0, start, len), self.data.targets.narrow(0, start, len)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -180,40 +180,40 @@ impl<T: Float> Iterator for Batches<T> {
 
 impl<T: Float> ExactSizeIterator for Batches<T> {}
 
-/// A shift and a scale for inputs: given, or found on one set of samples, and applied to any.
+/// A shift and a scale for inputs: given, or found on one set of samples, and applied to any. torchvision: `Normalize`.
 ///
 /// ```
-/// use wengert_nn::Normalization;
+/// use wengert_nn::Normalize;
 /// use wengert_tensor::prelude::*;
 ///
 /// let train = Tensor::from([[1.0, 5.0], [3.0, 5.0f64]]);
-/// let normalization = Normalization::fit(&train)?;
-/// assert_eq!(normalization.apply(&train)?, Tensor::from([[-1.0, 0.0], [1.0, 0.0]]));
+/// let normalize = Normalize::fit(&train)?;
+/// assert_eq!(normalize.apply(&train)?, Tensor::from([[-1.0, 0.0], [1.0, 0.0]]));
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Normalization<T: Float> {
+pub struct Normalize<T: Float> {
     /// What is taken off, in a shape that expands to that of the inputs.
     pub mean: Tensor<T>,
     /// What is divided by then, in such a shape.
     pub deviation: Tensor<T>,
 }
 
-impl<T: Float> Normalization<T> {
+impl<T: Float> Normalize<T> {
     /// Numbers from `low` to `high` become numbers from -1 to 1, whatever the samples are: for features of one known range,
-    /// as pixels are. torchvision: `Normalize(mean=0.5, std=0.5)` after `ToTensor`.
+    /// as pixels are.
     ///
     /// ```
-    /// use wengert_nn::Normalization;
+    /// use wengert_nn::Normalize;
     /// use wengert_tensor::prelude::*;
     ///
     /// let pixels = Tensor::from([0.0, 4.0, 16.0f32]);
-    /// assert_eq!(Normalization::range(0.0, 16.0).apply(&pixels)?.to_vec(), [-1.0, -0.5, 1.0]);
+    /// assert_eq!(Normalize::range(0.0, 16.0).apply(&pixels)?.to_vec(), [-1.0, -0.5, 1.0]);
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```
     pub fn range(low: f64, high: f64) -> Self {
         let of = |value: f64| Tensor::scalar(T::from_f64(value));
-        Normalization { mean: of((low + high) / 2.0), deviation: of((high - low) / 2.0) }
+        Normalize { mean: of((low + high) / 2.0), deviation: of((high - low) / 2.0) }
     }
 
     /// Mean and standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in `[1, …]`. Where the
@@ -232,7 +232,7 @@ impl<T: Float> Normalization<T> {
         let deviation = inputs.try_sub(&mean)?.try_square()?.try_mean(0, true)?.try_sqrt()?;
         let constant = deviation.try_eq(0.0)?;
         let deviation = try_where_(&constant, &Tensor::scalar(T::ONE), &deviation)?;
-        Ok(Normalization { mean, deviation })
+        Ok(Normalize { mean, deviation })
     }
 
     /// (`inputs` - mean) / deviation.

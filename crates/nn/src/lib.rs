@@ -55,7 +55,7 @@
 //! | `module`, `linear` | what lists parameters; the affine layer |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
 //! | `sgd` | stochastic gradient descent with momentum |
-//! | `init` | random streams, seeded and counted; initial values |
+//! | `init` | random streams, seeded and counted |
 //! | `table`, `data` | tables of numbers from files; batches, splits, normalisation |
 //! | `checkpoint`, `atomic` | parameters in files that PyTorch reads; files written whole or not at all |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
@@ -75,11 +75,11 @@ mod table;
 
 pub use atomic::write_atomically;
 pub use checkpoint::{load, save};
-pub use data::{Batches, Dataset, Normalization};
+pub use data::{Batches, Dataset, Normalize};
 pub use error::{Error, KeyMismatch, Result};
-pub use init::{Generator, uniform};
+pub use init::Generator;
 pub use linear::Linear;
-pub use loss::{CrossEntropyLoss, Reduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
+pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
 pub use module::Module;
 pub use report::{Epoch, History};
 pub use sgd::Sgd;

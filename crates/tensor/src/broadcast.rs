@@ -41,7 +41,7 @@ pub struct Mismatch {
 /// let mismatch = broadcast::join(&[&Shape::from([5, 2, 4, 1]), &Shape::from([3, 1, 1])]).unwrap_err();
 /// assert_eq!((mismatch.left, mismatch.right, mismatch.axis), (2, 3, 1));
 /// ```
-pub fn join(shapes: &[&Shape]) -> Result<Shape, Mismatch> {
+pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     let Some((&first, rest)) = shapes.split_first() else {
         return Ok(Shape::scalar());
     };
@@ -54,7 +54,7 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Mismatch> {
     Ok(merged)
 }
 
-fn join_two(merged: Shape, shape: &Shape, operand: usize) -> Result<Shape, Mismatch> {
+fn join_two(merged: Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
     let rank = merged.rank().max(shape.rank());
     let mut joined = Shape::ones(rank);
     for axis in (0..rank).rev() {
@@ -64,7 +64,9 @@ fn join_two(merged: Shape, shape: &Shape, operand: usize) -> Result<Shape, Misma
             (left, right) if left == right => left,
             (1, right) => right,
             (left, 1) => left,
-            (left, right) => return Err(Mismatch { merged, operand, shape: shape.clone(), axis, left, right }),
+            (left, right) => {
+                return Err(Box::new(Mismatch { merged, operand, shape: shape.clone(), axis, left, right }));
+            }
         };
     }
     Ok(joined)

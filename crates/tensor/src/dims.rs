@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Site};
+use crate::error::{Error, ExpandMismatch, Site};
 use crate::shape::INLINE_RANK;
 use crate::{DType, Shape};
 
@@ -33,6 +33,11 @@ impl Dims {
             axes.push(axis);
         }
         Ok(axes)
+    }
+
+    /// Whether none are named (`..`).
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as PyTorch's reductions have it.
@@ -127,7 +132,7 @@ impl Sizes {
         for (axis, &size) in self.0.iter().enumerate() {
             if size == -1 {
                 if inferred.is_some() {
-                    return refuse("only one dimension can be inferred".into());
+                    return Err(Error::argument(at, "only one dimension can be inferred"));
                 }
                 inferred = Some(axis);
             } else if size < 0 {
@@ -143,7 +148,7 @@ impl Sizes {
                 "cannot reshape tensor of 0 elements into shape {text} because the unspecified dimension size -1 can be \
                  any value and is ambiguous"
             )),
-            (Some(axis), Some(count)) if count > 0 && numel % count == 0 => {
+            (Some(axis), Some(count)) if count > 0 && numel.is_multiple_of(count) => {
                 sizes[axis] = numel / count;
                 Ok(sizes)
             }
@@ -151,21 +156,31 @@ impl Sizes {
         }
     }
 
-    /// For `expand`: -1 keeps an existing dimension.
+    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension. Checked from the last dimension to the
+    /// first, as PyTorch does, so that the same one of several mistakes is named.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let refuse = || Err(Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at });
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return refuse();
         };
-        let mut target = Shape::scalar();
-        for (axis, &size) in self.0.iter().enumerate() {
-            match usize::try_from(size) {
-                Ok(size) => target.push(size),
-                Err(_) if size == -1 && axis >= lead => target.push(shape[axis - lead]),
-                Err(_) => return refuse(),
-            }
+        let mut target = Shape::ones(self.0.len());
+        for (axis, &size) in self.0.iter().enumerate().rev() {
+            let existing = axis.checked_sub(lead).map(|own| shape[own]);
+            target[axis] = match (usize::try_from(size), existing) {
+                (Err(_), Some(existing)) if size == -1 => existing,
+                (Err(_), None) if size == -1 => return refuse(),
+                (Ok(size), None | Some(1)) => size,
+                (Ok(size), Some(existing)) if size == existing => size,
+                (_, Some(existing)) if existing != 1 => {
+                    let target = self.0.to_vec();
+                    let mismatch = ExpandMismatch { shape: shape.clone(), target, axis, expected: size, existing };
+                    return Err(Error::Expand(Box::new(mismatch), at));
+                }
+                // A negative size over a dimension that would stretch: refused below, after all others.
+                _ => continue,
+            };
         }
-        Ok(target)
+        if self.0.iter().any(|&size| size < -1) { refuse() } else { Ok(target) }
     }
 
     /// For operations where -1 has no meaning.

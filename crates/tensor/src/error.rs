@@ -6,7 +6,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::broadcast::Mismatch;
+use crate::broadcast::{Mismatch, size_at};
 use crate::diagnostic;
 use crate::{DType, Shape};
 
@@ -41,14 +41,23 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
+    /// Sizes that do not broadcast, in an operation that PyTorch gives a sentence of its own: index tensors, assigned values.
+    #[error("{}", diagnostic::with_site(message, at))]
+    ShapeMismatch {
+        /// The sentence.
+        message: String,
+        /// Where.
+        at: Site,
+    },
+
     /// An in-place operation whose result would not have the left side's shape.
-    #[error("{}", diagnostic::in_place(output, broadcast, at))]
+    #[error("{}", diagnostic::in_place(output, broadcast, &source.shape, at))]
     InPlaceShape {
         /// The shape that is written to.
-        output: Shape,
+        output: Box<Shape>,
         /// The shape that the operands give together.
-        broadcast: Shape,
-        /// The older sentence: the right side does not expand to the left.
+        broadcast: Box<Shape>,
+        /// The older sentence: the right side, whose shape it has, does not expand to the left.
         source: Box<ExpandMismatch>,
         /// Where.
         at: Site,
@@ -58,7 +67,7 @@ pub enum Error {
     #[error("{}", diagnostic::expand(.0, .1))]
     Expand(Box<ExpandMismatch>, Site),
 
-    /// Fewer sizes than dimensions given to `expand`, or -1 for a dimension that does not exist.
+    /// Fewer sizes than dimensions given to `expand`, or negative ones that have no meaning.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
         /// Element type of the tensor.
@@ -77,24 +86,26 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
         /// The shape asked for.
-        target: Shape,
+        target: Box<Shape>,
         /// Where.
         at: Site,
     },
 
     /// A 0-dim tensor under [`compat::Rules::strict`](crate::compat::Rules::strict).
-    #[error("{}", diagnostic::zero_dim(*operand, at))]
+    #[error("{}", diagnostic::zero_dim(*operand, shapes, at))]
     ZeroDim {
-        /// Position of the operand.
+        /// Position of the first operand without a dimension.
         operand: usize,
+        /// The shapes of all operands.
+        shapes: Vec<Shape>,
         /// Where.
         at: Site,
     },
 
     /// A broadcast that [`compat`](crate::compat) was told to deny.
-    #[error("{}", diagnostic::with_site(message, at))]
+    #[error("{}", diagnostic::denied(message, shapes, at))]
     Denied {
-        /// The warning's text.
+        /// The warning's text, two lines.
         message: String,
         /// The operands' shapes.
         shapes: Box<(Shape, Shape)>,
@@ -131,7 +142,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// Shapes that a product refuses.
+    /// Shapes that a product or a concatenation refuses.
     #[error("{}", diagnostic::with_site(message, at))]
     MatmulShape {
         /// The sentence.
@@ -199,23 +210,37 @@ pub enum Error {
     },
 }
 
-/// A size that does not expand to another, with the two shapes. Its text is the sentence of PyTorch's `expand`.
+/// A shape that does not expand to another. Its text is the sentence of PyTorch's `expand`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "The expanded size of the tensor ({expected}) must match the existing size ({existing}) \
-     at non-singleton dimension {axis}."
-)]
+#[error("{}", diagnostic::expand_sentence(self))]
 pub struct ExpandMismatch {
     /// The tensor's shape.
     pub shape: Shape,
-    /// The shape asked for.
-    pub target: Shape,
-    /// The last failing dimension of the target.
+    /// The sizes asked for, as written.
+    pub target: Vec<isize>,
+    /// The last failing dimension of the target; 0 where the tensor has more dimensions than the target.
     pub axis: usize,
-    /// The size asked for there.
-    pub expected: usize,
+    /// The size asked for there; 1, for a dimension that is missing.
+    pub expected: isize,
     /// The tensor's size there.
     pub existing: usize,
+}
+
+impl ExpandMismatch {
+    /// Why `shape` does not expand to `target`, or `None` where it does.
+    pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
+        let refuse = |axis, expected: usize, existing| {
+            let written = target.iter().map(|&size| size as isize).collect();
+            Some(ExpandMismatch { shape: shape.clone(), target: written, axis, expected: expected as isize, existing })
+        };
+        if shape.rank() > target.rank() {
+            return refuse(0, 1, shape[0]);
+        }
+        (0..target.rank()).rev().find_map(|axis| match (size_at(shape, target.rank(), axis), target[axis]) {
+            (existing, expected) if existing == expected || existing == 1 => None,
+            (existing, expected) => refuse(axis, expected, existing),
+        })
+    }
 }
 
 impl Error {
@@ -243,7 +268,8 @@ impl Error {
     pub fn site(&self) -> Site {
         match self {
             Error::Broadcast(_, at) | Error::BroadcastShapes(_, at) | Error::Expand(_, at) => *at,
-            Error::InPlaceShape { at, .. }
+            Error::ShapeMismatch { at, .. }
+            | Error::InPlaceShape { at, .. }
             | Error::ExpandSizes { at, .. }
             | Error::SumTo { at, .. }
             | Error::ZeroDim { at, .. }

@@ -1,7 +1,7 @@
 //! Where a tensor's elements lie in its buffer: shape, strides and offset, and the views that need no copy.
 //!
-//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped). What
-//! is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
+//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped).
+//! What is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -73,7 +73,7 @@ impl Layout {
                 if stride != expected {
                     return false;
                 }
-                expected *= size as isize;
+                expected = expected.saturating_mul(isize::try_from(size).unwrap_or(isize::MAX));
             }
         }
         true
@@ -98,9 +98,41 @@ impl Layout {
             if self.strides[axis].unsigned_abs() != expected {
                 return false;
             }
-            expected *= self.shape[axis];
+            expected = expected.saturating_mul(self.shape[axis]);
         }
         true
+    }
+
+    /// Whether no two elements lie in one place, as far as the strides alone tell: each dimension steps over all that
+    /// the dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping
+    /// windows does; strides that interleave without meeting are not recognised.
+    pub fn is_injective(&self) -> bool {
+        if self.numel() == 0 {
+            return true;
+        }
+        let mut axes: SmallVec<[usize; INLINE_RANK]> =
+            (0..self.shape.rank()).filter(|&axis| self.shape[axis] != 1).collect();
+        axes.sort_by_key(|&axis| self.strides[axis].unsigned_abs());
+        let mut reach = 0usize;
+        for axis in axes {
+            let stride = self.strides[axis].unsigned_abs();
+            if stride <= reach {
+                return false;
+            }
+            reach = reach.saturating_add(stride.saturating_mul(self.shape[axis] - 1));
+        }
+        true
+    }
+
+    /// The same places, each once along an expanded dimension: dimensions of stride 0 cut to size 1.
+    pub(crate) fn distinct(&self) -> Self {
+        let mut layout = self.clone();
+        for axis in 0..self.shape.rank() {
+            if self.strides[axis] == 0 && self.shape[axis] > 1 {
+                layout.shape[axis] = 1;
+            }
+        }
+        layout
     }
 
     /// Lowest and highest position in the buffer. Meaningless for an empty layout.
@@ -157,9 +189,14 @@ impl Layout {
     /// Elements `start, start + step, …` of dimension `axis`, `len` of them. A negative step walks backwards.
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();
-        layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         layout.shape[axis] = len;
-        layout.strides[axis] = self.strides[axis] * step;
+        // Of no elements no position matters, of one no stride: both stay, where the product could overflow.
+        if layout.numel() > 0 {
+            layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+        }
+        if len > 1 {
+            layout.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
         layout
     }
 
@@ -187,7 +224,7 @@ impl Layout {
     pub fn unsqueeze(&self, axis: usize) -> Self {
         let mut layout = self.clone();
         let stride = match self.shape.get(axis) {
-            Some(&size) => self.strides[axis] * size as isize,
+            Some(&size) => self.strides[axis].saturating_mul(isize::try_from(size).unwrap_or(isize::MAX)),
             None => 1,
         };
         layout.shape.insert(axis, 1);
@@ -201,19 +238,19 @@ impl Layout {
         self.select(axis, 0)
     }
 
-    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a last
-    /// dimension.
+    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a
+    /// last dimension.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
         let (rows, columns) = (self.shape[first], self.shape[second]);
         let below = offset.min(0).unsigned_abs();
         let above = offset.max(0) as usize;
         let len = rows.saturating_sub(below).min(columns.saturating_sub(above));
         let mut layout = self.clone();
-        if len > 0 {
+        if len > 0 && self.numel() > 0 {
             let moved = below as isize * self.strides[first] + above as isize * self.strides[second];
             layout.offset = (self.offset as isize + moved) as usize;
         }
-        let stride = self.strides[first] + self.strides[second];
+        let stride = self.strides[first].saturating_add(self.strides[second]);
         for axis in [first.max(second), first.min(second)] {
             layout.shape.remove(axis);
             layout.strides.remove(axis);
@@ -227,15 +264,21 @@ impl Layout {
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
-        layout.strides[axis] = self.strides[axis] * step as isize;
+        // As in `slice`: the stride of a single window does not matter.
+        if layout.shape[axis] > 1 {
+            let step = isize::try_from(step).unwrap_or(isize::MAX);
+            layout.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
         layout.shape.push(size);
         layout.strides.push(self.strides[axis]);
         layout
     }
 
-    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a copy.
+    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a
+    /// copy.
     ///
-    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride` does.
+    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride`
+    /// does.
     pub fn reshape(&self, shape: &Shape) -> Option<Self> {
         debug_assert_eq!(self.numel(), shape.numel());
         if self.numel() == 0 {
@@ -272,8 +315,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap rule
-    /// has it: both dense, ranges that meet, not the very same window.
+    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap
+    /// rule has it: both dense, ranges that meet, not the very same window.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;
@@ -323,6 +366,44 @@ mod tests {
         assert!(Layout::strided(Shape::from([2]), &[-1], 0, 4).is_none());
         assert!(Layout::strided(Shape::from([usize::MAX]), &[isize::MAX], 0, 4).is_none());
         assert!(Layout::strided(Shape::from([usize::MAX]), &[0], 0, 4).is_none());
+    }
+
+    #[test]
+    fn views_of_nothing_do_not_overflow() {
+        let huge = 1usize << 62;
+        let layout = Layout::contiguous(Shape::from([3, huge, huge, 0]));
+        let views = [
+            layout.select(0, 2),
+            layout.slice(1, huge - 1, 1, isize::MAX),
+            layout.slice(0, 0, 3, -1),
+            layout.flip(&[0, 1, 2, 3]),
+            layout.diagonal(-2, 0, 1),
+            layout.unfold(1, 2, huge),
+            layout.unsqueeze(1),
+        ];
+        for view in views {
+            assert!(view.numel() == 0 && view.is_contiguous() && view.is_injective(), "{view:?}");
+        }
+        let huge = Layout::contiguous(Shape::scalar()).expand(&Shape::from([huge, huge])).unwrap();
+        assert!(!huge.is_contiguous() && !huge.is_dense() && !huge.is_injective());
+    }
+
+    #[test]
+    fn what_lies_in_one_place() {
+        let base = Layout::contiguous(Shape::from([4, 6]));
+        let table = [
+            (base.clone(), true),
+            (base.permute(&[1, 0]).flip(&[0]), true),
+            (base.slice(1, 1, 3, 2), true),
+            (base.diagonal(1, 0, 1), true),
+            (base.unfold(1, 3, 3), true),
+            (base.unfold(1, 3, 2), false),
+            (base.unsqueeze(0).expand(&Shape::from([2, 4, 6])).unwrap(), false),
+            (base.slice(0, 0, 0, 1).unsqueeze(0).expand(&Shape::from([2, 0, 6])).unwrap(), true),
+        ];
+        for (layout, injective) in table {
+            assert_eq!(layout.is_injective(), injective, "{layout:?}");
+        }
     }
 
     #[test]

@@ -13,17 +13,23 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
+mod approximate;
 pub mod broadcast;
 pub mod compat;
 mod diagnostic;
 mod dims;
+mod display;
 mod element;
 mod error;
+pub mod explain;
+mod interop;
 mod kernel;
 mod layout;
 mod memory;
 mod nest;
 pub mod ops;
+pub mod program;
+mod random;
 mod shape;
 mod storage;
 mod tensor;
@@ -32,6 +38,7 @@ mod view;
 pub use dims::{Axes, Dims, Sizes, axis};
 pub use element::{DType, Element, Float, Integer, Number};
 pub use error::{Error, ExpandMismatch, Site};
+pub use explain::{Explanation, explain, explain_named};
 pub use kernel::instruction::{Binary, Compare, Reduction, Unary};
 pub use layout::{Layout, Strides};
 pub use shape::Shape;
@@ -40,9 +47,13 @@ pub use view::View;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
+    pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
-        Arithmetic, Comparison, Functions, InPlace, Indexing, Operand, Products, Reductions, Softmax, TensorLike, Views,
+        Arithmetic, Blas, BlasInPlace, Comparison, Contractions, Cumulative, Extremes, Functions, InPlace, Indexing,
+        Norms, Operand, Products, Reductions, Softmax, Sorting, Statistics, TensorLike, Vectors, Views,
     };
-    pub use crate::ops::{cat, stack, where_};
+    // The name is that of the layer in `nn`; the methods are what is wanted here.
+    pub use crate::ops::Linear as _;
+    pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};
 }

@@ -1,5 +1,5 @@
-//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one another
-//! in every layout merged, the rest walked in row-major order.
+//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one
+//! another in every layout merged, the rest walked in row-major order.
 //!
 //! Pure arithmetic: it knows strides and positions, no data.
 
@@ -10,7 +10,8 @@ use crate::{Layout, Shape};
 /// The loops that visit every element of `N` layouts of one shape, together.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest<const N: usize> {
-    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1).
+    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size
+    /// 0).
     sizes: SmallVec<[usize; 6]>,
     /// For each loop, the stride of each operand.
     strides: SmallVec<[[isize; N]; 6]>,
@@ -36,6 +37,11 @@ impl<const N: usize> Nest<N> {
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
         let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
+        let offsets = layouts.map(Layout::offset);
+        if shape.contains(&0) {
+            // No element: one empty loop. The other sizes are not entered, they may be too large to multiply.
+            return Nest { sizes: smallvec![0], strides: smallvec![[1; N]], offsets };
+        }
         for axis in 0..shape.rank() {
             let size = shape[axis];
             if size == 1 {
@@ -57,7 +63,7 @@ impl<const N: usize> Nest<N> {
             sizes.push(1);
             strides = smallvec![[1; N]];
         }
-        Nest { sizes, strides, offsets: layouts.map(Layout::offset) }
+        Nest { sizes, strides, offsets }
     }
 
     /// Number of elements.
@@ -109,7 +115,8 @@ impl<const N: usize> Nest<N> {
         position as usize
     }
 
-    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand `k`.
+    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand
+    /// `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let row = self.row();
         let inner = self.strides[self.strides.len() - 1][k];

@@ -81,7 +81,8 @@ impl Shape {
     pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
         let mut strides: SmallVec<[isize; INLINE_RANK]> = SmallVec::from_elem(1, self.rank());
         for axis in (1..self.rank()).rev() {
-            strides[axis - 1] = strides[axis].saturating_mul(self[axis].max(1) as isize);
+            let size = isize::try_from(self[axis].max(1)).unwrap_or(isize::MAX);
+            strides[axis - 1] = strides[axis].saturating_mul(size);
         }
         strides
     }

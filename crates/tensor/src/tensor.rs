@@ -12,8 +12,8 @@ use crate::{DType, Element, Float, Layout, Number, Shape};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
-/// Cloning shares the elements; writing in place copies them first where another tensor holds them too. The operations are
-/// in the traits of [`ops`](crate::ops), all in the [`prelude`](crate::prelude).
+/// Cloning shares the elements; writing in place copies them first where another tensor holds them too. The operations
+/// are in the traits of [`ops`](crate::ops), all in the [`prelude`](crate::prelude).
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -39,9 +39,22 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let mut data = memory::zeroed(count).map_err(refused)?;
-        fill(&mut data);
-        Ok(Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape.clone()) })
+        let mut storage = Storage::zeroed(count).map_err(refused)?;
+        match storage.get_mut() {
+            Some(data) => fill(data),
+            None => unreachable!("a fresh buffer has one holder"),
+        }
+        Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
+    }
+
+    /// The buffer, and where the elements lie in it.
+    pub(crate) fn parts(&self) -> (&Storage<T>, &Layout) {
+        (&self.storage, &self.layout)
+    }
+
+    /// The buffer, and where the elements lie in it, given away.
+    pub(crate) fn into_parts(self) -> (Storage<T>, Layout) {
+        (self.storage, self.layout)
     }
 
     /// As kernels see it.
@@ -54,10 +67,15 @@ impl<T: Element> Tensor<T> {
         Tensor::from_parts(self.storage.clone(), layout)
     }
 
-    /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor holds
-    /// the buffer too; the layout is then contiguous.
+    /// The same elements, each repetition along an expanded dimension once.
+    pub(crate) fn distinct(&self) -> Self {
+        self.with_layout(self.layout.distinct())
+    }
+
+    /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor
+    /// holds the buffer too, or two elements may lie in one place; the layout is then contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
-        if self.storage.get_mut().is_none() {
+        if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
         }
         match self.storage.get_mut() {
@@ -121,10 +139,11 @@ impl<T: Element> Tensor<T> {
     }
 
     /// A copy of the elements in row-major order.
-    pub fn to_vec(&self) -> Vec<T> {
-        let mut out = vec![T::ZERO; self.numel()];
+    pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
+        let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
+        let mut out = memory::zeroed(self.numel()).map_err(refused)?;
         map::copy(self.source(), &mut out);
-        out
+        Ok(out)
     }
 
     /// The elements in row-major order, one by one.
@@ -154,8 +173,24 @@ impl<T: Element> Tensor<T> {
             Ok(self.storage.as_slice()[self.layout.offset()])
         }
 
-        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this keeps
-        /// from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+        /// A copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let row = Tensor::from([1.0, 2.0, 3.0]);
+        /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+        fn to_vec | try_to_vec(&self) -> Vec<T>, Error = at {
+            self.elements(at)
+        }
+
+        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
+        /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
         ///
         /// ```
         /// use wengert_tensor::prelude::*;
@@ -171,7 +206,30 @@ impl<T: Element> Tensor<T> {
             Comparison::try_ne(self, other)
         }
 
-        /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch: `contiguous`.
+        /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.
+        /// One size may be -1. See [`Views::reshape`](crate::ops::Views::reshape), which copies where it must. PyTorch:
+        /// `view`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::<f64>::ones([2, 3]);
+        /// assert!(x.view([6]).shares_storage(&x));
+        /// assert!(x.t().try_view([6]).is_err());
+        /// ```
+        fn view | try_view(&self, sizes: impl Into<Sizes>) -> Self, Error = at {
+            let shape = sizes.into().resolve_reshape(self.shape(), at)?;
+            let layout = self.layout.reshape(&shape).ok_or_else(|| {
+                let message = "view size is not compatible with input tensor's size and stride (at least one dimension spans \
+                               across two contiguous subspaces). Use .reshape(...) instead."
+                    .into();
+                Error::Reshape { message, at }
+            })?;
+            Ok(self.with_layout(layout))
+        }
+
+        /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch:
+        /// `contiguous`.
         fn contiguous | try_contiguous(&self) -> Self, Error = at {
             if self.is_contiguous() { Ok(self.clone()) } else { self.copied(at) }
         }
@@ -227,8 +285,8 @@ impl<T: Element> Tensor<T> {
         Tensor::try_from_vec(data, shape).unwrap_or_else(|error| raise(error))
     }
 
-    /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] + …]`.
-    /// PyTorch: `as_strided`.
+    /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] +
+    /// …]`. PyTorch: `as_strided`.
     ///
     /// # Errors
     ///

@@ -2,9 +2,10 @@
 //!
 //! Ties and edges are PyTorch's: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, TensorLike, where_};
 use wengert_tensor::{Binary, Float};
 
+use super::power;
 use crate::Var;
 
 /// ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None`: there is no derivative. The inner one: it is zero.
@@ -16,91 +17,64 @@ pub(super) fn derivative<'t, T: Float>(
     z: Var<'t, T>,
     v: Var<'t, T>,
 ) -> Option<Option<Var<'t, T>>> {
-    let to_x = input == 0;
-    Some(Some(match op {
-        Binary::Add => v,
-        Binary::Sub => {
-            if to_x {
-                v
-            } else {
-                -v
-            }
-        }
-        Binary::Mul => {
-            if to_x {
-                v * y
-            } else {
-                v * x
-            }
-        }
-        Binary::Div => {
-            if to_x {
-                v / y
-            } else {
-                -v * (z / y)
-            }
-        }
-        Binary::Pow => {
-            if to_x {
-                power_to_base(x, y, v)
-            } else {
-                power_to_exponent(x, y, z, v)
-            }
-        }
-        Binary::Maximum => larger(if to_x { x } else { y }, if to_x { y } else { x }, v),
-        Binary::Minimum => larger(-if to_x { x } else { y }, -if to_x { y } else { x }, v),
-        Binary::Fmax => ignoring_nan(x.gt(y), x, y, v, to_x),
-        Binary::Fmin => ignoring_nan(x.lt(y), x, y, v, to_x),
-        Binary::Atan2 => {
-            // z = atan2(x, y): ∂z/∂x = y / (x² + y²), ∂z/∂y = -x / (x² + y²); 0 at the origin.
-            let square = x * x + y * y;
-            let inverse = where_(&square.eq(0.0), &v.zeros_like(), square.reciprocal());
-            if to_x { v * y * inverse } else { v * -x * inverse }
-        }
-        Binary::Hypot => v * if to_x { x / z } else { y / z },
+    let zero = || v.zeros_like();
+    Some(Some(match (op, input) {
+        (Binary::Add, _) => v,
+        (Binary::Sub, 0) => v,
+        (Binary::Sub, _) => -v,
+        (Binary::Mul, 0) => v * y,
+        (Binary::Mul, _) => v * x,
+        (Binary::Div, 0) => v / y,
+        (Binary::Div, _) => -v * (z / y),
+        (Binary::Pow, 0) => return Some(power::to_base(x, y, v)),
+        (Binary::Pow, _) => power::to_exponent(x, y, z, v),
+        (Binary::Maximum, 0) => larger(x, y, v),
+        (Binary::Maximum, _) => larger(y, x, v),
+        (Binary::Minimum, 0) => larger(-x, -y, v),
+        (Binary::Minimum, _) => larger(-y, -x, v),
+        (Binary::Fmax, _) => ignoring_nan(x.gt(y), x, y, v, input == 0),
+        (Binary::Fmin, _) => ignoring_nan(x.lt(y), x, y, v, input == 0),
+        // z = atan2(x, y): ∂z/∂x = y / (x² + y²), ∂z/∂y = -x / (x² + y²); 0 at the origin.
+        (Binary::Atan2, 0) => v * y * inverse_square(x, y),
+        (Binary::Atan2, _) => v * -x * inverse_square(x, y),
+        (Binary::Hypot, 0) => v * (x / z),
+        (Binary::Hypot, _) => v * (y / z),
         // ±1 by whether the sign was changed; 0 where x is 0.
-        Binary::Copysign => {
-            if to_x {
-                where_(&x.eq(0.0), &v.zeros_like(), v * (z / x))
-            } else {
-                return Some(None);
-            }
+        (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
+        (Binary::Copysign, _) => return Some(None),
+        (Binary::Fmod, 0) => v,
+        (Binary::Fmod, _) => -v * (x / y).trunc(),
+        (Binary::Remainder, 0) => v,
+        (Binary::Remainder, _) => -v * x.div_floor(y),
+        // At 0 the slope is y, but the slope's own derivatives are those of the side above.
+        (Binary::Prelu, 0) => {
+            let kink = (v * y).detach() + (v - v.detach());
+            where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
         }
-        Binary::Fmod => {
-            if to_x {
-                v
-            } else {
-                -v * (x / y).trunc()
-            }
+        (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
+        // 0 where x was brought into [y, 1 - y]; y is a constant.
+        (Binary::LogitWithin, 0) => {
+            let inside = x.ge(y).logical_and(x.le(1.0 - y));
+            where_(&inside, &(v / (x * (1.0 - x))), zero())
         }
-        Binary::Remainder => {
-            if to_x {
-                v
-            } else {
-                -v * x.div_floor(y)
-            }
-        }
-        Binary::Nextafter => {
-            if to_x {
-                where_(&x.eq(y), &v.zeros_like(), v)
-            } else {
-                return Some(None);
-            }
-        }
-        Binary::FloorDivide => return Some(None),
+        (Binary::LogitWithin, _) => return Some(None),
+        (Binary::Xlogy, 0) => where_(&x.eq(0.0).logical_and(y.le(0.0)), &zero(), v.xlogy(y)),
+        (Binary::Xlogy, _) => v * x / y,
+        (Binary::Xlog1py, 0) => where_(&x.eq(0.0).logical_and(y.le(-1.0)), &zero(), v.xlog1py(y)),
+        (Binary::Xlog1py, _) => v * x / (y + 1.0),
+        (Binary::Nextafter, 0) => where_(&x.eq(y), &zero(), v),
+        (Binary::Nextafter, _) => return Some(None),
+        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y); PyTorch has no derivative to x either.
+        (Binary::Zeta, 1) => v * -x * (x + 1.0).zeta(y),
+        (Binary::FloorDivide, _) => return Some(None),
         _ => return None,
     }))
 }
 
-/// ∂/∂x xʸ = y xʸ⁻¹, and 0 wherever y = 0.
-fn power_to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
-    where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))
-}
-
-/// ∂/∂y xʸ = xʸ ln x, and 0 at x = 0, y ≥ 0.
-fn power_to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
-    let flat = x.eq(0.0).logical_and(y.ge(0.0));
-    where_(&flat, &v.zeros_like(), v * (z * x.log()))
+/// 1 / (x² + y²), 0 at the origin.
+fn inverse_square<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
+    let square = x * x + y * y;
+    where_(&square.eq(0.0), &x.zeros_like(), square.reciprocal())
 }
 
 /// `v` where `x` is larger (or either is NaN), half of it at a tie, 0 where it is smaller.

@@ -11,21 +11,36 @@
 //! |---|---|
 //! | [`unary`] | functions of one operand |
 //! | [`binary`] | functions of two, and the choice between two |
+//! | [`power`] | powers, by an array of exponents or a number |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
+//! | [`norm`] | p-norms |
+//! | [`variance`] | variances |
+//! | [`straight_through`] | the value of one, the derivative of another |
+//! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
 
 mod binary;
+mod cumulative;
 mod linear;
 mod movement;
+mod norm;
+mod power;
 mod reduction;
+mod straight_through;
 mod unary;
+mod variance;
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
+pub(crate) use cumulative::CumSum;
 pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
+pub(crate) use norm::Norm;
+pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
+pub(crate) use straight_through::StraightThrough;
+pub(crate) use variance::Variance;
 
 use crate::record::{Index, Op};
 use crate::{Call, Error, Tape, Var};

@@ -4,17 +4,17 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use crate::error::raise;
+use crate::error::or_raise;
 use crate::{Call, Error, Operation, Var};
 
 /// Where the line of the operation is not known to the rule: the tape puts in that of the recorded operation.
 #[track_caller]
-fn site(name: &'static str) -> Site {
+pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
-    Some(result.unwrap_or_else(|error| raise(error)))
+pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
+    Some(or_raise(result))
 }
 
 /// A permutation, a flip, a slice, a diagonal or windows: a view whose adjoint is another view or an [`Embed`].

@@ -1,6 +1,6 @@
 //! Derivatives of reductions. The node's shape has 1 where it was reduced, so that it expands back to the input's.
 
-use wengert_tensor::ops::{TensorLike, Views};
+use wengert_tensor::ops::{Comparison, TensorLike, Views};
 use wengert_tensor::{Binary, Float, Reduction, Site, View};
 
 use super::Mode;
@@ -17,9 +17,12 @@ pub(super) fn derivative<'t, T: Float>(
     match (op, mode) {
         (Reduction::Sum, Mode::Vjp) => Some(v.expand(&from)),
         (Reduction::Sum, Mode::Jvp) => Some(v.sum_to(&to)),
-        (Reduction::Amax | Reduction::Amin, _) => {
-            // Evenly over the ties; with a NaN nothing is equal, and 0/0 makes the whole gradient NaN.
-            let chosen = x.eq(z.expand(&from));
+        (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
+            // Evenly over the ties. With a NaN nothing is equal: 0/0 makes the whole gradient of `amax` NaN; that of `max`
+            // goes to the NaNs.
+            let equal = x.eq(z.expand(&from));
+            let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
+            let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
             let share = chosen / chosen.sum_to(&to).expand(&from);
             Some(match mode {
                 Mode::Vjp => v.expand(&from) * share,
@@ -38,9 +41,9 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
-            let mut shape = x.shape();
-            shape[axis] = 1;
-            x = x.filled(&shape, T::ONE);
+            // One, but still a function of `x`: a gradient through it is empty, not missing.
+            let zeros = x.apply_reduce(Reduction::Sum, &[axis], at)?;
+            x = zeros.apply_binary(Binary::Add, &zeros.filled(&zeros.shape(), T::ONE), at)?;
             continue;
         }
         while size > 1 {

@@ -1,12 +1,13 @@
 //! Derivatives of functions of one operand: ∂z/∂x · v, from any table of derivatives (Abramowitz and Stegun, chapters 4, 6
 //! and 7). Where a formula is open at a kink, it is written so that it gives what PyTorch gives.
 
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
-use wengert_tensor::ops::{Comparison, Functions, where_};
-use wengert_tensor::{Float, Unary};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
+use wengert_tensor::{Float, Site, Unary};
 
 use crate::Var;
+use crate::error::raise;
 
 /// ∂z/∂x · v. The outer `None`: there is no derivative. The inner one: it is zero.
 pub(super) fn derivative<'t, T: Float>(
@@ -22,6 +23,7 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Reciprocal => -v * z * z,
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
+        Unary::SqrtFlat => where_(&z.eq(0.0), &v.zeros_like(), v / (z * 2.0)),
         Unary::Exp => v * z,
         Unary::Exp2 => v * z * LN_2,
         Unary::Expm1 => v * (z + 1.0),
@@ -44,11 +46,32 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Sigmoid => v * (1.0 - z) * z,
         // 0 at 0, but v at NaN.
         Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
+        Unary::Hardsigmoid => {
+            // PyTorch's slope is 1/6 as an f32, and it has no second derivative.
+            let inside = x.gt(-3.0).logical_and(x.lt(3.0));
+            let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
+            match slope.opaque(Site::here("hardsigmoid_backward")) {
+                Ok(slope) => slope,
+                Err(error) => raise(error),
+            }
+        }
+        Unary::Sinc => {
+            let angle = x * PI;
+            let slope = (angle * angle.cos() - angle.sin()) / (angle * x);
+            where_(&x.eq(0.0), &v.zeros_like(), v * slope)
+        }
+        // NaN outside [0, 1], as the value.
+        Unary::Logit => {
+            let inside = x.ge(0.0).logical_and(x.le(1.0));
+            where_(&inside, &(v / (x * (1.0 - x))), f64::NAN)
+        }
         Unary::Erf => v * (-(x * x)).exp() * FRAC_2_SQRT_PI,
         Unary::Erfc => v * (-(x * x)).exp() * -FRAC_2_SQRT_PI,
         Unary::Erfinv => v * (z * z).exp() * (1.0 / FRAC_2_SQRT_PI),
         Unary::Lgamma => v * x.digamma(),
-        Unary::Digamma | Unary::Not => return None,
+        Unary::Digamma => v * x.trigamma(),
+        // ζ(2, x), whose derivative is -2 ζ(3, x).
+        Unary::Trigamma => v * x.filled(&x.shape(), T::from_f64(3.0)).zeta(x) * -2.0,
         _ => return None,
     }))
 }

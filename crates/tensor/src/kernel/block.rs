@@ -110,7 +110,7 @@ macro_rules! floats {
                     Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
                     Unary::Reciprocal => one(x, out, |x| 1.0 / x),
                     Unary::Square => one(x, out, |x| x * x),
-                    Unary::Sqrt => one(x, out, |x| x.sqrt()),
+                    Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
                     Unary::Floor => one(x, out, |x| x.floor()),
                     Unary::Ceil => one(x, out, |x| x.ceil()),
                     Unary::Round => one(x, out, |x| x.round_ties_even()),
@@ -136,11 +136,20 @@ macro_rules! floats {
                     Unary::Atanh => one(x, out, via_f64(libm::atanh)),
                     Unary::Sigmoid => one(x, out, via_f64(scalar::sigmoid)),
                     Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
+                    Unary::Hardsigmoid => one(x, out, |x| {
+                        if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
+                    }),
+                    Unary::Sinc => one(x, out, |x| {
+                        let angle = x * std::f64::consts::PI as $type;
+                        if x == 0.0 { 1.0 } else { angle.sin() / angle }
+                    }),
+                    Unary::Logit => one(x, out, |x| x.ln() - (-x).ln_1p()),
                     Unary::Erf => one(x, out, via_f64(scalar::erf)),
                     Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
                     Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
                     Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
                     Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
+                    Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
                     Unary::Not => false,
                 }
             }
@@ -178,7 +187,15 @@ macro_rules! floats {
                         let floor = quotient.floor();
                         if quotient - floor > 0.5 { floor + 1.0 } else { floor }
                     }),
+                    Binary::LogitWithin => two(x, y, out, |x, y| {
+                        let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
+                        x.ln() - (-x).ln_1p()
+                    }),
+                    Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
+                    Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
+                    Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
                     Binary::Nextafter => two(x, y, out, $nextafter),
+                    Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
                     _ => false,
                 }
             }
@@ -190,8 +207,8 @@ macro_rules! floats {
                 match op {
                     Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
                     Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
-                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
-                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
+                    Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
+                    Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
                 }
                 true
             }
@@ -200,10 +217,10 @@ macro_rules! floats {
                 Some(match op {
                     Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
                     Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
-                    Reduction::Amax => {
+                    Reduction::Amax | Reduction::Max => {
                         lanes(x, <$type>::NEG_INFINITY, |total, x| if total >= x || total.is_nan() { total } else { x })
                     }
-                    Reduction::Amin => {
+                    Reduction::Amin | Reduction::Min => {
                         lanes(x, <$type>::INFINITY, |total, x| if total <= x || total.is_nan() { total } else { x })
                     }
                 })
@@ -213,7 +230,7 @@ macro_rules! floats {
                 match op {
                     Reduction::Sum => Some(0.0),
                     Reduction::Prod => Some(1.0),
-                    Reduction::Amax | Reduction::Amin => None,
+                    Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
             }
         }
@@ -306,8 +323,8 @@ macro_rules! integers {
                 match op {
                     Reduction::Sum => pairs.for_each(|(total, &x)| *total = total.wrapping_add(x)),
                     Reduction::Prod => pairs.for_each(|(total, &x)| *total = total.wrapping_mul(x)),
-                    Reduction::Amax => pairs.for_each(|(total, &x)| *total = x.max(*total)),
-                    Reduction::Amin => pairs.for_each(|(total, &x)| *total = x.min(*total)),
+                    Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total = x.max(*total)),
+                    Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total = x.min(*total)),
                 }
                 true
             }
@@ -316,8 +333,8 @@ macro_rules! integers {
                 Some(match op {
                     Reduction::Sum => lanes(x, 0, |total, x| total.wrapping_add(x)),
                     Reduction::Prod => lanes(x, 1, |total, x| total.wrapping_mul(x)),
-                    Reduction::Amax => lanes(x, $type::MIN, |total, x| total.max(x)),
-                    Reduction::Amin => lanes(x, $type::MAX, |total, x| total.min(x)),
+                    Reduction::Amax | Reduction::Max => lanes(x, $type::MIN, |total, x| total.max(x)),
+                    Reduction::Amin | Reduction::Min => lanes(x, $type::MAX, |total, x| total.min(x)),
                 })
             }
 
@@ -325,7 +342,7 @@ macro_rules! integers {
                 match op {
                     Reduction::Sum => Some(0),
                     Reduction::Prod => Some(1),
-                    Reduction::Amax | Reduction::Amin => None,
+                    Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
             }
         }
@@ -376,16 +393,16 @@ impl Blocks for bool {
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
         let pairs = total.iter_mut().zip(x);
         match op {
-            Reduction::Sum | Reduction::Amax => pairs.for_each(|(total, &x)| *total |= x),
-            Reduction::Prod | Reduction::Amin => pairs.for_each(|(total, &x)| *total &= x),
+            Reduction::Sum | Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total |= x),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total &= x),
         }
         true
     }
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
         Some(match op {
-            Reduction::Sum | Reduction::Amax => x.contains(&true),
-            Reduction::Prod | Reduction::Amin => !x.contains(&false),
+            Reduction::Sum | Reduction::Amax | Reduction::Max => x.contains(&true),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => !x.contains(&false),
         })
     }
 
@@ -393,7 +410,7 @@ impl Blocks for bool {
         match op {
             Reduction::Sum => Some(false),
             Reduction::Prod => Some(true),
-            Reduction::Amax | Reduction::Amin => None,
+            Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Positions are checked by the caller; additions happen in the order of the source, so that results do not depend on
 //! threads.
 
-use super::map::Source;
+use super::map::{BLOCK, Source};
 use crate::nest::Nest;
 use crate::{Element, Layout, Reduction};
 
@@ -31,16 +31,20 @@ pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T
 
 /// Adds each element of `x` to `out` at its place in `window`, a layout over `out` of the same shape.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, out: &mut [T]) {
+    if window.numel() == 0 {
+        return;
+    }
     let nest = Nest::new(window.shape(), [window, x.layout]);
-    let row = nest.row();
-    let mut line = Vec::with_capacity(row);
-    for start in (0..window.numel()).step_by(row) {
+    let total = nest.numel();
+    let mut line = Vec::with_capacity(BLOCK);
+    for start in (0..total).step_by(BLOCK) {
+        let len = BLOCK.min(total - start);
         line.clear();
-        nest.walk(1, start, row, |position, stride, count| {
+        nest.walk(1, start, len, |position, stride, count| {
             line.extend((0..count as isize).map(|i| x.data[(position as isize + i * stride) as usize]));
         });
         let mut left = &line[..];
-        nest.walk(0, start, row, |position, stride, count| {
+        nest.walk(0, start, len, |position, stride, count| {
             let (now, later) = left.split_at(count);
             if stride == 1 {
                 T::accumulate(Reduction::Sum, &mut out[position..position + count], now);

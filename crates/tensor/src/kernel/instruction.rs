@@ -39,6 +39,8 @@ names! {
         Square = "square",
         /// √x
         Sqrt = "sqrt",
+        /// √x with derivative 0 at 0, where that of [`Sqrt`](Unary::Sqrt) is infinite: PyTorch's convention for `std`.
+        SqrtFlat = "sqrt_flat",
         /// Largest integer not above x.
         Floor = "floor",
         /// Smallest integer not below x.
@@ -89,6 +91,12 @@ names! {
         Sigmoid = "sigmoid",
         /// max(x, 0)
         Relu = "relu",
+        /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch's has one derivative and no second.
+        Hardsigmoid = "hardsigmoid",
+        /// sin(πx) / (πx), 1 at 0. A primitive because its derivative at 0 is no limit of the quotient's formula.
+        Sinc = "sinc",
+        /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1], where the quotient's is not.
+        Logit = "logit",
         /// Error function.
         Erf = "erf",
         /// 1 - erf x
@@ -99,6 +107,8 @@ names! {
         Lgamma = "lgamma",
         /// Derivative of ln Γ.
         Digamma = "digamma",
+        /// Derivative of digamma.
+        Trigamma = "trigamma",
         /// Not: logical for bool, bitwise for integers.
         Not = "bitwise_not",
     }
@@ -137,8 +147,18 @@ names! {
         Remainder = "remainder",
         /// ⌊x / y⌋
         FloorDivide = "floor_divide",
+        /// x above 0, x y elsewhere. A primitive because PyTorch's second derivatives at 0 follow from no formula.
+        Prelu = "prelu",
+        /// ln(x / (1 - x)) of x brought into [y, 1 - y].
+        LogitWithin = "logit",
+        /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.
+        Xlogy = "xlogy",
+        /// x ln(1 + y), 0 at x = 0.
+        Xlog1py = "xlog1py",
         /// The next number after x toward y.
         Nextafter = "nextafter",
+        /// Hurwitz zeta function ζ(x, y).
+        Zeta = "zeta",
         /// And: logical for bool, bitwise for integers.
         And = "bitwise_and",
         /// Or: logical for bool, bitwise for integers.
@@ -181,9 +201,13 @@ names! {
         Sum = "sum",
         /// The product; 1 of nothing.
         Prod = "prod",
-        /// The largest; NaN if any is NaN.
+        /// The largest; NaN if any is NaN, and then the derivative is NaN everywhere.
         Amax = "amax",
-        /// The smallest; NaN if any is NaN.
+        /// The smallest; NaN if any is NaN, and then the derivative is NaN everywhere.
         Amin = "amin",
+        /// As [`Amax`](Reduction::Amax), but a NaN ties with other NaNs in the derivative.
+        Max = "max",
+        /// As [`Amin`](Reduction::Amin), but a NaN ties with other NaNs in the derivative.
+        Min = "min",
     }
 }

@@ -1,7 +1,7 @@
 //! Elementwise operations over whole tensors of any layout: cut into blocks, operands borrowed, repeated or gathered.
 //!
-//! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the same
-//! bits.
+//! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the
+//! same bits.
 
 use rayon::prelude::*;
 
@@ -11,13 +11,16 @@ use crate::nest::{Nest, Run};
 use crate::{Element, Layout};
 
 /// Elements in a block: a few operands of it stay in the first-level cache.
-const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 1024;
 
-/// Rows at least this long are blocks of their own; shorter ones are gathered several to a block.
+/// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
 const LONG_ROW: usize = 128;
 
 /// Blocks below this many elements in all are not worth a second thread.
-const PARALLEL: usize = 1 << 16;
+pub(super) const PARALLEL: usize = 1 << 16;
+
+/// Elements in a task of many blocks, so that handing it out costs little.
+const TASK: usize = PARALLEL / 4;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
@@ -26,28 +29,42 @@ pub(crate) struct Source<'a, T> {
     pub(crate) layout: &'a Layout,
 }
 
-/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`.
+/// The length of the blocks of a nest whose rows have `row` elements. Blocks of long rows are even parts of a row, of at
+/// most [`BLOCK`] elements, where there are such; several short rows make a block otherwise.
+pub(super) fn block_length(row: usize) -> usize {
+    if row < LONG_ROW {
+        return BLOCK;
+    }
+    let parts = row.div_ceil(BLOCK);
+    (parts..=2 * parts).find(|&parts| row.is_multiple_of(parts)).map_or(BLOCK, |parts| row / parts)
+}
+
+/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
+/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`].
 fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
-    let block = if row >= LONG_ROW {
-        // The largest part of a row that divides it evenly into blocks of at most BLOCK.
-        let parts = row.div_ceil(BLOCK);
-        if row % parts == 0 { row / parts } else { row }
-    } else {
-        BLOCK
+    let row = if row >= LONG_ROW { row } else { BLOCK };
+    // Blocks of nearly equal length.
+    let block = row.div_ceil(row.div_ceil(BLOCK));
+    let line = |start: usize, line: &mut [U]| {
+        line.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(start + i * block, chunk));
     };
     if out.len() < PARALLEL {
-        out.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(i * block, chunk));
+        out.chunks_mut(row).enumerate().for_each(|(r, chunk)| line(r * row, chunk));
+    } else if row >= TASK {
+        let part = TASK.next_multiple_of(block);
+        out.par_chunks_mut(row).enumerate().for_each(|(r, chunk)| {
+            chunk.par_chunks_mut(part).enumerate().for_each(|(p, chunk)| line(r * row + p * part, chunk));
+        });
     } else {
-        // Tasks of many blocks, so that handing them out costs little.
-        let task = (PARALLEL / 4).div_ceil(block) * block;
+        let task = TASK.next_multiple_of(row);
         out.par_chunks_mut(task).enumerate().for_each(|(t, part)| {
-            part.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(t * task + i * block, chunk));
+            part.chunks_mut(row).enumerate().for_each(|(r, chunk)| line(t * task + r * row, chunk));
         });
     }
 }
 
 /// Operand `k` of `nest` for elements `start .. start + len`; `scratch` holds it where it must be gathered.
-fn operand<'a, T: Element, const N: usize>(
+pub(super) fn operand<'a, T: Element, const N: usize>(
     nest: &Nest<N>,
     k: usize,
     data: &'a [T],
@@ -155,7 +172,7 @@ fn update<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(
     let nest = Nest::new(layout.shape(), [layout, y.layout]);
     let total = nest.numel();
     let (first, second) = (&mut Vec::new(), &mut Vec::new());
-    let mut result = vec![T::ZERO; BLOCK];
+    let mut result = [T::ZERO; BLOCK];
     for start in (0..total).step_by(BLOCK) {
         let len = BLOCK.min(total - start);
         let out = &mut result[..len];

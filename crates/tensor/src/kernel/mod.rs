@@ -3,17 +3,24 @@
 //! - [`instruction`]: the elementwise operations by name;
 //! - [`block`]: each of them over a block of elements, for each element type;
 //! - [`map`]: blocks over whole tensors, any layout;
+//! - [`fused`]: several operations over one block after the other;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
+//! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`scalar`]: functions of one number that the standard library lacks;
-//! - `naive`: the same, slow and obvious: the oracle of the tests.
+//! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 pub(crate) mod block;
+pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
+pub(crate) mod line;
 pub(crate) mod map;
-
+#[cfg(test)]
+mod naive;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;

@@ -125,9 +125,8 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         let right = Matrix { data: y.data, offset: y_at, row_stride: y_row, column_stride: y_column };
         T::product(out.len() / n, n, k, left, right, out);
     };
-    let work = m * n * k;
     let count = batch.numel();
-    if work * count < PARALLEL {
+    if [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size)) < PARALLEL {
         out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
     } else if count > 1 {
         out.par_chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));

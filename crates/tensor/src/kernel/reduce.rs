@@ -1,8 +1,8 @@
 //! Reductions over some dimensions of a tensor of any layout.
 //!
-//! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that the
-//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993). The tree
-//! depends on the shape alone: any number of threads gives the same bits.
+//! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that
+//! the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+//! The tree depends on the shape alone: any number of threads gives the same bits.
 
 use rayon::prelude::*;
 
@@ -20,7 +20,8 @@ const COLUMNS: usize = 512;
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
 
-/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over `data`.
+/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over
+/// `data`.
 ///
 /// Where nothing is reduced (`reduced` is empty of elements), `out` keeps what the caller filled it with.
 pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [T]) {
@@ -38,30 +39,22 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
     let inner_run = columns.row() >= 8 && matches!(columns.run(0, 0, columns.row()), Run::Slice(_));
     if together && !inner_run {
         let row = rows.row();
-        let width = COLUMNS.min(row);
-        let blocks: Vec<(usize, usize)> = (0..out.len())
-            .step_by(row)
-            .flat_map(|start| (0..row).step_by(width).map(move |at| (start + at, width.min(row - at))))
-            .collect();
-        let work = |(start, len): (usize, usize), out: &mut [T]| {
-            let position = rows.position(0, start) as isize;
+        let block = |start: usize, out: &mut [T]| {
+            let (position, len) = (rows.position(0, start) as isize, out.len());
             let row_at = |j: usize| {
                 let at = (position + columns.position(0, j) as isize - base) as usize;
                 &data[at..at + len]
             };
             block_of_columns(op, 0, count, &row_at, out);
         };
-        let mut parts = Vec::with_capacity(blocks.len());
-        let mut rest = out;
-        for &(_, len) in &blocks {
-            let (part, later) = rest.split_at_mut(len);
-            parts.push(part);
-            rest = later;
-        }
-        if count * blocks.iter().map(|b| b.1).sum::<usize>() < PARALLEL {
-            blocks.into_iter().zip(parts).for_each(|(block, part)| work(block, part));
+        if out.len().saturating_mul(count) < PARALLEL {
+            for (r, line) in out.chunks_mut(row).enumerate() {
+                line.chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
+            }
         } else {
-            blocks.into_par_iter().zip(parts).for_each(|(block, part)| work(block, part));
+            out.par_chunks_mut(row).enumerate().for_each(|(r, line)| {
+                line.par_chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
+            });
         }
         return;
     }
@@ -70,7 +63,7 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
         let position = rows.position(0, i) as isize - base;
         tree(op, &columns, data, position, 0, count, scratch)
     };
-    if out.len() * count < PARALLEL {
+    if out.len().saturating_mul(count) < PARALLEL {
         let scratch = &mut Vec::new();
         out.iter_mut().enumerate().for_each(|(i, out)| *out = one(i, scratch));
     } else if out.len() >= 4 {
@@ -170,7 +163,8 @@ fn block_of_columns<'a, T: Element>(
     T::accumulate(op, out, &right);
 }
 
-/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of several.
+/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
+/// several.
 pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
     let rows = Nest::new(kept.shape(), [kept]);
     let columns = Nest::new(reduced.shape(), [reduced]);
@@ -193,12 +187,13 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
 }
 
 /// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.
+#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
     let rank = x.layout.shape().rank();
     let len = x.layout.shape()[rank - 1];
     let nest = Nest::new(x.layout.shape(), [x.layout]);
     let mut line = Vec::with_capacity(len);
-    let count = if len == 0 { 0 } else { nest.numel() / len };
+    let count = nest.numel().checked_div(len).unwrap_or(0);
     for i in 0..count {
         line.clear();
         nest.walk(0, i * len, len, |position, stride, count| {

@@ -117,6 +117,90 @@ pub(crate) fn digamma(x: f64) -> f64 {
     shift + x.ln() - 0.5 / x - series
 }
 
+/// Derivative of digamma, with as many terms of the asymptotic series (Abramowitz and Stegun 6.4.12) as PyTorch takes: it is
+/// exact to nine digits. Reflection below 1/2 (6.4.7).
+pub(crate) fn trigamma(x: f64) -> f64 {
+    let pi = std::f64::consts::PI;
+    let (mut sum, sign, mut x) = match x < 0.5 {
+        true => (-(pi / (pi * x).sin()).powi(2), -1.0, 1.0 - x),
+        false => (0.0, 1.0, x),
+    };
+    for _ in 0..6 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let z = 1.0 / (x * x);
+    sum += (1.0 + 0.5 / x + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / x;
+    sign * sum
+}
+
+/// The Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over k ≥ 0. As PyTorch: ∞ at s = 1, NaN below; ∞ at q = 0, -1, …; NaN at
+/// other negative q where s is no integer.
+///
+/// A few terms, then the Euler-Maclaurin formula (NIST Digital Library of Mathematical Functions, 25.11.5).
+pub(crate) fn zeta(s: f64, q: f64) -> f64 {
+    if s.is_nan() || q.is_nan() || s < 1.0 {
+        return f64::NAN;
+    }
+    if s == 1.0 {
+        return f64::INFINITY;
+    }
+    if q > 0.0 {
+        return zeta_of_positive(s, q);
+    }
+    if q == q.trunc() {
+        return f64::INFINITY;
+    }
+    if s != s.trunc() {
+        return f64::NAN;
+    }
+    // The terms below 0 are those of a finite sum from `below` to -q, the others begin at 1 - `below`.
+    let below = q.trunc() - q;
+    let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
+    sign * (zeta_of_positive(s, below) - zeta_of_positive(s, 1.0 - q)) + zeta_of_positive(s, 1.0 - below)
+}
+
+fn zeta_of_positive(s: f64, q: f64) -> f64 {
+    // (2k)! / B₂ₖ
+    const FACTORS: [f64; 12] = [
+        12.0,
+        -720.0,
+        30_240.0,
+        -1_209_600.0,
+        47_900_160.0,
+        -1.892_437_580_318_379_4e9,
+        7.472_424_96e10,
+        -2.950_130_727_918_164e12,
+        1.164_678_281_435_006_7e14,
+        -4.597_978_722_407_473e15,
+        1.815_210_540_194_354_7e17,
+        -7.166_165_256_175_667e18,
+    ];
+    let (mut sum, mut w) = (0.0, q);
+    for _ in 0..9 {
+        let term = w.powf(-s);
+        sum += term;
+        w += 1.0;
+        if term <= f64::EPSILON / 4.0 * sum {
+            return sum;
+        }
+    }
+    let power = w.powf(-s);
+    sum += power * w / (s - 1.0) + 0.5 * power;
+    let (mut rising, mut power) = (s, power / w);
+    for (k, factor) in FACTORS.into_iter().enumerate() {
+        let term = rising * power / factor;
+        sum += term;
+        if term.abs() <= f64::EPSILON / 4.0 * sum {
+            break;
+        }
+        let k = 2.0 * k as f64;
+        rising *= (s + k + 1.0) * (s + k + 2.0);
+        power /= w * w;
+    }
+    sum
+}
+
 /// The number after `x` toward `y`.
 pub(crate) fn nextafter(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
@@ -174,6 +258,31 @@ mod tests {
         assert!((digamma(-0.5) - 0.036_489_973_978_576_52).abs() < 1e-14);
         assert_eq!(digamma(0.0), f64::NEG_INFINITY);
         assert!(digamma(-2.0).is_nan());
+    }
+
+    #[test]
+    fn trigamma_is_a_zeta_function() {
+        for x in [-3.7, -0.25, 0.1, 0.5, 1.0, 2.75, 40.0] {
+            assert!((trigamma(x) / zeta(2.0, x) - 1.0).abs() < 1e-9, "{x}");
+        }
+    }
+
+    #[test]
+    fn zeta_at_known_points() {
+        let pi = std::f64::consts::PI;
+        let near = |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 1e-14, "{got} is not {expected}");
+        near(zeta(2.0, 1.0), pi * pi / 6.0);
+        near(zeta(4.0, 1.0), pi.powi(4) / 90.0);
+        near(zeta(2.0, 0.5), pi * pi / 2.0);
+        near(zeta(3.0, 1.0), 1.202_056_903_159_594_2);
+        near(zeta(1.5, 1.0), 2.612_375_348_685_488);
+        near(zeta(2.0, -0.5), pi * pi / 2.0 + 4.0);
+        near(zeta(3.0, -1.25), zeta(3.0, 0.75) - 64.0 - 0.512);
+        near(zeta(2.0, 1e9), 1e-9 + 0.5e-18);
+        near(zeta(2.0, -1e9 - 0.5), pi * pi - 1e-9);
+        assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
+        assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
+        assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());
     }
 
     #[test]

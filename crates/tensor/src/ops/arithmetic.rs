@@ -1,7 +1,7 @@
 //! Operations of two operands, which broadcast against each other.
 
 use super::pair::pair;
-use super::{Operand, TensorLike, twin};
+use super::{Argument, Operand, TensorLike, twin};
 use crate::kernel::instruction::Binary;
 use crate::{Element, Float, Number};
 
@@ -78,8 +78,13 @@ pub trait Arithmetic: TensorLike {
         }
 
         /// `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even at NaN; a negative base with a fractional
-        /// exponent gives NaN. PyTorch: `pow`.
+        /// exponent gives NaN. The plain numbers 1/2 and -1/2 as exponents take the root, of which -0 has the negative sign and
+        /// -∞ has none. PyTorch: `pow`.
         fn pow | try_pow(&self, exponent: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
+            let exponent = exponent.into_argument(self);
+            if let Some(inverse) = is_root(&exponent) {
+                return self.apply_root(inverse, at);
+            }
             let (x, y) = pair(self, exponent, at)?;
             x.apply_binary(Binary::Pow, &y, at)
         }
@@ -132,6 +137,13 @@ pub trait Arithmetic: TensorLike {
             x.apply_binary(Binary::Nextafter, &y, at)
         }
 
+        /// The Hurwitz zeta function ζ(`self`, `other`); a gradient with respect to `self` must not be asked for. PyTorch:
+        /// `special.zeta`.
+        fn zeta | try_zeta(&self, other: impl Operand<Self>) -> Self [Self::Elem: Float] = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_binary(Binary::Zeta, &y, at)
+        }
+
         /// And: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
         fn bitwise_and | try_bitwise_and(&self, other: impl Operand<Self>) -> Self = at {
             let (x, y) = pair(self, other, at)?;
@@ -177,3 +189,11 @@ pub trait Arithmetic: TensorLike {
 }
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
+
+/// Whether a power with this exponent is a root, and if so, whether 1 over it.
+pub(super) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
+    match exponent {
+        Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),
+        _ => None,
+    }
+}

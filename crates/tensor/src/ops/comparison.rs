@@ -75,19 +75,19 @@ pub trait Comparison: TensorLike {
         /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
         fn logical_and | try_logical_and(&self, other: impl Operand<Self>) -> Self::Mask = at {
             let (x, y) = truths(self, other, at)?;
-            x.apply_binary(Binary::And, &y, at)
+            x.apply_binary(Binary::Mul, &y, at)
         }
 
         /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
         fn logical_or | try_logical_or(&self, other: impl Operand<Self>) -> Self::Mask = at {
             let (x, y) = truths(self, other, at)?;
-            x.apply_binary(Binary::Or, &y, at)
+            x.apply_binary(Binary::Maximum, &y, at)
         }
 
         /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
         fn logical_xor | try_logical_xor(&self, other: impl Operand<Self>) -> Self::Mask = at {
             let (x, y) = truths(self, other, at)?;
-            x.apply_binary(Binary::Xor, &y, at)
+            x.apply_compare(Compare::Ne, &y, at)
         }
 
         /// Where an element is zero (or `false`). PyTorch: `logical_not`.
@@ -100,7 +100,8 @@ pub trait Comparison: TensorLike {
 
 impl<A: TensorLike> Comparison for A {}
 
-/// Both operands over one shape, as masks of what is not zero.
+/// Both operands over one shape, as masks of what is not zero. Zeros and ones are combined as `bool`s are: the product is and,
+/// the larger is or.
 fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
     let zero = number(&x, crate::Element::from_i64(0), &x.shape(), at)?;

@@ -2,8 +2,9 @@
 
 use super::TensorLike;
 use crate::error::{Error, Site};
+use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::kernel::{map, product, reduce};
+use crate::kernel::{line, map, product, reduce};
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -28,8 +29,12 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn detach(&self) -> Self {
-        self.clone()
+    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
+        Ok(self.clone())
+    }
+
+    fn with_value(&self, value: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(value.clone())
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -42,6 +47,11 @@ impl<T: Element> TensorLike for Tensor<T> {
         Tensor::build(self.shape(), at, |out| map::binary(op, self.source(), other.source(), out))
     }
 
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
+        let root = self.apply_unary(Unary::Sqrt, at)?;
+        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
+    }
+
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         Tensor::build(self.shape(), at, |out| map::compare(op, self.source(), other.source(), out))
     }
@@ -51,11 +61,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
-        if let View::Expand(shape) = &view {
-            crate::tensor::addressable::<T>(shape, at)?;
-        }
         match (view.apply(self.layout()), view) {
-            (Some(layout), _) => Ok(self.with_layout(layout)),
+            (Some(layout), view) => {
+                // Only these two can have more elements than there were.
+                if matches!(view, View::Expand(_) | View::Unfold { .. }) {
+                    crate::tensor::addressable::<T>(layout.shape(), at)?;
+                }
+                Ok(self.with_layout(layout))
+            }
             (None, View::Reshape(shape)) => {
                 let copy = self.copied(at)?;
                 Ok(copy.with_layout(Layout::contiguous(shape)))
@@ -80,13 +93,34 @@ impl<T: Element> TensorLike for Tensor<T> {
             result[axis] = 1;
         }
         let identity = T::identity(op).unwrap_or(T::ZERO);
-        let (kept, reduced) = split(self.layout(), axes);
+        let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
+        let (kept, reduced) = split(&layout, axes);
         Tensor::build(&result, at, |out| {
             if identity != T::ZERO {
                 out.fill(identity);
             }
             reduce::reduce(op, self.source().data, &kept, &reduced, out);
+            if times > 1 {
+                let times = Operand::Splat(T::from_i64(times as i64));
+                for total in out {
+                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
+                }
+            }
         })
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        Tensor::build(self.shape(), at, |out| {
+            line::each(self.source(), axis, self.shape()[axis], out, line::cumulative_sum);
+        })
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error> {
+        super::statistics::of_tensor(self, axes, correction, at)
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        super::norms::of_tensor(self, ord, axes, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
@@ -106,7 +140,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape().clone();
-        shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
+        shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
         Tensor::build(&shape, at, |out| {
             let whole = Layout::contiguous(shape.clone());
             let mut start = 0;
@@ -119,8 +153,29 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 }
 
+/// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many
+/// times its result then counts: a sum over an expanded dimension is a product, the largest of equal numbers is one of
+/// them.
+fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+    let mut layout = layout.clone();
+    let mut times = 1;
+    if op == Reduction::Prod && dtype != DType::Bool {
+        return (layout, times);
+    }
+    for &axis in axes {
+        let size = layout.shape()[axis];
+        if size > 1 && layout.strides()[axis] == 0 && layout.numel() > 0 {
+            layout = layout.slice(axis, 0, 1, 1);
+            if op == Reduction::Sum && dtype != DType::Bool {
+                times *= size;
+            }
+        }
+    }
+    (layout, times)
+}
+
 /// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
-pub(super) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
+pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
     let (mut kept, mut reduced) = (layout.clone(), layout.clone());
     for axis in (0..layout.shape().rank()).rev() {
         // An empty dimension is not entered: only its size matters then.
@@ -130,8 +185,8 @@ pub(super) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
     (kept, reduced)
 }
 
-fn map_nothing<T: Element>() -> crate::kernel::block::Operand<'static, T> {
-    crate::kernel::block::Operand::Splat(T::ZERO)
+fn map_nothing<T: Element>() -> Operand<'static, T> {
+    Operand::Splat(T::ZERO)
 }
 
 fn defined<T: Element>(is: bool, at: Site) -> Result<(), Error> {
@@ -143,7 +198,7 @@ pub(super) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) 
     defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
-    if integers && divides && other.iter().any(|divisor| divisor == T::ZERO) {
+    if integers && divides && other.distinct().iter().any(|divisor| divisor == T::ZERO) {
         return Err(Error::argument(at, "ZeroDivisionError"));
     }
     Ok(())

@@ -89,6 +89,8 @@ pub trait Functions: TensorLike {
         lgamma | try_lgamma [Self::Elem: Float] = Lgamma;
         /// Derivative of ln Γ. PyTorch: `digamma`.
         digamma | try_digamma [Self::Elem: Float] = Digamma;
+        /// Derivative of digamma, to nine digits. PyTorch: `polygamma(1, x)`.
+        trigamma | try_trigamma [Self::Elem: Float] = Trigamma;
         /// Not: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
         bitwise_not | try_bitwise_not [] = Not;
     }

@@ -3,13 +3,12 @@
 //! Tensors copy on write, so an in-place operation never changes another tensor: it saves memory, it does not communicate.
 //! On a recorded variable it makes the name stand for the result.
 
-use super::pair::pair;
+use super::pair::{pair_in_place, same_shape};
 use super::{Operand, TensorLike};
 use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Unary};
 use crate::kernel::map;
-use crate::ops::views::check_expand;
-use crate::{Element, Float, Number, Shape, Tensor};
+use crate::{Element, Float, Number, Tensor};
 
 /// Writes the in-place methods that are one instruction each, in pairs of a panicking one and one that returns the error.
 macro_rules! in_place {
@@ -84,11 +83,11 @@ pub trait InPlace: TensorLike {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
         self.check_write(if let super::Argument::Array(y) = &other { Some(y) } else { None }, at)?;
-        let own = self.shape();
-        let theirs = if let super::Argument::Array(y) = &other { y.shape() } else { own.clone() };
-        let (x, y) = pair(self, other, at)?;
-        same_shape(&own, &theirs, &x.shape(), at)?;
-        drop(x);
+        if let (Binary::Pow, Some(inverse)) = (op, super::arithmetic::is_root(&other)) {
+            let value = self.apply_root(inverse, at)?;
+            return self.put(value, at);
+        }
+        let y = pair_in_place(self, other, at)?;
         self.put_binary(op, &y, at)
     }
 
@@ -178,26 +177,6 @@ pub trait InPlace: TensorLike {
         };
         self.put(value, at)
     }
-}
-
-/// Refuses a result whose shape is not the left side's.
-pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
-    if output == result {
-        return Ok(());
-    }
-    // What the older sentence says: the right side does not expand to the left, which here has been given the result's rank.
-    let mut target = output.clone();
-    while target.rank() < other.rank() {
-        target.insert(0, 1);
-    }
-    let source = check_expand(other, &target).err().unwrap_or_else(|| crate::ExpandMismatch {
-        shape: other.clone(),
-        target: output.clone(),
-        axis: 0,
-        expected: output.first().copied().unwrap_or(1),
-        existing: result.first().copied().unwrap_or(1),
-    });
-    Err(Error::InPlaceShape { output: output.clone(), broadcast: result.clone(), source: Box::new(source), at })
 }
 
 impl<T: Element> InPlace for Tensor<T> {

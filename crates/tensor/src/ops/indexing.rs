@@ -21,8 +21,11 @@ pub trait Indexing: TensorLike {
             let whole = if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() };
             let mut target = whole.clone();
             target[axis] = index.numel();
-            let line = index.to_vec();
-            check_range(&line, whole[axis], at)?;
+            let line = index.elements(at)?;
+            if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
+                let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
+                return Err(Error::IndexRange { message, at }.into());
+            }
             let positions = positions(&whole, &target, at, |place, own| own[axis] = line[place[axis]] as usize)?;
             let taken = self.apply_take(&positions, at)?;
             if shape.rank() == 0 { taken.apply_view(View::Reshape(shape), at) } else { Ok(taken) }
@@ -48,8 +51,8 @@ pub trait Indexing: TensorLike {
                 );
                 return Err(Error::argument(at, message).into());
             }
-            let line = index.to_vec();
-            check_range(&line, from[axis], at)?;
+            let line = index.elements(at)?;
+            check_range(&line, from[axis], axis, at)?;
             let mut next = line.iter();
             let positions = positions(&from, index.shape(), at, |_, own| {
                 own[axis] = next.next().map_or(0, |&position| position as usize);
@@ -65,12 +68,11 @@ fn one_dim(shape: &Shape) -> Shape {
     if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
 }
 
-fn check_range(index: &[i64], size: usize, at: Site) -> Result<(), Error> {
+fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> Result<(), Error> {
     match index.iter().find(|&&position| position < 0 || position as usize >= size) {
         None => Ok(()),
         Some(position) => {
-            let message =
-                format!("{}(): index {position} is out of bounds for dimension with size {size}", at.operation);
+            let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
             Err(Error::IndexRange { message, at })
         }
     }
@@ -151,7 +153,7 @@ fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A, A::Erro
         if shape.rank() != first.rank() {
             let message =
                 format!("Tensors must have same number of dimensions: got {} and {}", first.rank(), shape.rank());
-            return Err(Error::argument(at, message).into());
+            return Err(Error::MatmulShape { message, at }.into());
         }
         if let Some(other) = (0..shape.rank()).find(|&other| other != axis && shape[other] != first[other]) {
             let message = format!(

@@ -5,7 +5,7 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
 use super::{Arithmetic, Functions, InPlace};
-use crate::{Element, Float, Number, Tensor};
+use crate::{Float, Number, Tensor};
 
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident) => {
@@ -138,11 +138,5 @@ impl Not for &Tensor<bool> {
     #[track_caller]
     fn not(self) -> Tensor<bool> {
         Functions::bitwise_not(self)
-    }
-}
-
-impl<T: Element> std::fmt::Debug for Tensor<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tensor<{}>{} {:?}", T::DTYPE, self.shape(), self.to_vec())
     }
 }

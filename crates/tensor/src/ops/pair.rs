@@ -3,7 +3,7 @@
 use super::TensorLike;
 use crate::broadcast;
 use crate::compat::{self, Meeting};
-use crate::error::{Error, Site};
+use crate::error::{Error, ExpandMismatch, Site};
 use crate::view::View;
 use crate::{Element, Shape, Tensor};
 
@@ -76,7 +76,7 @@ pub(super) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Si
 }
 
 /// `x` expanded to `shape`, which it fits; itself where nothing changes.
-pub(super) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
@@ -84,15 +84,14 @@ pub(super) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<
 ///
 /// This is where [`compat`] is asked: it may warn, refuse, or fall back to viewing both as one-dimensional.
 pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    let shape = x.shape();
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
-        Argument::Number(value) => return Ok((x.clone(), number(x, value, &shape, at)?)),
+        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
     };
-    let other_shape = y.shape();
-    if shape == other_shape && shape.rank() > 0 {
+    if x.same_shape(&y) && compat::zero_dim_allowed() {
         return Ok((x.clone(), y));
     }
+    let (shape, other_shape) = (x.shape(), y.shape());
     match compat::meet(&shape, &other_shape, at)? {
         Meeting::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
         Meeting::Flat => {
@@ -102,8 +101,42 @@ pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
     }
 }
 
+/// The other operand over the shape of `output`, which the result is written to and so must have.
+///
+/// [`compat`] is asked here too.
+pub(super) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
+    let y = match other {
+        Argument::Array(y) => y,
+        Argument::Number(value) => return number(output, value, &output.shape(), at),
+    };
+    if output.same_shape(&y) && compat::zero_dim_allowed() {
+        return Ok(y);
+    }
+    let (shape, other_shape) = (output.shape(), y.shape());
+    match compat::meet_in_place(&shape, &other_shape, at)? {
+        Meeting::Broadcast(joined) => {
+            same_shape(&shape, &other_shape, &joined, at)?;
+            expanded(&y, &shape, at)
+        }
+        Meeting::Flat => y.apply_view(View::Reshape(shape), at),
+    }
+}
+
+/// Refuses a result whose shape is not that of `output`, which it is written to.
+pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
+    if output == result {
+        return Ok(());
+    }
+    let source = match ExpandMismatch::between(other, output) {
+        Some(mismatch) => Box::new(mismatch),
+        None => unreachable!("{other} would expand to {output}, and the result have its shape"),
+    };
+    let (output, broadcast) = (Box::new(output.clone()), Box::new(result.clone()));
+    Err(Error::InPlaceShape { output, broadcast, source, at })
+}
+
 /// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
-pub(super) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
+pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_ranks(shapes, at)?;
-    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))
+    broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

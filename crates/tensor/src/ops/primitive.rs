@@ -1,6 +1,6 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
-use crate::error::{Error, Site};
+use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::view::View;
 use crate::{Element, Shape, Tensor};
@@ -13,13 +13,18 @@ use crate::{Element, Shape, Tensor};
 pub trait TensorLike: Clone + Sized {
     /// Type of the elements.
     type Elem: Element;
-    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables.
-    type Mask: TensorLike<Error = Self::Error>;
+    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
+    type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
     /// What a refused operation gives.
     type Error: std::error::Error + From<Error> + 'static;
 
     /// The sizes.
     fn shape(&self) -> Shape;
+
+    /// Whether both have the same sizes. A recorded variable knows without looking at them.
+    fn same_shape(&self, other: &Self) -> bool {
+        self.shape() == other.shape()
+    }
 
     /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
@@ -31,8 +36,25 @@ pub trait TensorLike: Clone + Sized {
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
     /// The same values, through which no gradient flows. PyTorch: `detach`.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be recorded.
     #[must_use]
-    fn detach(&self) -> Self;
+    #[track_caller]
+    fn detach(&self) -> Self {
+        match self.apply_detach(Site::here("detach")) {
+            Ok(detached) => detached,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// [`detach`](Self::detach), for those who know which line asked for it.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
     /// The same values, through which a gradient must not be asked for: that is an error, which names `at`. Where nothing is
     /// recorded, nothing happens.
@@ -45,11 +67,23 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
+    /// The values of `value`, of the same shape, with the derivative of this one: a straight-through estimator. Where nothing
+    /// is recorded, that is `value`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error>;
+
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
 
     /// `op` of each pair of elements; equal shapes.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// The square root, or 1 over it where `inverse`, as a power: what PyTorch computes where the exponent is the plain number
+    /// 1/2 or -1/2. At -0 and -∞ it differs from the power with an array of exponents.
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error>;
 
     /// Comparison of each pair of elements; equal shapes.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
@@ -66,6 +100,18 @@ pub trait TensorLike: Clone + Sized {
 
     /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+
+    /// The running sum along `axis`.
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
+
+    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](super::Statistics::var). `is_total` tells that
+    /// the caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive
+    /// for its derivative, 2 (x - mean) / (n - correction), which has no part that goes through the mean.
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>;
+
+    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](super::Norms::vector_norm). A
+    /// primitive for its derivative at the zero vector and at zeros, which is a convention of its own.
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;

@@ -34,7 +34,7 @@ pub trait Products: TensorLike {
 
 impl<A: TensorLike> Products for A {}
 
-fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
     if left.rank() == 0 || right.rank() == 0 {
@@ -51,21 +51,17 @@ fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let batch = {
         let of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
         let (first, second) = (of(&left), of(&right));
-        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(Box::new(mismatch), at))?
+        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(mismatch, at))?
     };
     if inner.0 != inner.1 {
         return refuse(match (rows, columns) {
-            (true, true) => format!(
-                "inconsistent tensor size, expected tensor {left} and src {right} to have the same number of elements, but \
-                 got {} and {} elements respectively",
-                inner.0, inner.1
-            ),
+            (true, true) => return Err(unequal_vectors(&left, &right, at).into()),
             (false, true) if batch.rank() == 0 => {
                 format!("size mismatch, got input ({m}), mat ({m}x{}), vec ({})", inner.0, inner.1)
             }
             _ if right.rank() <= 2 || left.rank() <= 2 => {
-                let folded: usize = left[..left.rank() - 1].iter().product();
-                format!("mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
+                let folded = Shape::from(&left[..left.rank() - 1]).numel();
+                format!("mm: mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
             }
             _ => {
                 let count = batch.numel();
@@ -94,11 +90,23 @@ fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     };
     // One matrix against a batch is one product, of all rows of the batch.
     let folds = right.rank() <= 2 && left.rank() > 2;
-    let z = if folds {
-        let folded = x.apply_view(View::Reshape(Shape::from([batch.numel() * m, k])), at)?;
-        folded.apply_matmul(&y, at)?
-    } else {
-        expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?
+    let z = match with(m, 1).checked_numel() {
+        Some(rows) if folds => {
+            let folded = x.apply_view(View::Reshape(Shape::from([rows, k])), at)?;
+            folded.apply_matmul(&y, at)?
+        }
+        _ => expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?,
     };
     if z.shape() == result { Ok(z) } else { z.apply_view(View::Reshape(result), at) }
+}
+
+/// Two vectors of different lengths.
+pub(super) fn unequal_vectors(left: &Shape, right: &Shape, at: Site) -> Error {
+    let message = format!(
+        "inconsistent tensor size, expected tensor {left} and src {right} to have the same number of elements, but got {} \
+         and {} elements respectively",
+        left.numel(),
+        right.numel()
+    );
+    Error::MatmulShape { message, at }
 }

@@ -35,7 +35,8 @@ pub trait Reductions: TensorLike {
         fn mean | try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Float] = at {
             let dims = dims.into();
             let shape = self.shape();
-            let count: usize = dims.resolve_or_all(shape.rank(), at)?.iter().map(|&axis| shape[axis]).product();
+            let axes = dims.resolve_or_all(shape.rank(), at)?;
+            let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
             let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
             let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
             sum.apply_binary(Binary::Div, &count, at)

@@ -1,7 +1,7 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
 use super::reductions::without;
-use super::{Comparison, Reductions, TensorLike, try_where_, twin};
+use super::{Comparison, TensorLike, try_where_, twin};
 use crate::Float;
 use crate::dims::{self, Axes, Dims};
 use crate::error::Site;
@@ -24,6 +24,13 @@ pub trait Softmax: TensorLike<Elem: Float> {
             exponentials.apply_binary(Binary::Div, &total, at)
         }
 
+        /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
+        fn softmin | try_softmin(&self, dim: isize) -> Self = at {
+            let negative = self.apply_unary(Unary::Neg, at)?;
+            let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
+            exponentials.apply_binary(Binary::Div, &total, at)
+        }
+
         /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
         /// `log_softmax`.
         fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
@@ -38,7 +45,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
             let total = if axes.iter().any(|&axis| shape[axis] == 0) {
                 self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
             } else {
-                let largest = self.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+                let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
                 // An infinite largest element is left where it is: inf - inf would make NaN of it.
                 let shift = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
                 let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
@@ -62,7 +69,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
     }
     let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
     // What is taken off cancels, and so does its derivative.
-    let largest = x.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+    let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;
     let total = exponentials.apply_reduce(Reduction::Sum, &axes, at)?;

@@ -2,9 +2,10 @@
 
 use super::pair::{expanded, join_all};
 use super::{TensorLike, twin};
-use crate::broadcast::{self, Expansion, size_at};
+use crate::broadcast::{self, Expansion};
+use crate::diagnostic::sizes_text;
 use crate::dims::{self, Dims, Sizes};
-use crate::error::{Error, ExpandMismatch, Site, raise};
+use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::Reduction;
 use crate::view::View;
 use crate::{Axes, Element, Shape};
@@ -27,7 +28,6 @@ pub trait Views: TensorLike {
         fn expand | try_expand(&self, sizes: impl Into<Sizes>) -> Self = at {
             let shape = self.shape();
             let target = sizes.into().resolve_expand(Self::Elem::DTYPE, &shape, at)?;
-            check_expand(&shape, &target).map_err(|mismatch| Error::Expand(Box::new(mismatch), at))?;
             expanded(self, &target, at)
         }
 
@@ -54,7 +54,7 @@ pub trait Views: TensorLike {
             let shape = self.shape();
             let target = sizes.into().resolve_plain(at)?;
             let Some(expansion) = Expansion::new(&target, &shape) else {
-                return Err(Error::SumTo { shape, target, at }.into());
+                return Err(Error::SumTo { shape, target: Box::new(target), at }.into());
             };
             let reduced = expansion.reduced();
             let sum = if reduced.is_empty() { self.clone() } else { self.apply_reduce(Reduction::Sum, &reduced, at)? };
@@ -83,7 +83,11 @@ pub trait Views: TensorLike {
                 return Ok(self.clone());
             }
             let mut target = Shape::from(&shape[..start]);
-            target.push(shape[start..=end].iter().product());
+            // A zero elsewhere may have let these be too large to multiply.
+            let Some(merged) = Shape::from(&shape[start..=end]).checked_numel() else {
+                return Err(Error::TooLarge { shape, dtype: Self::Elem::DTYPE, at }.into());
+            };
+            target.push(merged);
             for &size in &shape[end + 1..] {
                 target.push(size);
             }
@@ -99,7 +103,13 @@ pub trait Views: TensorLike {
                 return Err(Error::argument(at, "unflatten: sizes must be non-empty").into());
             }
             let size = shape.get(axis).copied().unwrap_or(1);
-            let parts = sizes.resolve_reshape(&Shape::from([size]), at)?;
+            let parts = sizes.resolve_reshape(&Shape::from([size]), at).map_err(|_| {
+                let sizes = sizes_text(sizes.as_slice());
+                let message = format!(
+                    "unflatten: Provided sizes {sizes} don't multiply up to the size of dim {axis} ({size}) in the input tensor"
+                );
+                Error::argument(at, message)
+            })?;
             let mut target = Shape::from(&shape[..axis]);
             for &size in parts.iter().chain(shape.iter().skip(axis + 1)) {
                 target.push(size);
@@ -192,11 +202,14 @@ pub trait Views: TensorLike {
         }
 
         /// `len` elements of dimension `dim` from `start` (negative: from the end). PyTorch: `narrow`.
-        fn narrow | try_narrow(&self, dim: isize, start: isize, len: usize) -> Self = at {
+        fn narrow | try_narrow(&self, dim: isize, start: isize, len: isize) -> Self = at {
             let shape = self.shape();
             if shape.rank() == 0 {
                 return Err(Error::argument(at, "narrow() cannot be applied to a 0-dim tensor.").into());
             }
+            let Ok(len) = usize::try_from(len) else {
+                return Err(Error::argument(at, "narrow(): length must be non-negative.").into());
+            };
             let axis = dims::axis(dim, shape.rank(), at)?;
             let size = shape[axis];
             if start < -(size as isize) || start > size as isize {
@@ -230,8 +243,8 @@ pub trait Views: TensorLike {
             let place = |position: isize| (if position < 0 { position.saturating_add(size) } else { position }).clamp(0, size);
             let start = place(start.unwrap_or(0));
             let end = place(end.unwrap_or(size)).max(start);
-            let len = (end - start + step - 1) / step;
-            let view = View::Slice { axis, start: start as usize, len: len as usize, step };
+            let len = (end - start) as usize;
+            let view = View::Slice { axis, start: start as usize, len: len.div_ceil(step as usize), step };
             self.apply_view(view, at)
         }
 
@@ -288,31 +301,19 @@ pub trait Views: TensorLike {
 
 impl<A: TensorLike> Views for A {}
 
-/// Whether `shape` expands to `target`, which has as many dimensions or more.
-pub(super) fn check_expand(shape: &Shape, target: &Shape) -> Result<(), ExpandMismatch> {
-    for axis in (0..target.rank()).rev() {
-        let existing = size_at(shape, target.rank(), axis);
-        let expected = target[axis];
-        if existing != expected && existing != 1 {
-            return Err(ExpandMismatch { shape: shape.clone(), target: target.clone(), axis, expected, existing });
-        }
-    }
-    Ok(())
-}
-
 /// The shape that `shapes` have together. PyTorch: `broadcast_shapes`, with its own wording of the error.
 ///
 /// ```
 /// use wengert_tensor::{Shape, ops::broadcast_shapes};
 ///
-/// assert_eq!(broadcast_shapes(&[&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]), [5, 3, 4, 1]);
+/// assert_eq!(broadcast_shapes([&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]), [5, 3, 4, 1]);
 /// ```
 ///
 /// # Panics
 ///
 /// Where they do not broadcast.
 #[track_caller]
-pub fn broadcast_shapes(shapes: &[&Shape]) -> Shape {
+pub fn broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Shape {
     try_broadcast_shapes(shapes).unwrap_or_else(|error| raise(error))
 }
 
@@ -322,9 +323,23 @@ pub fn broadcast_shapes(shapes: &[&Shape]) -> Shape {
 ///
 /// Where they do not broadcast.
 #[track_caller]
-pub fn try_broadcast_shapes(shapes: &[&Shape]) -> Result<Shape, Error> {
+pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");
-    broadcast::join(shapes).map_err(|mismatch| Error::BroadcastShapes(Box::new(mismatch), at))
+    let negative = |_| {
+        let message = "Attempting to broadcast a dimension with negative length!".into();
+        Error::ShapeMismatch { message, at }
+    };
+    let shapes: Vec<Shape> =
+        shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
+    broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
+        // PyTorch's sentence has the merged shape in the rank of the final result.
+        let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
+        mismatch.axis += rank - mismatch.merged.rank().max(mismatch.shape.rank());
+        while mismatch.merged.rank() < rank {
+            mismatch.merged.insert(0, 1);
+        }
+        Error::BroadcastShapes(mismatch, at)
+    })
 }
 
 /// All of `tensors` expanded to the shape that they have together. PyTorch: `broadcast_tensors`.

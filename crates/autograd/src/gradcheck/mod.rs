@@ -1,0 +1,649 @@
+//! Derivatives against central differences: orders 1 and 2, reverse and forward mode.
+//!
+//! [`gradcheck`](fn@gradcheck) is for any function of variables, of one custom operation or of a whole model;
+//! [`assert_gradcheck!`](crate::assert_gradcheck) is the same in a test. [`GradCheck`] has the options.
+//!
+//! What is checked, for y = f(x₁, …, xₙ) of any shapes, over all inputs and all elements:
+//!
+//! | order | the map | its derivative in reverse mode | in forward mode |
+//! |---|---|---|---|
+//! | 1 | f | `vjp` | `jvp` |
+//! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
+//! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
+//!
+//! u and v are random, and the same in every run. Each map's Jacobian is compared, element by element, with central
+//! differences of the same map; where there are very many inputs or outputs, sums with random weights stand for them. How the
+//! step and the tolerance come about is derived in `difference`. Each evaluation records the function anew on a tape of its
+//! own, so it may branch on values.
+//!
+//! When a derivative is wrong, each recorded operation is checked alone, and the one at fault is named.
+//!
+//! It checks derivatives, not values: a wrong function with the derivative that belongs to it passes. At kinks central
+//! differences prove nothing, and the check says so instead of passing.
+
+mod difference;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
+
+use crate::record::{Index, Op};
+use crate::{Error, Tape, Var, rules};
+use difference::{DISTANCES, Samples, estimates};
+
+/// Above this share of the largest derivative (or of 1), a tolerance decides nothing.
+const WIDEST: f64 = 1e-2;
+
+/// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
+/// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
+///
+/// `f` may take any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at best.
+///
+/// ```
+/// use wengert_autograd::{gradcheck, prelude::*};
+///
+/// let x = Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]);
+/// let bias = Tensor::from([0.1, 0.2, 0.3]);
+/// let report = gradcheck(|[x, b]| (x + b).tanh() * x, [&x, &bias]).unwrap();
+/// // 6 outputs by 9 inputs at order 1; 9 gradients and 6 directional derivatives by 9 inputs at order 2; two modes each.
+/// assert_eq!(report.compared, 2 * (6 * 9 + 9 * 9 + 6 * 9));
+/// ```
+///
+/// # Errors
+///
+/// Where a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that
+/// is not repeatable): a [`Failure`] that says which.
+#[track_caller]
+pub fn gradcheck<T: Float, const N: usize>(
+    f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> Result<Report, Failure> {
+    GradCheck::new().check(f, inputs)
+}
+
+/// Panics, at the line where it stands, unless [`gradcheck`](fn@gradcheck) passes.
+///
+/// ```
+/// use wengert_autograd::{GradCheck, assert_gradcheck, prelude::*};
+///
+/// let (x, y) = (Tensor::from([[1.0], [2.0]]), Tensor::from([0.5, 1.5, 2.5]));
+/// assert_gradcheck!(|x, y| x * y.exp(), &x, &y);
+/// // With options first:
+/// assert_gradcheck!(GradCheck::new().order(1), |x| x.sqrt(), &x);
+/// ```
+#[macro_export]
+macro_rules! assert_gradcheck {
+    (|$($x:ident),+ $(,)?| $f:expr, $($input:expr),+ $(,)?) => {
+        $crate::assert_gradcheck!($crate::GradCheck::new(), |$($x),+| $f, $($input),+)
+    };
+    ($check:expr, |$($x:ident),+ $(,)?| $f:expr, $($input:expr),+ $(,)?) => {
+        if let Err(failure) = $check.check(|[$($x),+]| $f, [$($input),+]) {
+            panic!("{failure}");
+        }
+    };
+}
+
+/// A gradient check with options.
+///
+/// ```
+/// use wengert_autograd::{GradCheck, gradcheck::Mode, prelude::*};
+///
+/// // The digamma function has no derivative here, so lgamma has one of order 1 only.
+/// let x = Tensor::from([0.5, 1.5, 7.0]);
+/// let report = GradCheck::new().order(1).skip_forward().check(|[x]| x.lgamma(), [&x]).unwrap();
+/// assert_eq!(report.modes, [Mode::Reverse]);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct GradCheck {
+    order: usize,
+    reverse: bool,
+    forward: bool,
+    step: Option<f64>,
+    full_up_to: usize,
+    projections: usize,
+    seed: u64,
+}
+
+impl Default for GradCheck {
+    fn default() -> Self {
+        GradCheck { order: 2, reverse: true, forward: true, step: None, full_up_to: 128, projections: 6, seed: 0 }
+    }
+}
+
+impl GradCheck {
+    /// Orders 1 and 2, both modes.
+    pub fn new() -> Self {
+        GradCheck::default()
+    }
+
+    /// Derivatives up to order 1 or 2. More is taken as 2, less as 1.
+    pub fn order(mut self, order: usize) -> Self {
+        self.order = order.clamp(1, 2);
+        self
+    }
+
+    /// The step of the central differences, for inputs up to 1; beyond that it grows with them. The default is ∛ε: 6e-6 in
+    /// f64. Half of it and double of it are a good second try where the check is undecided.
+    pub fn step(mut self, step: f64) -> Self {
+        self.step = Some(step);
+        self
+    }
+
+    /// Reverse mode alone, for operations without a `jvp`. At order 2: reverse over reverse.
+    pub fn skip_forward(mut self) -> Self {
+        self.forward = false;
+        self
+    }
+
+    /// Forward mode alone, for operations without a `vjp`. At order 2: forward over forward.
+    pub fn skip_reverse(mut self) -> Self {
+        self.reverse = false;
+        self
+    }
+
+    /// Up to this many elements, each output and each input is looked at (128 by default); beyond, some
+    /// [`projections`](Self::projections) of them.
+    pub fn full_up_to(mut self, elements: usize) -> Self {
+        self.full_up_to = elements;
+        self
+    }
+
+    /// How many sums with random weights stand for outputs or inputs that are too many to look at each (6 by default).
+    pub fn projections(mut self, count: usize) -> Self {
+        self.projections = count.max(1);
+        self
+    }
+
+    /// What the random weights are made from: 0 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Runs the check; see [`gradcheck`](fn@gradcheck).
+    ///
+    /// # Errors
+    ///
+    /// Where a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    #[track_caller]
+    pub fn check<T: Float, const N: usize>(
+        &self,
+        f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
+        inputs: [&Tensor<T>; N],
+    ) -> Result<Report, Failure> {
+        self.check_slice(|vars| f(std::array::from_fn(|position| vars[position])), &inputs)
+    }
+
+    /// [`check`](Self::check) of a function of any number of variables.
+    ///
+    /// # Errors
+    ///
+    /// Where a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    #[track_caller]
+    pub fn check_slice<T: Float>(
+        &self,
+        f: impl for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,
+        inputs: &[&Tensor<T>],
+    ) -> Result<Report, Failure> {
+        let at = Site::here("gradcheck");
+        match self.run(&|_, vars| Ok(f(vars)), inputs, at) {
+            Err(Failure::Mismatch(mut mismatch)) => {
+                mismatch.culprit = self.culprit(&f, inputs, mismatch.worst.mode, at);
+                Err(Failure::Mismatch(mismatch))
+            }
+            other => other,
+        }
+    }
+
+    fn run<T: Float>(
+        &self,
+        f: &dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error>,
+        inputs: &[&Tensor<T>],
+        at: Site,
+    ) -> Result<Report, Failure> {
+        let mut report = Report::default();
+        let first =
+            Map { modes: [Mode::Reverse, Mode::Forward], record: &|tape, vars| Ok(vec![f(tape, vars)?]), inputs, at };
+        let output = self.compare(&first, &mut report)?;
+        if self.order < 2 {
+            return Ok(report);
+        }
+        let mut random = Random(self.seed ^ 0x5EED);
+        let u = random.tensor(&output[0]);
+        let v: Vec<Tensor<T>> = inputs.iter().map(|input| random.tensor(input.shape())).collect();
+        if self.reverse {
+            let gradient = Map {
+                modes: [Mode::ReverseOverReverse, Mode::ForwardOverReverse],
+                record: &|tape, vars| {
+                    let gradients = tape.reverse(&[(f(tape, vars)?, tape.constant(&u))], vars, at)?;
+                    Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
+                },
+                inputs,
+                at,
+            };
+            self.compare(&gradient, &mut report)?;
+        }
+        if self.forward {
+            let derivative = Map {
+                modes: [Mode::ReverseOverForward, Mode::ForwardOverForward],
+                record: &|tape, vars| {
+                    let moving: Vec<_> = vars.iter().zip(&v).map(|(&x, v)| (x, tape.constant(v))).collect();
+                    tape.forward(&[f(tape, vars)?], &moving, at)
+                },
+                inputs,
+                at,
+            };
+            self.compare(&derivative, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    /// Compares the Jacobian of one map in both modes; returns the shapes of its outputs.
+    fn compare<T: Float>(&self, map: &Map<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
+        let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
+        let (centre, results) = map.at_the_point()?;
+        let mut random = Random(self.seed);
+        let columns = self.places(&shapes, &mut random);
+        let rows = self.places(&results, &mut random);
+        let epsilon = T::EPSILON.to_f64();
+        report.scale = centre.iter().map(|value| value.abs()).fold(report.scale.max(1.0), f64::max);
+        let step = self.step.unwrap_or(epsilon.cbrt());
+        let samples: Vec<Samples> =
+            columns.iter().map(|column| map.sample(column, step, &results)).collect::<Result<_, _>>()?;
+        let expected: Vec<Vec<_>> =
+            rows.iter().map(|row| estimates(&centre, &samples, &row.weights, epsilon, report.scale)).collect();
+
+        for (mode, wanted) in map.modes.into_iter().zip([self.reverse, self.forward]) {
+            if !wanted {
+                continue;
+            }
+            let got = match mode {
+                Mode::Reverse | Mode::ReverseOverReverse | Mode::ReverseOverForward => {
+                    map.reverse(mode, &rows, &columns, &results, report)?
+                }
+                _ => map.forward(mode, &rows, &columns, &shapes)?,
+            };
+            let derivatives: Vec<Derivative> = rows
+                .iter()
+                .zip(expected.iter().zip(&got))
+                .flat_map(|(row, (expected, got))| {
+                    columns.iter().zip(expected.iter().zip(got)).map(move |(column, (estimate, &got))| Derivative {
+                        mode,
+                        output: row.place.clone(),
+                        input: column.place.clone(),
+                        expected: estimate.value,
+                        got,
+                        tolerance: estimate.tolerance,
+                        slopes: estimate.slopes,
+                    })
+                })
+                .collect();
+            judge(mode, derivatives, report)?;
+        }
+        Ok(results)
+    }
+
+    /// What is looked at of tensors of these shapes: each element, or sums with random weights.
+    fn places(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
+        let total: usize = shapes.iter().map(Shape::numel).sum();
+        if total > self.full_up_to {
+            let weights = |random: &mut Random| (0..total).map(|k| (k, random.number())).collect();
+            return (0..self.projections)
+                .map(|number| Probe { place: Place::Projection(number), weights: weights(random) })
+                .collect();
+        }
+        let mut probes = Vec::with_capacity(total);
+        for (tensor, shape) in shapes.iter().enumerate() {
+            for position in 0..shape.numel() {
+                let place = Place::Element { tensor, index: index_of(shape, position) };
+                probes.push(Probe { place, weights: vec![(probes.len(), 1.0)] });
+            }
+        }
+        probes
+    }
+
+    /// Checks every recorded operation alone, at the operands that it has; the first whose derivative is wrong.
+    fn culprit<T: Float>(
+        &self,
+        f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,
+        inputs: &[&Tensor<T>],
+        mode: Mode,
+        at: Site,
+    ) -> Option<Culprit> {
+        let tape = Tape::new();
+        let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
+        let output = f(&vars);
+        let check = self.clone().order(mode.order());
+        for index in 0..=output.index {
+            let (op, operands, operation, recorded) = {
+                let record = tape.record.borrow();
+                (record.node(index).op, record.inputs(index), record.name(index), record.location(index))
+            };
+            if !(0..operands.len()).any(|position| rules::flows(op, position)) {
+                continue;
+            }
+            let values = tape.evaluate(&operands, at).ok()?;
+            // The operands through which no derivative flows stay as they are.
+            let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
+            let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
+            let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
+            if let Err(Failure::Mismatch(_) | Failure::Refused { .. }) = alone {
+                return Some(Culprit { operation, recorded });
+            }
+        }
+        None
+    }
+}
+
+/// Node `index` of `tape` recorded once more on `other`: the operands at the positions `moving` are `vars`, the others have
+/// their `values`.
+fn replay<'t, T: Float>(
+    tape: &Tape<T>,
+    index: Index,
+    moving: &[usize],
+    values: &[Tensor<T>],
+    other: &'t Tape<T>,
+    vars: &[Var<'t, T>],
+) -> Result<Var<'t, T>, Error> {
+    let operands: Vec<Var<'t, T>> = (0..values.len())
+        .map(|position| match moving.iter().position(|&moves| moves == position) {
+            Some(k) => vars[k],
+            None => other.constant(&values[position]),
+        })
+        .collect();
+    let record = tape.record.borrow();
+    let (op, shape) = (record.node(index).op, record.shape(index).clone());
+    let at = Site { operation: record.name(index), location: record.location(index) };
+    match op {
+        Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, &shape, at),
+        op => other.record_primitive(op, &operands, Some(&shape), at),
+    }
+}
+
+/// A map from tensors to tensors, recorded anew for each evaluation.
+struct Map<'f, T: Float> {
+    /// What its derivative is called, in reverse and in forward mode.
+    modes: [Mode; 2],
+    #[allow(clippy::type_complexity)]
+    record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
+    inputs: &'f [&'f Tensor<T>],
+    at: Site,
+}
+
+/// One element, or a sum with weights, of several tensors whose elements are numbered through.
+struct Probe {
+    place: Place,
+    weights: Vec<(usize, f64)>,
+}
+
+impl Probe {
+    /// The weights as tensors of `shapes`; `None` where all are zero.
+    fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
+        let mut start = 0;
+        shapes
+            .iter()
+            .map(|shape| {
+                let range = start..start + shape.numel();
+                start = range.end;
+                let mut data = vec![T::ZERO; shape.numel()];
+                let own: Vec<_> = self.weights.iter().filter(|(k, _)| range.contains(k)).collect();
+                for &&(k, weight) in &own {
+                    data[k - range.start] = T::from_f64(weight);
+                }
+                (!own.is_empty()).then(|| Tensor::from_vec(data, shape))
+            })
+            .collect()
+    }
+
+    /// Σ weights · numbers.
+    fn along(&self, numbers: &[f64]) -> f64 {
+        self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
+    }
+}
+
+impl<T: Float> Map<'_, T> {
+    fn refused(&self, error: Error) -> Failure {
+        Failure::Refused { mode: self.modes[0], error }
+    }
+
+    /// The values at `inputs`, numbered through, and their shapes.
+    fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
+        let tape = Tape::new();
+        let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
+        let outputs = (self.record)(&tape, &vars).map_err(|error| self.refused(error))?;
+        let roots: Vec<Index> = outputs.iter().map(|output| output.index).collect();
+        let values = tape.evaluate(&roots, self.at).map_err(|error| self.refused(error))?;
+        let shapes = values.iter().map(|value| value.shape().clone()).collect();
+        Ok((values.iter().flat_map(numbers).collect(), shapes))
+    }
+
+    /// The values at the point itself, which must be finite and the same twice.
+    fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
+        let (values, shapes) = self.values(self.inputs)?;
+        self.require_finite(&values, &shapes, || None)?;
+        let (again, _) = self.values(self.inputs)?;
+        match values.iter().zip(&again).position(|(first, second)| first != second) {
+            None => Ok((values, shapes)),
+            Some(k) => Err(Failure::NotRepeatable { output: place_of(&shapes, k), first: values[k], second: again[k] }),
+        }
+    }
+
+    fn require_finite(
+        &self,
+        values: &[f64],
+        shapes: &[Shape],
+        moved: impl FnOnce() -> Option<(Place, f64)>,
+    ) -> Result<(), Failure> {
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(k) => Err(Failure::NonFinite {
+                mode: self.modes[0],
+                output: place_of(shapes, k),
+                value: values[k],
+                moved: moved(),
+            }),
+        }
+    }
+
+    /// The values around the point along one direction.
+    fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
+        let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
+        let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
+        // One element moves by its own scale, a direction by the largest.
+        let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
+        let scale = scale
+            .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))
+            .fold(1.0, f64::max);
+        let h = step * scale;
+        let mut pairs: [[Vec<f64>; 2]; 3] = Default::default();
+        let mut steps = DISTANCES.map(|distance| distance * h);
+        for (pair, step) in pairs.iter_mut().zip(&mut steps) {
+            let (mut reached, by) = ([0.0; 2], *step);
+            for (side, factor) in [-by, by].into_iter().enumerate() {
+                let move_by = |(x, d): (T, T)| {
+                    let to = T::from_f64(x.to_f64() + factor * d.to_f64());
+                    if d != T::ZERO {
+                        reached[side] = to.to_f64();
+                    }
+                    to
+                };
+                let moved = self.moved(&direction, move_by);
+                let (values, shapes) = self.values(&moved.iter().collect::<Vec<_>>())?;
+                self.require_finite(&values, &shapes, || Some((column.place.clone(), factor)))?;
+                if let Some((expected, got)) = results.iter().zip(shapes).find(|(expected, got)| *expected != got) {
+                    return Err(self.refused(Error::SeedShape {
+                        position: 0,
+                        expected: expected.clone(),
+                        got,
+                        at: self.at,
+                    }));
+                }
+                pair[side] = values;
+            }
+            if let Place::Element { .. } = column.place {
+                *step = (reached[1] - reached[0]) / 2.0;
+            }
+        }
+        Ok(Samples { pairs, steps })
+    }
+
+    /// The inputs with `move_by` applied to every element and its part of the direction.
+    fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
+        let along = self.inputs.iter().zip(direction);
+        along
+            .map(|(x, d)| match d {
+                None => (*x).clone(),
+                Some(d) => Tensor::from_vec(x.iter().zip(d.iter()).map(&mut move_by).collect(), x.shape()),
+            })
+            .collect()
+    }
+
+    /// The Jacobian by `vjp`, a row at a time; all rows are evaluated together.
+    fn reverse(
+        &self,
+        mode: Mode,
+        rows: &[Probe],
+        columns: &[Probe],
+        results: &[Shape],
+        report: &mut Report,
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let refused = |error| Failure::Refused { mode, error };
+        let tape = Tape::new();
+        let vars: Vec<Var<'_, T>> = self.inputs.iter().map(|input| tape.var(input)).collect();
+        let outputs = (self.record)(&tape, &vars).map_err(refused)?;
+        let mut roots: Vec<Index> = Vec::new();
+        // Where nothing is to be compared, the rules are run all the same.
+        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
+        let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
+        for row in seeds {
+            let weights = row.tensors(results);
+            let seeded: Vec<(Var<'_, T>, Var<'_, T>)> = outputs
+                .iter()
+                .zip(weights)
+                .map(|(&output, seed)| (output, seed.map_or_else(|| output.zeros_like(), |seed| tape.constant(&seed))))
+                .collect();
+            let gradients = tape.reverse(&seeded, &vars, self.at).map_err(refused)?;
+            if mode == Mode::Reverse {
+                report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
+            }
+            roots.extend(gradients.iter().zip(&vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index));
+        }
+        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let row = |gradients: &[Tensor<T>]| {
+            let flat: Vec<f64> = gradients.iter().flat_map(numbers).collect();
+            columns.iter().map(|column| column.along(&flat)).collect()
+        };
+        Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
+    }
+
+    /// The Jacobian by `jvp`, a column at a time; all columns are evaluated together.
+    fn forward(
+        &self,
+        mode: Mode,
+        rows: &[Probe],
+        columns: &[Probe],
+        shapes: &[Shape],
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let refused = |error| Failure::Refused { mode, error };
+        let tape = Tape::new();
+        let vars: Vec<Var<'_, T>> = self.inputs.iter().map(|input| tape.var(input)).collect();
+        let outputs = (self.record)(&tape, &vars).map_err(refused)?;
+        let mut roots: Vec<Index> = Vec::new();
+        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
+        let directions = if columns.is_empty() { std::slice::from_ref(&none) } else { columns };
+        for column in directions {
+            let moving: Vec<(Var<'_, T>, Var<'_, T>)> = vars
+                .iter()
+                .zip(column.tensors(shapes))
+                .filter(|(_, tangent)| tangent.is_some() || columns.is_empty())
+                .map(|(&x, tangent)| (x, tangent.map_or_else(|| x.zeros_like(), |v| tape.constant(&v))))
+                .collect();
+            let tangents = tape.forward(&outputs, &moving, self.at).map_err(refused)?;
+            roots.extend(tangents.iter().map(|tangent| tangent.index));
+        }
+        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let flat: Vec<Vec<f64>> = values
+            .chunks(outputs.len().max(1))
+            .take(columns.len())
+            .map(|tangents| tangents.iter().flat_map(numbers).collect())
+            .collect();
+        Ok(rows.iter().map(|row| flat.iter().map(|column| row.along(column)).collect()).collect())
+    }
+}
+
+/// Adds the derivatives of one mode to the report, or fails.
+fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Result<(), Failure> {
+    let compared = derivatives.len();
+    let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();
+    let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
+    // Where both are the same number, down to the last digit, a wide tolerance does not matter: a flat function.
+    let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && c.expected != c.got;
+    let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
+    let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));
+    if let (Some(worst), 1..) = (&worst, failed) {
+        let worst = worst.clone();
+        return Err(Failure::Mismatch(Box::new(Mismatch { worst, failed, compared, culprit: None })));
+    }
+    if let Some(widest) = widest {
+        return Err(Failure::Undecided(Box::new(widest)));
+    }
+    report.modes.push(mode);
+    report.compared += compared;
+    if let Some(worst) = worst {
+        if report.worst.as_ref().is_none_or(|known| known.excess() < worst.excess()) {
+            report.worst = Some(worst);
+        }
+    }
+    Ok(())
+}
+
+fn numbers<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
+    tensor.iter().map(T::to_f64).collect()
+}
+
+fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
+    let mut rest = position;
+    let mut index = vec![0; shape.rank()];
+    for axis in (0..shape.rank()).rev() {
+        index[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+    index
+}
+
+/// Which element number `k` is, of tensors that are numbered through.
+fn place_of(shapes: &[Shape], k: usize) -> Place {
+    let mut rest = k;
+    for (tensor, shape) in shapes.iter().enumerate() {
+        if rest < shape.numel() {
+            return Place::Element { tensor, index: index_of(shape, rest) };
+        }
+        rest -= shape.numel();
+    }
+    unreachable!("there are not {k} elements")
+}
+
+/// Weights away from zero, so that none of them hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators", 2014).
+struct Random(u64);
+
+impl Random {
+    /// From ±0.5 to ±1.5.
+    fn number(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^= bits >> 31;
+        let size = 0.5 + (bits >> 12) as f64 / (1u64 << 52) as f64;
+        if bits & 1 == 0 { size } else { -size }
+    }
+
+    fn tensor<T: Float>(&mut self, shape: &Shape) -> Tensor<T> {
+        Tensor::from_fn(shape, |_| T::from_f64(self.number()))
+    }
+}

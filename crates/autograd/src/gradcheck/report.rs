@@ -1,0 +1,301 @@
+//! What a gradient check found, and how it says so.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::Error;
+
+/// How a derivative was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mode {
+    /// First derivative by `vjp`.
+    Reverse,
+    /// First derivative by `jvp`.
+    Forward,
+    /// The gradient, differentiated by `vjp`.
+    ReverseOverReverse,
+    /// The gradient, differentiated by `jvp`.
+    ForwardOverReverse,
+    /// The directional derivative, differentiated by `vjp`.
+    ReverseOverForward,
+    /// The directional derivative, differentiated by `jvp`.
+    ForwardOverForward,
+}
+
+impl Mode {
+    /// 1 or 2.
+    pub fn order(self) -> usize {
+        if matches!(self, Mode::Reverse | Mode::Forward) { 1 } else { 2 }
+    }
+
+    /// The name, as reports show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Reverse => "reverse",
+            Mode::Forward => "forward",
+            Mode::ReverseOverReverse => "reverse over reverse",
+            Mode::ForwardOverReverse => "forward over reverse",
+            Mode::ReverseOverForward => "reverse over forward",
+            Mode::ForwardOverForward => "forward over forward",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which number among those of one or several tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// One element.
+    Element {
+        /// Which of the tensors.
+        tensor: usize,
+        /// The element's index in it.
+        index: Vec<usize>,
+    },
+    /// A sum over all elements with random weights: there were too many to look at each.
+    Projection(usize),
+}
+
+impl Place {
+    fn of(&self, single: &str) -> String {
+        match self {
+            Place::Element { index, .. } if index.is_empty() => single.to_owned(),
+            Place::Element { index, .. } => format!("{single}{index:?}"),
+            Place::Projection(number) => format!("{single} along random direction {number}"),
+        }
+    }
+
+    fn of_input(&self) -> String {
+        match self {
+            Place::Element { tensor, .. } => self.of(&format!("input {tensor}")),
+            Place::Projection(_) => self.of("inputs"),
+        }
+    }
+
+    fn of_output(&self, mode: Mode) -> String {
+        match (mode, self) {
+            (Mode::Reverse | Mode::Forward, _) => self.of("output"),
+            (Mode::ReverseOverForward | Mode::ForwardOverForward, _) => self.of("directional derivative"),
+            (_, Place::Element { tensor, .. }) => self.of(&format!("(gradient of input {tensor})")),
+            (_, Place::Projection(_)) => self.of("gradient"),
+        }
+    }
+}
+
+/// One derivative, by central differences and as the tape has it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Derivative {
+    /// How it was computed.
+    pub mode: Mode,
+    /// What was differentiated: an element of the output; at order 2 of the gradient or of the directional derivative.
+    pub output: Place,
+    /// With respect to what.
+    pub input: Place,
+    /// By central differences.
+    pub expected: f64,
+    /// By the tape's rules.
+    pub got: f64,
+    /// How far they may be apart: what truncation and rounding can make of the central difference.
+    pub tolerance: f64,
+    /// The slopes to the left and to the right, which differ at a kink.
+    pub slopes: [f64; 2],
+}
+
+impl Derivative {
+    /// The difference as a share of the tolerance: above 1 the two disagree. Infinite where one of them is NaN.
+    pub fn excess(&self) -> f64 {
+        let difference = (self.expected - self.got).abs();
+        if difference == 0.0 {
+            0.0
+        } else if difference.is_nan() {
+            f64::INFINITY
+        } else {
+            difference / self.tolerance
+        }
+    }
+
+    /// The slopes differ by more than curvature over one step explains: by a thousandth, where a step is a few millionths.
+    fn is_at_a_kink(&self) -> bool {
+        let [left, right] = self.slopes;
+        (left - right).abs() > 1e-3 * left.abs().max(right.abs()).max(1e-3)
+    }
+}
+
+impl fmt::Display for Derivative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  d {} / d {}, {}", self.output.of_output(self.mode), self.input.of_input(), self.mode)?;
+        writeln!(f, "    expected    {:>22}  (central differences)", number(self.expected))?;
+        writeln!(f, "    got         {:>22}", number(self.got))?;
+        let difference = (self.expected - self.got).abs();
+        write!(f, "    difference  {difference:>22.1e}  (tolerance {:.1e})", self.tolerance)
+    }
+}
+
+fn number(value: f64) -> String {
+    if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { format!("{value:.12}") } else { format!("{value:.12e}") }
+}
+
+/// What was checked, and found right.
+///
+/// Its text is what a person wants to read: how many derivatives, in which modes, and the one that came closest to failing.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The modes that were checked.
+    pub modes: Vec<Mode>,
+    /// How many derivatives were compared. 0 where there are no elements.
+    pub compared: usize,
+    /// The one that came closest to its tolerance.
+    pub worst: Option<Derivative>,
+    /// Inputs (by position) that the output does not depend on by the tape's account: their derivative is zero.
+    pub independent: Vec<usize>,
+    /// The largest value of the function and its derivatives so far, at least 1.
+    pub(super) scale: f64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let modes: Vec<&str> = self.modes.iter().map(|mode| mode.name()).collect();
+        let (noun, verb) = if self.compared == 1 { ("derivative", "agrees") } else { ("derivatives", "agree") };
+        write!(f, "{} {noun} {verb} with central differences ({})", self.compared, modes.join(", "))?;
+        if !self.independent.is_empty() {
+            let which: Vec<String> = self.independent.iter().map(usize::to_string).collect();
+            write!(f, "\n  the output does not depend on input {}", which.join(", "))?;
+        }
+        match &self.worst {
+            Some(worst) => write!(f, "\n  closest to failing:\n{worst}"),
+            None => write!(f, "\n  there are no elements to compare"),
+        }
+    }
+}
+
+/// Derivatives that disagree with central differences.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Mismatch {
+    /// The one that is furthest off, by its tolerance.
+    pub worst: Derivative,
+    /// How many disagree in this mode.
+    pub failed: usize,
+    /// How many were compared in this mode.
+    pub compared: usize,
+    /// The recorded operation whose own derivative is wrong, where there is one: each was checked alone, at its present
+    /// operands.
+    pub culprit: Option<Culprit>,
+}
+
+/// A recorded operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// Its name.
+    pub operation: &'static str,
+    /// The line that recorded it.
+    pub recorded: &'static Location<'static>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let worst = &self.worst;
+        let order = if worst.mode.order() == 1 { "first" } else { "second" };
+        writeln!(
+            f,
+            "{} of {} {order} derivatives ({}) disagree with central differences; the worst:\n{worst}",
+            self.failed, self.compared, worst.mode
+        )?;
+        if worst.expected != 0.0 && worst.got.is_finite() {
+            writeln!(f, "    got/expected {:>21}", number(worst.got / worst.expected))?;
+        }
+        let [left, right] = worst.slopes;
+        if worst.is_at_a_kink() {
+            return write!(
+                f,
+                "  hint: the slope is {left:.6} on one side and {right:.6} on the other: this is no smooth point, and \
+                 central differences prove nothing there"
+            );
+        }
+        match &self.culprit {
+            Some(Culprit { operation, recorded }) => {
+                write!(f, "  the derivative of '{operation}' is wrong by itself; it was recorded at {recorded}")
+            }
+            None => write!(
+                f,
+                "  hint: every recorded operation is right by itself; is something detached, or computed outside of the tape?"
+            ),
+        }
+    }
+}
+
+/// Why a gradient check did not pass.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Derivatives disagree with central differences.
+    #[error("gradient check failed: {0}")]
+    Mismatch(Box<Mismatch>),
+
+    /// Nothing disagrees, but a tolerance is so wide that this means little.
+    #[error(
+        "gradient check undecided: rounding or a kink hides the derivative\n{0}\n  the slope is {left:.6} on one side and \
+         {right:.6} on the other\n  hint: scale the function or its inputs nearer to 1, move away from the kink, or choose \
+         another step",
+        left = .0.slopes[0], right = .0.slopes[1]
+    )]
+    Undecided(Box<Derivative>),
+
+    /// The function, or at order 2 its derivative, is infinite or NaN.
+    #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
+    NonFinite {
+        /// In which mode it was noticed.
+        mode: Mode,
+        /// Where.
+        output: Place,
+        /// The value there.
+        value: f64,
+        /// Which input had been moved, and by how much; `None` at the point itself.
+        moved: Option<(Place, f64)>,
+    },
+
+    /// The function gives different results at the same point.
+    #[error(
+        "gradient check impossible: the function is not repeatable: {} is {first} and then {second} at the same point\n  \
+         hint: fix its random numbers",
+        output.of("output")
+    )]
+    NotRepeatable {
+        /// Where.
+        output: Place,
+        /// The first time.
+        first: f64,
+        /// The second time.
+        second: f64,
+    },
+
+    /// The function or its derivative could not be recorded or evaluated.
+    #[error("gradient check impossible ({mode}): {error}")]
+    Refused {
+        /// In which mode.
+        mode: Mode,
+        /// Why.
+        error: Error,
+    },
+}
+
+fn non_finite(output: &Place, value: f64, moved: &Option<(Place, f64)>, mode: Mode) -> String {
+    let what = output.of_output(mode);
+    match moved {
+        None => format!("{what} is {value}"),
+        Some((input, step)) => format!(
+            "{what} becomes {value} as {} moves by {step:.1e}\n  hint: the point lies at an edge of the domain; move it \
+             inside, or choose a smaller step",
+            input.of_input()
+        ),
+    }
+}

@@ -1,0 +1,298 @@
+//! Negative controls: derivatives that are wrong on purpose, each of which must be caught; and the edges, which must be
+//! reported as what they are.
+
+use std::cell::Cell;
+
+use wengert_tensor::prelude::*;
+
+use super::*;
+use crate::{Call, Operation, assert_gradcheck};
+
+/// z = x³ with one deliberate mistake.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cube {
+    Right,
+    /// 2x² in reverse mode.
+    Vjp,
+    /// 3x² + 1e-4 in reverse mode: a small error.
+    Slightly,
+    /// The sign, in forward mode.
+    Jvp,
+    /// The right first derivative, which does not depend on x by the tape's account.
+    DetachedVjp,
+    DetachedJvp,
+    /// No gradient at all.
+    Zero,
+}
+
+impl<T: Float> Operation<T> for Cube {
+    fn name(&self) -> &'static str {
+        "cube"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].try_mul(&inputs[0])?.try_mul(&inputs[0])?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let x = call.input(0);
+        match self {
+            Cube::Vjp => Some(g * x * x * 2.0),
+            Cube::Slightly => Some(g * (x * x * 3.0 + 1e-4)),
+            Cube::DetachedVjp => Some(g * (x * x * 3.0).detach()),
+            Cube::Zero => None,
+            _ => Some(g * x * x * 3.0),
+        }
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        let x = call.input(0);
+        match self {
+            Cube::Jvp => Some(v * x * x * -3.0),
+            Cube::DetachedJvp => Some(v * (x * x * 3.0).detach()),
+            _ => Some(v * x * x * 3.0),
+        }
+    }
+}
+
+fn mismatch(failure: Failure) -> Mismatch {
+    match failure {
+        Failure::Mismatch(mismatch) => *mismatch,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn every_wrong_derivative_is_caught_in_its_mode() {
+    let x = Tensor::from([[0.5, -1.25], [2.0, 0.75]]);
+    let check = |cube: Cube| gradcheck(|[x]| x.tape().apply(cube, &[x.sin()]) * 2.0, [&x]);
+    assert!(check(Cube::Right).is_ok());
+    let cases = [
+        (Cube::Vjp, Mode::Reverse),
+        (Cube::Slightly, Mode::Reverse),
+        (Cube::Zero, Mode::Reverse),
+        (Cube::Jvp, Mode::Forward),
+        (Cube::DetachedVjp, Mode::ReverseOverReverse),
+        (Cube::DetachedJvp, Mode::ReverseOverForward),
+    ];
+    for (cube, mode) in cases {
+        let mismatch = mismatch(check(cube).unwrap_err());
+        assert_eq!(mismatch.worst.mode, mode, "{cube:?}");
+        let culprit = mismatch.culprit.unwrap_or_else(|| panic!("{cube:?} has no culprit"));
+        assert_eq!((culprit.operation, culprit.recorded.file()), ("cube", file!()), "{cube:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_at_order_2_passes_at_order_1() {
+    let x = Tensor::from([0.5, 2.0]);
+    assert!(GradCheck::new().order(1).check(f_detached, [&x]).is_ok());
+    assert!(gradcheck(f_detached, [&x]).is_err());
+    assert!(GradCheck::new().order(1).skip_reverse().check(f_jvp, [&x]).is_err());
+    assert!(GradCheck::new().skip_forward().check(f_jvp, [&x]).is_ok());
+}
+
+fn f_detached<'t>([x]: [Var<'t, f64>; 1]) -> Var<'t, f64> {
+    x.tape().apply(Cube::DetachedVjp, &[x])
+}
+
+fn f_jvp<'t>([x]: [Var<'t, f64>; 1]) -> Var<'t, f64> {
+    x.tape().apply(Cube::Jvp, &[x])
+}
+
+#[test]
+fn the_worst_element_is_named() {
+    let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    let y = Tensor::from([1.0, 1.0]);
+    // The derivative with respect to y[1] lacks its second half.
+    let mask = Tensor::from([[1.0, 1.0], [1.0, 0.0]]);
+    let failure = gradcheck(|[x, y]| x * (y * &mask + y.detach() * &mask.map(|m| 1.0 - m)), [&x, &y]).unwrap_err();
+    let Mismatch { worst, failed, compared, culprit } = mismatch(failure);
+    assert_eq!((failed, compared, culprit), (1, 4 * 6, None));
+    assert_eq!(worst.output, Place::Element { tensor: 0, index: vec![1, 1] });
+    assert_eq!(worst.input, Place::Element { tensor: 1, index: vec![1] });
+    // x[1, 1] = 4 is what the slope is.
+    assert!((worst.expected - 4.0).abs() <= worst.tolerance && worst.tolerance < 1e-8);
+    assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
+}
+
+/// x + bias, whose bias gradient is not summed over the rows.
+struct Unsummed;
+
+impl<T: Float> Operation<T> for Unsummed {
+    fn name(&self) -> &'static str {
+        "bias"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].try_add(&inputs[1])?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(g)
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(v.expand(call.output().shape()))
+    }
+}
+
+#[test]
+fn a_gradient_that_is_not_summed_over_a_broadcast_dimension_has_the_wrong_shape() {
+    let (x, bias) = (Tensor::<f64>::ones([2, 3]), Tensor::ones([3]));
+    let failure = gradcheck(|[x, b]| x.tape().apply(Unsummed, &[x, b]), [&x, &bias]).unwrap_err();
+    let Failure::Refused { mode: Mode::Reverse, error: Error::RuleShape { rule, input, got, expected, .. } } = failure
+    else {
+        panic!("{failure}");
+    };
+    assert_eq!((rule, input, got, expected), ("vjp", 1, Shape::from([2, 3]), Shape::from([3])));
+}
+
+#[test]
+fn an_operation_without_a_derivative_is_refused_by_name() {
+    let x = Tensor::from([1.5, 2.5]);
+    let failure = gradcheck(|[x]| x.floor_divide(2.0), [&x]).unwrap_err();
+    let error = Error::NotDifferentiable {
+        operation: "floor_divide",
+        recorded: std::panic::Location::caller(),
+        at: Site::here("gradcheck"),
+    };
+    let Failure::Refused { mode: Mode::Reverse, error: got } = failure else { panic!("{failure}") };
+    assert_eq!(got.sentence(), error.sentence());
+    assert!(got.to_string().contains(file!()), "{got}");
+}
+
+#[test]
+fn an_input_that_plays_no_part_is_reported() {
+    let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0, 5.0]));
+    let report = gradcheck(|[x, _]| x * x, [&x, &y]).unwrap();
+    assert_eq!(report.independent, [1]);
+    assert!(report.to_string().contains("does not depend on input 1"), "{report}");
+    // The same for a function of steps: it is flat, and reached.
+    assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
+    // A comparison gives zeros and ones, which depend on nothing.
+    assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
+}
+
+#[test]
+fn there_may_be_nothing_to_compare() {
+    for shape in [[0, 3], [3, 0]] {
+        let x = Tensor::<f64>::zeros(shape);
+        let report = gradcheck(|[x]| (x * x).exp(), [&x]).unwrap();
+        assert_eq!((report.compared, report.worst.is_none()), (0, true));
+        assert!(report.to_string().contains("there are no elements to compare"));
+        // One output of no inputs, and no outputs of some inputs.
+        assert_eq!(gradcheck(|[x]| x.sum(.., false), [&x]).unwrap().compared, 0);
+        let y = Tensor::from([1.0, 2.0, 3.0]);
+        assert!(gradcheck(|[x, y]| x.sum(0, false).expand([3]) * y, [&Tensor::zeros([0, 3]), &y]).is_ok());
+    }
+    // The rules are run all the same.
+    let x = Tensor::<f64>::zeros([0]);
+    assert!(matches!(gradcheck(|[x]| x.floor_divide(2.0), [&x]), Err(Failure::Refused { .. })));
+}
+
+#[test]
+fn views_and_numbers_are_inputs_like_any_other() {
+    let x = Tensor::from([[0.5, 1.5, -1.0], [2.0, 0.25, 1.0]]);
+    let transposed = x.t();
+    let expanded = Tensor::from([0.5, -1.5]).expand([3, 2]);
+    assert_gradcheck!(|x, y| (x * y).tanh() / (x * x + 1.0), &transposed, &expanded);
+    assert_gradcheck!(|x, y| x.matmul(&y.t()), &transposed, &expanded);
+    assert_gradcheck!(|x| x * x.exp() * x, &Tensor::scalar(0.75));
+    assert_gradcheck!(|x| (x * x).sum(.., false) * x, &x.flip([0, 1]));
+}
+
+#[test]
+fn kinks_and_edges_are_reported_as_such() {
+    let kink = gradcheck(|[x]| x.relu(), [&Tensor::from([0.0, 1.0])]).unwrap_err();
+    assert!(kink.to_string().contains("0.000000 on one side and 1.000000 on the other"), "{kink}");
+    let at_the_edge = gradcheck(|[x]| x.log(), [&Tensor::from([1e-9])]).unwrap_err();
+    assert!(matches!(&at_the_edge, Failure::NonFinite { moved: Some((_, step)), .. } if *step < 0.0), "{at_the_edge}");
+    assert!(GradCheck::new().step(1e-13).check(|[x]| x.log(), [&Tensor::from([1e-9])]).is_ok());
+    let beyond = gradcheck(|[x]| x.log(), [&Tensor::from([1.0, -1.0])]).unwrap_err();
+    let Failure::NonFinite { mode, output, value, moved: None } = beyond else { panic!("{beyond}") };
+    assert_eq!((mode, output), (Mode::Reverse, Place::Element { tensor: 0, index: vec![1] }));
+    assert!(value.is_nan());
+    // At order 2 it is the derivative that has no value.
+    let steep = GradCheck::new().check(|[x]| (x * x).sqrt() + x, [&Tensor::from([0.0])]).unwrap_err();
+    assert!(!matches!(steep, Failure::Refused { .. }), "{steep}");
+}
+
+#[test]
+fn what_rounding_hides_is_undecided() {
+    let failure = gradcheck(|[x]| x + 1e12, [&Tensor::from([1.0])]).unwrap_err();
+    assert!(matches!(failure, Failure::Undecided(_)), "{failure}");
+}
+
+#[test]
+fn a_function_that_is_not_repeatable_is_refused() {
+    let count = Cell::new(0.0);
+    let noisy = |x: f64| {
+        count.set(count.get() + 1.0);
+        x + count.get()
+    };
+    let failure = gradcheck(|[x]| x * noisy(1.0), [&Tensor::from([1.0])]).unwrap_err();
+    assert_eq!(
+        failure,
+        Failure::NotRepeatable { output: Place::Element { tensor: 0, index: vec![0] }, first: 2.0, second: 3.0 }
+    );
+}
+
+#[test]
+fn large_functions_are_checked_along_random_directions() {
+    let x = Tensor::from_fn([40, 40], |i| ((i[0] * 40 + i[1]) as f64).sin());
+    let report = gradcheck(|[x]| x.matmul(&x).tanh(), [&x]).unwrap();
+    assert_eq!(report.compared, 6 * 6 * 6);
+    let one_wrong = Tensor::from_fn([40, 40], |i| if i == [7, 11] { 0.0 } else { 1.0 });
+    let failure = gradcheck(|[x]| x * &one_wrong + (x * &one_wrong.map(|m| 1.0 - m)).detach(), [&x]).unwrap_err();
+    assert!(failure.to_string().contains("along random direction"), "{failure}");
+}
+
+#[test]
+fn single_precision_is_checked_with_the_digits_it_has() {
+    let x = Tensor::from([0.5f32, -1.5, 2.0]);
+    let report = GradCheck::new().check(|[x]| (x * x).sin() * x, [&x]).unwrap();
+    let worst = report.worst.unwrap();
+    assert!(worst.tolerance < 1e-2 * 20.0, "{worst:?}");
+    assert!(gradcheck(|[x]| x.tape().apply(Cube::Vjp, &[x]), [&x]).is_err());
+}
+
+#[test]
+fn a_report_reads_as_a_sentence_and_a_table() {
+    let x = Tensor::from([[0.5, -1.25]]);
+    let failure = GradCheck::new().check(|[x]| x.tape().apply(Cube::Vjp, &[x]), [&x]).unwrap_err().to_string();
+    let lines: Vec<&str> = failure.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "gradient check failed: 2 of 4 first derivatives (reverse) disagree with central differences; the worst:",
+            "  d output[0, 1] / d input 0[0, 1], reverse",
+        ]
+    );
+    assert!(lines[2].starts_with("    expected            4.687") && lines[2].ends_with("  (central differences)"));
+    assert_eq!(lines[3], "    got                 3.125000000000");
+    assert!(lines[5].starts_with("    got/expected        0.66666666"), "{failure}");
+    assert!(
+        lines[6].starts_with("  the derivative of 'cube' is wrong by itself; it was recorded at crates/"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn the_macro_panics_with_the_report() {
+    let payload = std::panic::catch_unwind(|| {
+        assert_gradcheck!(GradCheck::new().order(1), |x| x.detach() * x, &Tensor::from([1.0]));
+    })
+    .unwrap_err();
+    let text = payload.downcast_ref::<String>().unwrap();
+    assert!(text.starts_with("gradient check failed: 1 of 1 first derivatives"), "{text}");
+    assert!(text.contains("is something detached"), "{text}");
+}

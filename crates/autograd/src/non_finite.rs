@@ -1,0 +1,278 @@
+//! Where a NaN or an infinity was first made.
+//!
+//! Evaluates the whole tape in the order in which it was recorded, one operation at a time, and looks at every value: slow,
+//! and meant for the moment when a loss has become NaN. It knows values and lines, and no derivatives; those that were
+//! recorded (by `grad`, `vjp`, `jvp`) are looked at like everything else, under the line of the operation they derive.
+
+use std::fmt;
+use std::panic::Location;
+
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::or_raise;
+use crate::evaluate::compute;
+use crate::record::{Index, Op, Record};
+use crate::{Error, Tape};
+
+/// A recorded operation that made the first NaN or infinity of a tape, out of operands without one.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let tape = Tape::<f64>::new();
+/// let x = tape.var(&Tensor::from([4.0, 0.0, 1.0]));
+/// let y = (x.log() * x).sum(.., false);
+/// assert!(y.item().is_nan());
+///
+/// let found = tape.first_non_finite().unwrap();
+/// assert_eq!((found.operation, found.value, &found.index[..]), ("log", f64::NEG_INFINITY, &[1][..]));
+/// assert_eq!(found.operands[0].at_index, Some(0.0));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NonFinite {
+    /// The operation's name; `variable` or `constant` where the data itself is at fault.
+    pub operation: &'static str,
+    /// The line that recorded it.
+    pub recorded: &'static Location<'static>,
+    /// Its number on the tape, as in the [listing](Tape::graph).
+    pub node: usize,
+    /// Shape of its result.
+    pub shape: Shape,
+    /// The first place of the result where the NaN or infinity is.
+    pub index: Vec<usize>,
+    /// What is there.
+    pub value: f64,
+    /// How many elements are so.
+    pub count: usize,
+    /// What it was computed from.
+    pub operands: Vec<NonFiniteOperand>,
+}
+
+/// An operand of a [`NonFinite`] operation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NonFiniteOperand {
+    /// The operation that it is the result of.
+    pub operation: &'static str,
+    /// The line that recorded that.
+    pub recorded: &'static Location<'static>,
+    /// Its number on the tape.
+    pub node: usize,
+    /// Its shape.
+    pub shape: Shape,
+    /// Smallest and largest element; `None` where there are none.
+    pub range: Option<[f64; 2]>,
+    /// The element at the same index, where the operand has the result's shape.
+    pub at_index: Option<f64>,
+}
+
+impl<T: Float> Tape<T> {
+    /// The operation that made the first NaN or infinity, if any did: a NaN from operands without one, or an infinity from
+    /// finite operands. PyTorch: `torch.autograd.detect_anomaly`, which sees derivatives only.
+    ///
+    /// Everything on the tape is evaluated, what nobody asked for too, and one operation at a time: this takes longer and
+    /// more memory than an ordinary run. Infinite constants are taken as meant (a mask of -∞ before a softmax), and so is
+    /// what carries them on; a NaN that comes of them is found.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold a value, or a custom operation fails; see
+    /// [`try_first_non_finite`](Self::try_first_non_finite).
+    #[track_caller]
+    pub fn first_non_finite(&self) -> Option<NonFinite> {
+        or_raise(self.try_first_non_finite())
+    }
+
+    /// [`first_non_finite`](Self::first_non_finite), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold a value, or a custom operation fails.
+    #[track_caller]
+    pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
+        let at = Site::here("first_non_finite");
+        let record = self.record.borrow();
+        let count = record.len() as Index;
+        let mut last_use: Vec<Index> = (0..count).collect();
+        for index in 0..count {
+            for input in record.inputs(index) {
+                last_use[input as usize] = index;
+            }
+        }
+        let mut values: Vec<Option<(Tensor<T>, Content)>> = Vec::with_capacity(count as usize);
+        for index in 0..count {
+            let inputs = record.inputs(index);
+            let operands: Vec<&(Tensor<T>, Content)> =
+                inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
+            let value = match record.node(index).op {
+                Op::Constant(number) | Op::Variable(number) => record.leaf_data(number).clone(),
+                _ => compute(&record, index, operands.iter().map(|(value, _)| value.clone()).collect(), at)?,
+            };
+            let content = Content::of(&value);
+            let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));
+            let meant = matches!(record.node(index).op, Op::Constant(_));
+            if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
+                let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
+                return Ok(Some(described(&record, index, &value, &operands)));
+            }
+            values.push(Some((value, content)));
+            for input in inputs {
+                if last_use[input as usize] == index {
+                    values[input as usize] = None;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a tensor has a NaN or an infinity among its elements.
+#[derive(Clone, Copy, Default)]
+struct Content {
+    nan: bool,
+    infinity: bool,
+}
+
+impl Content {
+    fn of<T: Float>(value: &Tensor<T>) -> Self {
+        value.iter().filter(|x| !x.is_finite()).fold(Content::default(), |content, x| {
+            let nan = x.is_nan();
+            content.with(Content { nan, infinity: !nan })
+        })
+    }
+
+    fn with(self, other: Content) -> Self {
+        Content { nan: self.nan || other.nan, infinity: self.infinity || other.infinity }
+    }
+}
+
+fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
+    // Of a NaN among infinities that were there before, the NaN is the news.
+    let has_nan = value.iter().any(T::is_nan);
+    let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
+    let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();
+    let mut rest = first;
+    let mut place = vec![0; value.rank()];
+    for (axis, &size) in value.shape().iter().enumerate().rev() {
+        place[axis] = rest % size;
+        rest /= size;
+    }
+    let operand = |(input, tensor): (Index, &&Tensor<T>)| NonFiniteOperand {
+        operation: record.name(input),
+        recorded: record.location(input),
+        node: input as usize,
+        shape: tensor.shape().clone(),
+        range: tensor.iter().map(T::to_f64).fold(None, |range, x| {
+            let [low, high] = range.unwrap_or([x, x]);
+            Some([low.min(x), high.max(x)])
+        }),
+        at_index: (tensor.shape() == value.shape()).then(|| tensor.get(&place)).flatten().map(T::to_f64),
+    };
+    NonFinite {
+        operation: record.name(index),
+        recorded: record.location(index),
+        node: index as usize,
+        shape: value.shape().clone(),
+        value: value.get(&place).map_or(f64::NAN, T::to_f64),
+        count: value.iter().filter(is_news).count(),
+        operands: record.inputs(index).into_iter().zip(operands).map(operand).collect(),
+        index: place,
+    }
+}
+
+impl fmt::Display for NonFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NonFinite { operation, recorded, shape, value, count, node, .. } = self;
+        let place = if self.index.is_empty() { String::new() } else { format!(" at {:?}", self.index) };
+        if self.operands.is_empty() {
+            write!(f, "the {operation} {shape} given at {recorded} holds {value}{place}")?;
+        } else {
+            write!(f, "'{operation}' made the first {value}{place} of its result {shape}\n  --> {recorded}, %{node}")?;
+        }
+        if *count > 1 {
+            write!(f, "\n  {count} of its {} elements are so", shape.numel())?;
+        }
+        for (position, operand) in self.operands.iter().enumerate() {
+            write!(f, "\n  operand {position}: {} {}", operand.operation, operand.shape)?;
+            if let Some([low, high]) = operand.range {
+                write!(f, ", from {low} to {high}")?;
+            }
+            if let Some(value) = operand.at_index {
+                write!(f, ", there {value}")?;
+            }
+            write!(f, ", recorded at {}", operand.recorded)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::Tape;
+
+    #[test]
+    fn the_first_is_found_although_others_follow() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([[1.0, 2.0], [-3.0, 0.0]]));
+        let y = x.exp() - 1.0;
+        let line = line!() + 1;
+        let z = (y / x).sqrt().sum(.., false);
+        assert!(z.item().is_nan());
+        let found = tape.first_non_finite().unwrap();
+        assert_eq!((found.operation, found.recorded.file(), found.recorded.line()), ("div", file!(), line));
+        assert_eq!((found.shape.sizes(), &found.index[..], found.count), (&[2, 2][..], &[1, 1][..], 1));
+        assert!(found.value.is_nan());
+        let [dividend, divisor] = &found.operands[..] else { panic!("{found}") };
+        assert_eq!((dividend.operation, dividend.at_index), ("sub", Some(0.0)));
+        assert_eq!((divisor.operation, divisor.range, divisor.at_index), ("variable", Some([-3.0, 2.0]), Some(0.0)));
+        let text = found.to_string();
+        assert!(text.starts_with("'div' made the first NaN at [1, 1] of its result [2, 2]\n  --> "), "{text}");
+        assert!(text.contains("operand 1: variable [2, 2], from -3 to 2, there 0, recorded at "), "{text}");
+    }
+
+    #[test]
+    fn what_was_given_is_found_as_given() {
+        let tape = Tape::<f32>::new();
+        let x = tape.var(&Tensor::from([1.0, f32::NAN, f32::NAN]));
+        let _ = x.exp();
+        let text = tape.first_non_finite().unwrap().to_string();
+        assert!(text.starts_with("the variable [3] given at ") && text.contains("holds NaN at [1]"), "{text}");
+        assert!(text.ends_with("2 of its 3 elements are so"), "{text}");
+    }
+
+    #[test]
+    fn an_infinite_mask_is_meant_but_not_the_nan_that_comes_of_it() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+        let some = Tensor::from([[0.0, f64::NEG_INFINITY], [0.0, 0.0]]);
+        let _ = (x + &some).softmax(1).logsumexp(.., false);
+        assert!(tape.first_non_finite().is_none());
+        let all = Tensor::from([[0.0, 0.0], [f64::NEG_INFINITY, f64::NEG_INFINITY]]);
+        let line = line!() + 1;
+        let _ = (x + &all).softmax(1);
+        let found = tape.first_non_finite().unwrap();
+        assert_eq!((found.operation, found.recorded.line(), &found.index[..]), ("sub", line, &[1, 0][..]));
+    }
+
+    #[test]
+    fn a_derivative_is_found_under_the_line_that_it_derives() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([0.0, 1.0]));
+        let line = line!() + 1;
+        let y = x.sqrt().sum(.., false);
+        let _ = y.grad([x]);
+        let found = tape.first_non_finite().unwrap();
+        assert_eq!((found.operation, found.recorded.line(), found.value), ("div", line, f64::INFINITY));
+    }
+
+    #[test]
+    fn a_tape_of_finite_values_has_none() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::<f64>::zeros([0, 3]));
+        let _ = (x.exp() + 1.0).sum(.., false);
+        assert!(tape.first_non_finite().is_none());
+    }
+}

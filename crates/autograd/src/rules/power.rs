@@ -1,0 +1,76 @@
+//! Powers: ∂/∂x xʸ = y xʸ⁻¹ and ∂/∂y xʸ = xʸ ln x, with what PyTorch gives at 0 and 0⁰.
+
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::record::Op;
+use crate::{Call, Error, Operation, Var};
+
+/// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` where it is zero everywhere.
+pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
+    match plain_number(y) {
+        Some(0.0) => None,
+        Some(exponent) => Some(v * slope(x, exponent)),
+        None => Some(where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))),
+    }
+}
+
+/// n xⁿ⁻¹ for a number n.
+fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
+    if n == 2.0 { x * 2.0 } else { x.pow(n - 1.0) * n }
+}
+
+/// ∂/∂y xʸ · v = v xʸ ln x, and 0 at x = 0, y ≥ 0.
+pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+    let flat = x.eq(0.0).logical_and(y.ge(0.0));
+    v * where_(&flat, &v.zeros_like(), z * x.log())
+}
+
+/// The number that `y` repeats, where it was recorded as one.
+fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
+    let record = y.tape.record.borrow();
+    let mut index = y.index;
+    if record.node(index).op == Op::Expand {
+        index = record.inputs(index)[0];
+    }
+    match record.node(index).op {
+        Op::Constant(number) if record.shape(index).rank() == 0 => {
+            record.leaf_data(number).try_item().ok().map(T::to_f64)
+        }
+        _ => None,
+    }
+}
+
+/// x to the power 1/2, or -1/2 where `inverse`. Its derivative is that of a power, which at -0 is not that of a root.
+pub(crate) struct Root {
+    pub(crate) inverse: bool,
+}
+
+impl Root {
+    fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(v * slope(call.input(0), if self.inverse { -0.5 } else { 0.5 }))
+    }
+}
+
+impl<T: Float> Operation<T> for Root {
+    fn name(&self) -> &'static str {
+        "pow"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    #[track_caller]
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_root(self.inverse, Site::here("pow"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.times_slope(call, g)
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.times_slope(call, v)
+    }
+}

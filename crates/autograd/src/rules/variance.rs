@@ -1,0 +1,108 @@
+//! The derivative of the variance, Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The part that goes through the mean m
+//! is zero, the distances from it summing to zero, and is not computed.
+//!
+//! Where n - c is not positive, the formulas are those of PyTorch's `var_backward`: of a variance over named dimensions the
+//! one above, with a divisor that may be negative; over everything, NaN at elements equal to the mean and ∞ at others.
+
+use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
+use wengert_tensor::{Axes, Float, Shape, Tensor};
+
+use super::movement::site;
+use crate::{Call, Error, Operation, Var};
+
+/// The variance over `axes`, which stay with size 1.
+pub(crate) struct Variance {
+    pub(crate) axes: Axes,
+    pub(crate) correction: f64,
+    /// Whether the dimensions were not named.
+    pub(crate) is_total: bool,
+}
+
+impl Variance {
+    /// The result's shape.
+    pub(crate) fn reduced(&self, shape: &Shape) -> Shape {
+        let mut shape = shape.clone();
+        for &axis in &self.axes {
+            shape[axis] = 1;
+        }
+        shape
+    }
+
+    /// ∂z/∂x · v, for every element.
+    fn times_slope<'t, T: Float>(&self, x: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+        let shape = x.shape();
+        let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
+        let divisor = count - self.correction;
+        let mean = x.mean(&self.axes[..], true).expand(&shape);
+        if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
+            let infinity = x.filled(&shape, T::INFINITY);
+            return v * where_(&x.eq(mean), &x.filled(&shape, T::NAN), infinity);
+        }
+        v * (2.0 / divisor) * (x - mean)
+    }
+}
+
+impl<T: Float> Operation<T> for Variance {
+    fn name(&self) -> &'static str {
+        "var"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.reduced(&inputs[0]))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_variance(&self.axes, self.correction, self.is_total, site("var"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let x = call.input(0);
+        Some(self.times_slope(x, g.expand(x.shape())))
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        Some(self.times_slope(call.input(0), v).sum_to(call.output().shape()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::Tape;
+
+    #[test]
+    fn the_gradient_and_its_own() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
+        let [dx] = x.var(0, 1, false).grad([x]);
+        assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
+        // 2/(n - 1) (identity - 1/n): the mean moves too.
+        let weight = Tensor::from([3.0, 0.0, 0.0]);
+        let [ddx] = (dx * &weight).sum(.., false).grad([x]);
+        assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);
+    }
+
+    #[test]
+    fn the_standard_deviation_of_equal_numbers_is_flat() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([3.0, 3.0]));
+        let [dx] = x.std(0, 0, false).grad([x]);
+        assert_eq!(dx.value().to_vec(), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn divisors_of_zero_and_less() {
+        let gradient = |x: &[f64], correction: f64, named: bool| {
+            let tape = Tape::<f64>::new();
+            let x = tape.var(&Tensor::from(x));
+            let z = if named { x.var(0, correction, false) } else { x.var(.., correction, false) };
+            z.grad([x])[0].value().to_vec()
+        };
+        let inf = f64::INFINITY;
+        assert_eq!(gradient(&[1.0, 2.0], 2.0, true), [-inf, inf]);
+        assert_eq!(gradient(&[1.0, 2.0], 2.0, false), [inf, inf]);
+        assert_eq!(gradient(&[3.0], 2.0, true), [0.0]);
+        assert!(gradient(&[3.0], 2.0, false)[0].is_nan());
+    }
+}

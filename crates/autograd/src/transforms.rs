@@ -1,0 +1,382 @@
+//! Functions of tensors in, derivatives as tensors out: no tape to be seen.
+//!
+//! | here | JAX | `torch.func` | how |
+//! |---|---|---|---|
+//! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
+//! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
+//! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | a `vjp` per output or a `jvp` per input, what is less |
+//! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
+//! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, a `jvp` of it per input |
+//!
+//! Each call records the function once, on a tape of its own, and evaluates everything asked for in one run. A function of
+//! several inputs takes an array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are
+//! constants.
+//!
+//! To differentiate a derivative once more in ways that are not here, record on a [`Tape`] and use
+//! [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
+
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::or_raise;
+use crate::record::Index;
+use crate::{Error, Tape, Var};
+
+/// The gradients of a function that gives one number, with respect to each input: tensors of the inputs' shapes, zeros where
+/// the function does not depend on one. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+///
+/// let (x, w) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([10.0, 100.0]));
+/// let [dx, dw] = grad(|[x, w]| (x * w).sum(.., false), [&x, &w]);
+/// assert_eq!(dx, Tensor::from([[10.0, 100.0], [10.0, 100.0]]));
+/// assert_eq!(dw, Tensor::from([4.0, 6.0]));
+/// ```
+///
+/// # Panics
+///
+/// Where the function gives not one number, or an operation in it has no derivative; see [`try_grad`].
+#[track_caller]
+pub fn grad<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> [Tensor<T>; N] {
+    or_raise(try_grad(f, inputs))
+}
+
+/// [`grad`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the function gives not one number, or an operation in it has no derivative.
+#[track_caller]
+pub fn try_grad<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> Result<[Tensor<T>; N], Error> {
+    value_and_gradients(f, inputs, Site::here("grad")).map(|(_, gradients)| gradients)
+}
+
+/// What a function gives, which is one number, and its gradients as [`grad`] has them, from one evaluation. JAX:
+/// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::value_and_grad};
+///
+/// let (value, [dx]) = value_and_grad(|[x]| x.square().sum(.., false), [&Tensor::from([3.0, 4.0])]);
+/// assert_eq!((value, dx.to_vec()), (25.0, vec![6.0, 8.0]));
+/// ```
+///
+/// # Panics
+///
+/// Where the function gives not one number, or an operation in it has no derivative; see [`try_value_and_grad`].
+#[track_caller]
+pub fn value_and_grad<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> (T, [Tensor<T>; N]) {
+    or_raise(try_value_and_grad(f, inputs))
+}
+
+/// [`value_and_grad`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the function gives not one number, or an operation in it has no derivative.
+#[track_caller]
+pub fn try_value_and_grad<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> Result<(T, [Tensor<T>; N]), Error> {
+    value_and_gradients(f, inputs, Site::here("value_and_grad"))
+}
+
+/// All derivatives of a function at `input`, of shape `[d…]`, as a tensor of shape `[e…, d…]` where the function gives
+/// `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where it does not depend on the input. JAX: `jax.jacrev`,
+/// `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
+///
+/// Of many outputs from few inputs it is computed in forward mode, otherwise in reverse mode. The result has as many elements
+/// as input and output multiplied.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::jacobian};
+///
+/// let matrix = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+/// let x = Tensor::from([0.5, -1.0, 2.0]);
+/// // The Jacobian of a linear map is its matrix.
+/// assert_eq!(jacobian(|x| (x * &matrix).sum(1, false), &x), matrix);
+/// ```
+///
+/// # Panics
+///
+/// Where an operation in the function has no derivative, or memory cannot hold the result; see [`try_jacobian`].
+#[track_caller]
+pub fn jacobian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
+    or_raise(try_jacobian(f, input))
+}
+
+/// [`jacobian`], with the error as a value.
+///
+/// # Errors
+///
+/// Where an operation in the function has no derivative, or memory cannot hold the result.
+#[track_caller]
+pub fn try_jacobian<T: Float>(
+    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("jacobian");
+    let tape = Tape::new();
+    let x = tape.leaf_at(input, at);
+    let y = f(x);
+    jacobian_of(&tape, y, x, at)
+}
+
+/// The second derivatives, in all pairs of elements, of a function that gives one number: of shape `[d…, d…]` for an input
+/// `[d…]`, and symmetric where it is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+///
+/// Forward over reverse, as in both of them. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::hessian};
+///
+/// // f = x² y: second derivatives 2y, 2x; 2x, 0.
+/// let point = Tensor::from([3.0, 5.0]);
+/// let h = hessian(|p| p.select(0, 0).square() * p.select(0, 1), &point);
+/// assert_eq!(h, Tensor::from([[10.0, 6.0], [6.0, 0.0]]));
+/// ```
+///
+/// # Panics
+///
+/// Where the function gives not one number, or an operation in it has no second derivative; see [`try_hessian`].
+#[track_caller]
+pub fn hessian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
+    or_raise(try_hessian(f, input))
+}
+
+/// [`hessian`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the function gives not one number, or an operation in it has no second derivative.
+#[track_caller]
+pub fn try_hessian<T: Float>(
+    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("hessian");
+    let tape = Tape::new();
+    let x = tape.leaf_at(input, at);
+    let gradient = gradient_of(&tape, f(x), x, at)?;
+    columns_of(&tape, gradient, x, at)
+}
+
+/// The Hessian times `v`, for a function that gives one number and an input and a direction `v` of one shape: how the
+/// gradient changes as the input moves along `v`. Costs a few evaluations of the function, whatever the size of the input.
+/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::hvp};
+///
+/// // f = Σ x³: the Hessian is diagonal, 6x.
+/// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
+/// assert_eq!(hvp(|x| x.pow(3.0).sum(.., false), &x, &v).to_vec(), [6.0, 6.0]);
+/// ```
+///
+/// # Panics
+///
+/// Where the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
+/// second derivative; see [`try_hvp`].
+#[track_caller]
+pub fn hvp<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>, v: &Tensor<T>) -> Tensor<T> {
+    or_raise(try_hvp(f, input, v))
+}
+
+/// [`hvp`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
+/// second derivative.
+#[track_caller]
+pub fn try_hvp<T: Float>(
+    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+    v: &Tensor<T>,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("hvp");
+    let tape = Tape::new();
+    let x = tape.leaf_at(input, at);
+    let gradient = gradient_of(&tape, f(x), x, at)?;
+    let product = tape.forward(&[gradient], &[(x, tape.constant(v))], at)?;
+    Ok(tape.evaluate(&[product[0].index], at)?.swap_remove(0))
+}
+
+fn value_and_gradients<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+    at: Site,
+) -> Result<(T, [Tensor<T>; N]), Error> {
+    let tape = Tape::new();
+    let vars = inputs.map(|input| tape.leaf_at(input, at));
+    let y = f(vars);
+    let gradients = tape.reverse(&[(y, y.one(at)?)], &vars, at)?;
+    let mut roots: Vec<Index> =
+        gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index).collect();
+    roots.push(y.index);
+    let values = tape.evaluate(&roots, at)?;
+    Ok((values[N].try_item()?, std::array::from_fn(|input| values[input].clone())))
+}
+
+/// The gradient of a number, as a variable.
+fn gradient_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    let gradient = tape.reverse(&[(y, y.one(at)?)], &[x], at)?[0];
+    Ok(gradient.unwrap_or_else(|| x.zeros_like()))
+}
+
+fn jacobian_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {
+    let (from, to) = (x.shape(), y.shape());
+    if from.numel() < to.numel() {
+        return columns_of(tape, y, x, at);
+    }
+    let mut rows = Vec::with_capacity(to.numel());
+    for seed in units(&to) {
+        let row = tape.reverse(&[(y, tape.constant(&seed))], &[x], at)?[0];
+        rows.push(row.unwrap_or_else(|| x.zeros_like()).index);
+    }
+    let rows = tape.evaluate(&rows, at)?;
+    let elements = rows.iter().flat_map(Tensor::to_vec).collect();
+    Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
+}
+
+/// The Jacobian by forward mode: an element of the input moves at a time.
+fn columns_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {
+    let (from, to) = (x.shape(), y.shape());
+    let mut columns = Vec::with_capacity(from.numel());
+    for tangent in units(&from) {
+        columns.push(tape.forward(&[y], &[(x, tape.constant(&tangent))], at)?[0].index);
+    }
+    let columns: Vec<Vec<T>> = tape.evaluate(&columns, at)?.iter().map(Tensor::to_vec).collect();
+    let elements = (0..to.numel()).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
+    Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
+}
+
+/// Each tensor of `shape` that is 1 in one place and 0 elsewhere, in row-major order.
+fn units<T: Float>(shape: &Shape) -> impl Iterator<Item = Tensor<T>> {
+    let (shape, count) = (shape.clone(), shape.numel());
+    (0..count).map(move |place| {
+        let mut data = vec![T::ZERO; count];
+        data[place] = T::ONE;
+        Tensor::from_vec(data, &shape)
+    })
+}
+
+fn joined(first: &Shape, second: &Shape) -> Shape {
+    first.iter().chain(second.iter()).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+
+    /// To 32 roundings of numbers of size `scale`.
+    fn close(got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
+        assert_eq!(got.shape(), expected.shape());
+        for (x, y) in got.iter().zip(expected.iter()) {
+            assert!((x - y).abs() <= 32.0 * f64::EPSILON * scale, "{x} against {y}");
+        }
+    }
+
+    fn point() -> Tensor<f64> {
+        Tensor::from([0.5, -1.25, 2.0, 0.75])
+    }
+
+    #[test]
+    fn the_gradient_of_a_quadratic_form() {
+        // f = xᵀ A x / 2 + bᵀ x: ∇f = (A + Aᵀ) x / 2 + b, ∇²f = (A + Aᵀ) / 2 (Petersen and Pedersen, 2.4.2).
+        let a = Tensor::from_fn([4, 4], |i| (3 * i[0] + i[1] * i[1]) as f64 - 4.0);
+        let b = Tensor::from([1.0, -2.0, 0.5, 3.0]);
+        let (x, v) = (point(), Tensor::from([1.0, 2.0, -1.0, 0.5]));
+        let symmetric = (&a + &a.t()) * 0.5;
+        let expected_value = (&x * &a.matmul(&x)).sum(.., false).item() * 0.5 + (&x * &b).sum(.., false).item();
+        let quadratic = QuadraticForm { a: &a, b: &b };
+        let (value, [gradient]) = value_and_grad(|[x]| quadratic.at(x), [&x]);
+        assert!((value - expected_value).abs() <= 32.0 * f64::EPSILON * expected_value.abs());
+        close(&gradient, &(&symmetric.matmul(&x) + &b), 30.0);
+        assert_eq!(grad(|[x]| quadratic.at(x), [&x]), [gradient]);
+        close(&hessian(|x| quadratic.at(x), &x), &symmetric, 10.0);
+        close(&hvp(|x| quadratic.at(x), &x, &v), &symmetric.matmul(&v), 30.0);
+    }
+
+    struct QuadraticForm<'a> {
+        a: &'a Tensor<f64>,
+        b: &'a Tensor<f64>,
+    }
+
+    impl QuadraticForm<'_> {
+        fn at<'t>(&self, x: Var<'t, f64>) -> Var<'t, f64> {
+            (x * x.tape().constant(self.a).matmul(&x)).sum(.., false) * 0.5 + (x * self.b).sum(.., false)
+        }
+    }
+
+    #[test]
+    fn the_jacobian_of_softmax_in_both_modes() {
+        // ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
+        let x = point();
+        let s = x.softmax(0);
+        let expected = Tensor::from_fn([4, 4], |i| {
+            let (row, column) = (s.get(&[i[0]]).unwrap(), s.get(&[i[1]]).unwrap());
+            row * (f64::from(u8::from(i[0] == i[1])) - column)
+        });
+        let reverse = jacobian(|x| x.softmax(0), &x);
+        close(&reverse, &expected, 1.0);
+        // Twice as many outputs as inputs: forward mode.
+        let forward = jacobian(|x| cat(&[x.softmax(0), x], 0), &x);
+        close(&forward.narrow(0, 0, 4), &expected, 1.0);
+        assert_eq!(forward.narrow(0, 4, 4), Tensor::eye(4));
+    }
+
+    #[test]
+    fn shapes_are_those_of_the_output_and_the_input() {
+        let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        let by_row = jacobian(|x| x.sum(1, false), &x);
+        assert_eq!(by_row, Tensor::from([[[1.0, 1.0, 1.0], [0.0; 3]], [[0.0; 3], [1.0, 1.0, 1.0]]]));
+        assert_eq!(jacobian(|x| x.sum(.., false), &x).shape(), &[2, 3]);
+        assert_eq!(hessian(|x| x.exp().sum(.., false), &x).shape(), &[2, 3, 2, 3]);
+        assert_eq!(jacobian(|x| x * x, &Tensor::scalar(3.0)).item(), 6.0);
+        assert_eq!(jacobian(|x| x * x, &Tensor::<f64>::zeros([0])).shape(), &[0, 0]);
+        assert_eq!(jacobian(|x| x.sum(.., false).unsqueeze(0), &Tensor::<f64>::zeros([0])).shape(), &[1, 0]);
+    }
+
+    #[test]
+    fn what_plays_no_part_has_zeros() {
+        let (x, y) = (point(), Tensor::from([[1.0, 2.0]]));
+        let [dx, dy] = grad(|[x, _]| x.sum(.., false), [&x, &y]);
+        assert_eq!((dx, dy), (Tensor::ones([4]), Tensor::zeros([1, 2])));
+        assert_eq!(jacobian(|x| x.detach(), &x), Tensor::zeros([4, 4]));
+        assert_eq!(hessian(|x| x.sum(.., false), &x), Tensor::zeros([4, 4]));
+        assert_eq!(hvp(|x| x.sum(.., false), &x, &x), Tensor::zeros([4]));
+    }
+
+    #[test]
+    fn errors_name_the_transform_and_the_line_that_called_it() {
+        let x = point();
+        let line = line!() + 1;
+        let error = try_grad(|[x]| x.exp(), [&x]).unwrap_err();
+        let Error::NotScalar { shape, at } = &error else { panic!("{error}") };
+        assert_eq!((shape, at.operation, at.location.line()), (&Shape::from([4]), "grad", line));
+        let line = line!() + 1;
+        let error = try_hvp(|x| x.sum(.., false), &x, &Tensor::ones([3])).unwrap_err();
+        let Error::SeedShape { expected, got, at, .. } = &error else { panic!("{error}") };
+        assert_eq!((&expected[..], &got[..], at.operation, at.location.line()), (&[4][..], &[3][..], "hvp", line));
+        for (name, error) in [
+            ("jacobian", try_jacobian(|x| x.floor_divide(2.0), &x).unwrap_err()),
+            ("hessian", try_hessian(|x| x.floor_divide(2.0).sum(.., false), &x).unwrap_err()),
+        ] {
+            let Error::NotDifferentiable { at, recorded, .. } = &error else { panic!("{error}") };
+            assert_eq!((at.operation, at.location.file(), recorded.file()), (name, file!(), file!()));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The traits of the `approx` crate, for assertions such as `assert_relative_eq!`.
+//!
+//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close as
+//! `approx` has it for numbers. A NaN is close to nothing, itself included; equal infinities are relatively equal, but
+//! their difference is NaN, so they are not absolutely close.
+
+use approx::{AbsDiffEq, RelativeEq, UlpsEq};
+
+use crate::{Float, Tensor};
+
+/// Whether the shapes are equal and `close` holds for each pair of elements.
+fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> bool {
+    x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| close(x, y))
+}
+
+/// Tensors of different shapes are unequal, whatever `epsilon` is.
+///
+/// ```
+/// use approx::assert_abs_diff_eq;
+/// use wengert_tensor::prelude::*;
+///
+/// assert_abs_diff_eq!(Tensor::from([1.0, 2.0]), Tensor::from([1.0, 2.0 + 1e-9]), epsilon = 1e-8);
+/// ```
+impl<T: Float + AbsDiffEq<Epsilon = T>> AbsDiffEq for Tensor<T> {
+    type Epsilon = T;
+
+    fn default_epsilon() -> T {
+        T::default_epsilon()
+    }
+
+    fn abs_diff_eq(&self, other: &Self, epsilon: T) -> bool {
+        all(self, other, |x, y| x.abs_diff_eq(&y, epsilon))
+    }
+}
+
+/// Tensors of different shapes are unequal, whatever the tolerance is.
+///
+/// ```
+/// use approx::{assert_relative_eq, assert_relative_ne};
+/// use wengert_tensor::prelude::*;
+///
+/// let third = Tensor::from([1.0, 2.0]) / 3.0;
+/// assert_relative_eq!(third * 3.0, Tensor::from([1.0, 2.0]), max_relative = 1e-15);
+/// assert_relative_ne!(Tensor::from([1.0]), Tensor::from([[1.0]]));
+/// ```
+impl<T: Float + RelativeEq<Epsilon = T>> RelativeEq for Tensor<T> {
+    fn default_max_relative() -> T {
+        T::default_max_relative()
+    }
+
+    fn relative_eq(&self, other: &Self, epsilon: T, max_relative: T) -> bool {
+        all(self, other, |x, y| x.relative_eq(&y, epsilon, max_relative))
+    }
+}
+
+/// Tensors of different shapes are unequal, however many ulps are allowed.
+///
+/// ```
+/// use approx::assert_ulps_eq;
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([0.1f32, 0.2]);
+/// assert_ulps_eq!(&x + 0.3, Tensor::from([0.4f32, 0.5]), epsilon = 0.0, max_ulps = 1);
+/// ```
+impl<T: Float + UlpsEq<Epsilon = T>> UlpsEq for Tensor<T> {
+    fn default_max_ulps() -> u32 {
+        T::default_max_ulps()
+    }
+
+    fn ulps_eq(&self, other: &Self, epsilon: T, max_ulps: u32) -> bool {
+        all(self, other, |x, y| x.ulps_eq(&y, epsilon, max_ulps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Views;
+
+    #[test]
+    fn closeness_as_a_table() {
+        let row = |values: [f64; 2]| Tensor::from(values);
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        // x, y, and whether they are close: absolutely (1e-3), relatively (1e-3), within 4 ulps.
+        let table = [
+            (row([1.0, 2.0]), row([1.0, 2.0]), [true; 3]),
+            (row([1.0, 2.0]), row([1.0, 2.0 + 1e-15]), [true; 3]),
+            (row([1.0, 1000.0]), row([1.0, 1000.5]), [false, true, false]),
+            (row([1.0, 1e-9]), row([1.0, 2e-9]), [true, false, false]),
+            (row([1.0, nan]), row([1.0, nan]), [false; 3]),
+            (row([1.0, inf]), row([1.0, inf]), [false, true, true]),
+            (row([1.0, inf]), row([1.0, -inf]), [false; 3]),
+            (row([1.0, 1.0]), Tensor::from([1.0]), [false; 3]),
+            (row([1.0, 1.0]), row([1.0, 1.0]).unsqueeze(0), [false; 3]),
+            (row([1.0, 1.0]), Tensor::scalar(1.0).expand([2]), [true; 3]),
+            (Tensor::zeros([0, 3]), Tensor::zeros([0, 3]), [true; 3]),
+            (Tensor::zeros([0, 3]), Tensor::zeros([3, 0]), [false; 3]),
+        ];
+        for (x, y, expected) in table {
+            let close = [x.abs_diff_eq(&y, 1e-3), x.relative_eq(&y, 0.0, 1e-3), x.ulps_eq(&y, 0.0, 4)];
+            assert_eq!(close, expected, "{x:?} {y:?}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What looks at a whole line along one dimension: running sums, running extremes, order.
+//!
+//! Each function here takes one line as a slice; [`each`] cuts a tensor of any layout into lines and puts the results in
+//! place. Lines are independent of one another, so any number of threads gives the same bits. Positions are ties' own order:
+//! of two equal elements the earlier one comes first, and NaN counts as larger than everything, as in PyTorch's `sort`.
+
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
+use super::map::Source;
+use crate::nest::Nest;
+use crate::{DType, Element, Shape};
+
+/// Work below this many elements is not worth a second thread.
+const PARALLEL: usize = 1 << 16;
+
+/// Calls `f` with every line of `x` along dimension `axis` and the line of `len` results that it gives. `out` is row-major,
+/// in the shape of `x` with size `len` along `axis`.
+pub(crate) fn each<T: Element, U: Element>(
+    x: Source<T>,
+    axis: usize,
+    len: usize,
+    out: &mut [U],
+    f: impl Fn(&[T], &mut [U]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let shape = x.layout.shape();
+    let size = shape[axis];
+    let inner = Shape::from(&shape[axis + 1..]).numel();
+    let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
+    let lines = x.layout.permute(&order);
+    let nest = Nest::new(lines.shape(), [&lines]);
+    // One slab is all lines that begin in one place of the outer dimensions: contiguous in `out`.
+    let slab = |number: usize, out: &mut [U]| {
+        let mut line = Vec::with_capacity(size);
+        let mut result = vec![U::ZERO; len];
+        for i in 0..inner {
+            line.clear();
+            nest.walk(0, (number * inner + i) * size, size, |position, stride, count| {
+                line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+            });
+            if inner == 1 {
+                f(&line, out);
+                continue;
+            }
+            f(&line, &mut result);
+            for (j, &value) in result.iter().enumerate() {
+                out[j * inner + i] = value;
+            }
+        }
+    };
+    let slabs = out.chunks_mut(len * inner);
+    if size * inner * slabs.len() < PARALLEL {
+        slabs.enumerate().for_each(|(number, out)| slab(number, out));
+    } else {
+        out.par_chunks_mut(len * inner).enumerate().for_each(|(number, out)| slab(number, out));
+    }
+}
+
+/// Sums of the elements up to each; `f32` is summed in `f64`, integers wrap.
+pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
+    if matches!(T::DTYPE, DType::F32 | DType::F64) {
+        let mut total = 0.0;
+        for (out, x) in out.iter_mut().zip(line) {
+            total += x.to_f64();
+            *out = T::from_f64(total);
+        }
+    } else {
+        let mut total = 0i64;
+        for (out, x) in out.iter_mut().zip(line) {
+            total = total.wrapping_add(x.to_i64());
+            *out = T::from_i64(total);
+        }
+    }
+}
+
+/// Position of the first largest (or smallest) element; of the first NaN where there is one.
+pub(crate) fn extreme<T: Element>(largest: bool, line: &[T]) -> usize {
+    let mut best = 0;
+    for (i, &x) in line.iter().enumerate() {
+        let old = line[best];
+        if !is_nan(old) && (is_nan(x) || if largest { x > old } else { x < old }) {
+            best = i;
+        }
+    }
+    best
+}
+
+/// Position of the largest (or smallest) element up to each; of several the last, and a NaN stays.
+pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+    let mut best = 0;
+    for (i, (out, &x)) in out.iter_mut().zip(line).enumerate() {
+        let old = line[best];
+        let wins = is_nan(x) || !is_nan(old) && if largest { x >= old } else { x <= old };
+        if wins {
+            best = i;
+        }
+        *out = best as i64;
+    }
+}
+
+/// Positions in ascending (or descending) order of the elements, as many as `out` has room for; stable.
+pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
+    let before = |&i: &i64, &j: &i64| {
+        let (x, y) = (line[i as usize], line[j as usize]);
+        if descending { compare(y, x).then(i.cmp(&j)) } else { compare(x, y).then(i.cmp(&j)) }
+    };
+    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    let wanted = out.len();
+    if wanted < positions.len() && wanted > 0 {
+        positions.select_nth_unstable_by(wanted - 1, before);
+        positions.truncate(wanted);
+    }
+    // No two positions compare equal, so an unstable sort has one result, and that is the stable one.
+    positions.sort_unstable_by(before);
+    out.copy_from_slice(&positions[..wanted]);
+}
+
+/// Position of the element that has `rank` elements before it in ascending order.
+pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
+    let mut positions: Vec<usize> = (0..line.len()).collect();
+    let before = |&i: &usize, &j: &usize| compare(line[i], line[j]).then(i.cmp(&j));
+    *positions.select_nth_unstable_by(rank, before).1
+}
+
+/// Position of the first NaN; else of the median, the lower one of two.
+pub(crate) fn median<T: Element>(line: &[T]) -> usize {
+    line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| nth((line.len() - 1) / 2, line))
+}
+
+/// Last position of the commonest element; of several as common, of the smallest.
+pub(crate) fn mode<T: Element>(line: &[T]) -> usize {
+    let mut positions = vec![0; line.len()];
+    order(false, line, &mut positions);
+    let same = |&i: &i64, &j: &i64| compare(line[i as usize], line[j as usize]) == Ordering::Equal;
+    // Runs come in ascending order of their element: a later one must be longer.
+    let mut longest: &[i64] = &[];
+    for run in positions.chunk_by(same) {
+        if run.len() > longest.len() {
+            longest = run;
+        }
+    }
+    longest.last().map_or(0, |&last| last as usize)
+}
+
+/// Ascending, a NaN last.
+fn compare<T: Element>(x: T, y: T) -> Ordering {
+    x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
+}
+
+fn is_nan<T: Element>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAN: f64 = f64::NAN;
+
+    fn ordered(descending: bool, line: &[f64], count: usize) -> Vec<i64> {
+        let mut out = vec![0; count];
+        order(descending, line, &mut out);
+        out
+    }
+
+    #[test]
+    fn order_is_stable_and_nan_is_largest() {
+        let line = [2.0, 1.0, NAN, 2.0, 1.0];
+        assert_eq!(ordered(false, &line, 5), [1, 4, 0, 3, 2]);
+        assert_eq!(ordered(true, &line, 5), [2, 0, 3, 1, 4]);
+        assert_eq!(ordered(true, &line, 2), [2, 0]);
+        assert_eq!(ordered(false, &line, 0), [0i64; 0]);
+    }
+
+    #[test]
+    fn extremes_take_the_later_tie_and_keep_a_nan() {
+        let mut out = [0; 5];
+        running_extreme(true, &[1.0, 3.0, 3.0, NAN, 9.0], &mut out);
+        assert_eq!(out, [0, 1, 2, 3, 3]);
+        running_extreme(false, &[1.0, 1.0, 3.0, 0.0, 0.0], &mut out);
+        assert_eq!(out, [0, 1, 1, 3, 4]);
+    }
+
+    #[test]
+    fn order_statistics() {
+        assert_eq!((extreme(true, &[1, 2, 2i64]), extreme(false, &[1.0, NAN, NAN])), (1, 1));
+        assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
+        assert_eq!(median(&[4.0, NAN, 3.0]), 1);
+        assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
+        assert_eq!(mode(&[7i64]), 0);
+        assert_eq!(mode(&[2, 1, 1i64]), 2);
+    }
+}

@@ -1,0 +1,162 @@
+//! Variance, standard deviation, and sums that leave out NaN.
+//!
+//! The divisor of a variance is n - correction, and 0 where that is negative. Its derivative is a rule of its own; that of a
+//! standard deviation of 0 is 0.
+
+use super::along::{filled, with_number};
+use super::pair::{expanded, number};
+use super::reductions::{reduced, without};
+use super::{TensorLike, twin};
+use crate::Float;
+use crate::dims::{Axes, Dims};
+use crate::error::{Error, Site};
+use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
+/// dimensions stay with size 1.
+pub trait Statistics: TensorLike<Elem: Float> {
+    twin! { trait
+        /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
+        /// Bessel's; 0: of a whole population). Where that is 0 or less: NaN, or ∞ where the elements differ. PyTorch: `var`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+        /// assert_eq!(x.var(0, 0, false).item(), 1.25);
+        /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
+        /// ```
+        fn var | try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
+            variance(self, &dims.into(), correction.into(), keepdim, at)
+        }
+
+        /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
+        fn std | try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
+            variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
+        }
+
+        /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
+        fn var_mean | try_var_mean(
+            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
+        ) -> (Self, Self) = at {
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance, mean(self, &dims, keepdim, at)?))
+        }
+
+        /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
+        fn std_mean | try_std_mean(
+            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
+        ) -> (Self, Self) = at {
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
+        }
+
+        /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
+        fn nansum | try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let known = filled(self, &self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
+            reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
+        }
+
+        /// The mean over `dims` of what is not NaN; NaN where there is nothing else. PyTorch: `nanmean`.
+        fn nanmean | try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            let unknown = self.apply_compare(Compare::Ne, self, at)?;
+            let total = reduced(&filled(self, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+            let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
+            let count = reduced(&filled(&one, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+            total.apply_binary(Binary::Div, &count, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Statistics for A {}
+
+fn variance<A: TensorLike<Elem: Float>>(
+    x: &A,
+    dims: &Dims,
+    correction: f64,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    squeezed(x.apply_variance(&axes, correction, dims.is_all(), at)?, &shape, &axes, keepdim, at)
+}
+
+fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
+    with_number(Binary::Div, &sum, count(&shape, &axes), at)
+}
+
+fn count(shape: &Shape, axes: &[usize]) -> f64 {
+    axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
+}
+
+/// The variance of plain data over `axes`, which stay with size 1.
+pub(super) fn of_tensor<T: Element>(
+    x: &Tensor<T>,
+    axes: &[usize],
+    correction: f64,
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    let count = count(x.shape(), axes);
+    let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
+    let mean = with_number(Binary::Div, &sum(x)?, count, at)?;
+    let distance = x.apply_binary(Binary::Sub, &expanded(&mean, x.shape(), at)?, at)?;
+    let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
+    with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
+}
+
+/// A reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless `keepdim`.
+pub(super) fn squeezed<A: TensorLike>(
+    z: A,
+    shape: &Shape,
+    axes: &Axes,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    if keepdim || axes.is_empty() { Ok(z) } else { z.apply_view(View::Reshape(without(shape, axes)), at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn over_some_dimensions() {
+        let x = Tensor::from([[1.0, 3.0], [5.0, 11.0]]);
+        assert_eq!(x.var(1, 1, false).to_vec(), [2.0, 18.0]);
+        assert_eq!(x.std([0], 0, true), Tensor::from([[2.0, 4.0]]));
+        let (variance, mean) = x.var_mean(.., 0, false);
+        assert_eq!((variance.item(), mean.item()), (14.0, 5.0));
+        assert_eq!(x.std_mean(0, 0, false).1.to_vec(), [3.0, 7.0]);
+    }
+
+    #[test]
+    fn divisors_of_zero_and_less() {
+        let one = Tensor::from([3.0]);
+        assert!(one.var(0, 1, false).item().is_nan());
+        assert_eq!(one.var(0, 0, false).item(), 0.0);
+        let two = Tensor::from([3.0, 4.0]);
+        assert_eq!(two.var(0, 2, false).item(), f64::INFINITY);
+        assert_eq!(two.var(0, 5, false).item(), f64::INFINITY);
+        assert!(one.var(0, 5, false).item().is_nan());
+        assert!(Tensor::<f64>::zeros([0]).var(0, 1, false).item().is_nan());
+    }
+
+    #[test]
+    fn nan_is_left_out() {
+        let x = Tensor::from([[1.0, NAN], [NAN, NAN]]);
+        assert_eq!(x.nansum(1, false).to_vec(), [1.0, 0.0]);
+        let means = x.nanmean(1, false).to_vec();
+        assert!(means[0] == 1.0 && means[1].is_nan());
+    }
+}

@@ -1,0 +1,162 @@
+//! What memory cannot hold is an error, never an abort; what needs no memory works.
+
+use wengert::tensor::prelude::*;
+use wengert::tensor::{Error, Layout};
+
+const MEBI: isize = 1 << 20;
+const TEBI: isize = 1 << 40;
+
+/// 2⁵⁸ elements in one place.
+fn huge() -> Tensor<f32> {
+    Tensor::scalar(1.0).expand([TEBI, MEBI / 4])
+}
+
+fn is_out_of_memory<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::OutOfMemory { .. }))
+}
+
+fn is_too_large<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::TooLarge { .. }))
+}
+
+#[test]
+fn constructors() {
+    assert!(is_out_of_memory(Tensor::<f32>::try_full([TEBI, MEBI], 0.0)));
+    assert!(is_too_large(Tensor::<f64>::try_full([TEBI, TEBI], 0.0)));
+    assert!(is_too_large(Tensor::<u8>::try_full([isize::MAX, 2], 0)));
+    assert!(Tensor::<u8>::try_full([isize::MAX, isize::MAX, 0], 0).is_ok());
+    assert!(Tensor::<f32>::try_from_vec(vec![0.0], [TEBI, TEBI]).is_err());
+    let text = Tensor::<f32>::try_full([TEBI, MEBI], 0.0).unwrap_err().sentence();
+    assert_eq!(text, "memory cannot hold a tensor of shape [1099511627776, 1048576] of f32 (4294967296.0 GiB)");
+}
+
+#[test]
+fn expansions() {
+    let x = Tensor::scalar(1.0f32);
+    assert!(is_too_large(x.try_expand([TEBI, TEBI])));
+    assert!(is_too_large(x.try_expand([isize::MAX])));
+    let deep = Tensor::<u8>::scalar(1).expand([TEBI]);
+    assert!(is_too_large(deep.try_unfold(0, (TEBI / 2) as usize, 1)));
+    assert_eq!(huge().get(&[1 << 39, 1 << 17]), Some(1.0));
+}
+
+#[test]
+fn broadcasts_of_small_tensors() {
+    let column = Tensor::<f32>::ones([1]).expand([TEBI, 1]);
+    let row = Tensor::<f32>::ones([1]);
+    assert!(is_too_large(column.try_add(row.expand([1, TEBI]))));
+    assert!(is_out_of_memory(column.try_add(row.expand([1, MEBI]))));
+    assert!(is_out_of_memory(column.try_lt(row.expand([1, MEBI]))));
+    assert!(is_out_of_memory(column.try_matmul(&row.expand([1, MEBI]))));
+    assert!(is_too_large(column.try_matmul(&row.expand([1, TEBI]))));
+}
+
+#[test]
+fn every_kind_of_operation() {
+    let x = huge();
+    let flat = x.select(0, 0).expand([TEBI, MEBI / 4]);
+    let table = [
+        x.try_exp(),
+        x.try_add(&x),
+        x.try_mul(2.0),
+        x.try_contiguous(),
+        x.try_cast::<f64>().map(|_| x.clone()),
+        x.try_to_vec().map(|_| x.clone()),
+        x.try_to_ndarray().map(|_| x.clone()),
+        x.try_isnan().map(|_| x.clone()),
+        // Counted on a mask of as many elements.
+        x.try_count_nonzero(..).map(|_| x.clone()),
+        wengert::tensor::ops::try_cat(&[x.clone(), x.clone()], 0),
+        wengert::tensor::ops::try_stack(&[x.clone(), x.clone()], 1),
+        x.clone().try_into_ndarray().map(|_| x.clone()),
+        flat.t().try_reshape([-1]).and_then(|x| x.try_neg()),
+    ];
+    for (i, result) in table.into_iter().enumerate() {
+        assert!(is_out_of_memory(result), "{i}");
+    }
+}
+
+#[test]
+fn indices() {
+    let x = Tensor::<f32>::ones([4]);
+    let index = Tensor::from([1i64]).expand([1isize << 58]);
+    assert!(is_out_of_memory(x.try_index_select(0, &index)));
+    assert!(is_out_of_memory(x.try_gather(0, &index)));
+}
+
+#[test]
+fn in_place() {
+    let mut x = huge();
+    assert!(matches!(x.try_add_(1.0), Err(Error::Overlap { internal: true, .. })));
+    let mut small = Tensor::<f32>::ones([1]);
+    assert!(matches!(small.try_add_(&x), Err(Error::InPlaceShape { .. })));
+    assert_eq!(small.to_vec(), [1.0]);
+}
+
+#[test]
+fn a_divisor_is_looked_at_once() {
+    let ones = Tensor::scalar(1i64).expand([1isize << 58]);
+    assert!(is_out_of_memory(ones.try_remainder(&ones)));
+    let zero = Tensor::scalar(0i64).expand([1isize << 58]);
+    assert_eq!(ones.try_remainder(&zero).unwrap_err().sentence(), "ZeroDivisionError");
+}
+
+#[test]
+fn joined_sizes_are_counted() {
+    let half = Tensor::<u8>::scalar(1).expand([isize::MAX / 2 + 1]);
+    let parts = vec![half; 4];
+    assert!(is_too_large(wengert::tensor::ops::try_cat(&parts, 0)));
+}
+
+#[test]
+fn sizes_beside_a_zero_are_not_multiplied() {
+    let x = Tensor::<f32>::zeros([3usize, 1 << 62, 1 << 62, 0]);
+    let views = [
+        x.select(0, 2),
+        x.slice(1, Some(5), None, isize::MAX),
+        x.flip(..),
+        x.permute([3, 2, 1, 0]),
+        x.diagonal(1, 1, 2),
+        x.unfold(1, 2, 1 << 61),
+        x.unsqueeze(2),
+        x.reshape([0]),
+        x.transpose(-1, -2).contiguous(),
+    ];
+    for view in views {
+        assert_eq!((view.numel(), view.to_vec().len(), view.exp().numel()), (0, 0, 0), "{:?}", view.shape());
+        assert_eq!(view.to_string().lines().nth(1), Some("[]"));
+    }
+    assert!(is_too_large(x.try_flatten(1, 2)));
+    assert!(is_too_large(x.try_sum(3, false)));
+    assert!(is_too_large(x.try_matmul(&Tensor::zeros([0, 5]))));
+    assert!(x.try_matmul(&Tensor::zeros([1, 5])).is_err());
+    assert!(x.mean(.., false).item().is_nan());
+}
+
+#[test]
+fn what_needs_no_memory_works() {
+    let x = huge();
+    let text = x.to_string();
+    assert!(text.starts_with("Tensor<f32> [1099511627776, 262144]\n[[1.0, 1.0, 1.0, ...") && text.len() < 1000);
+    // A sum over an expanded dimension is a product; the largest of equal numbers is one of them.
+    assert_eq!(x.sum(.., false).item(), 2f32.powi(58));
+    assert_eq!((x.amax(0, false).numel(), x.amin(.., false).item()), (1 << 18, 1.0));
+    assert!(x.mean(0, true).narrow(1, 0, 5).to_vec() == [1.0; 5]);
+    assert_eq!(x.as_ndarray().shape(), [TEBI as usize, MEBI as usize / 4]);
+    assert_eq!(x.narrow(0, TEBI / 2, 2).narrow(1, 0, 3).neg().to_vec(), [-1.0; 6]);
+    let layout = x.t().flip(..).layout().clone();
+    assert_eq!(layout.extent(), Layout::contiguous(wengert::tensor::Shape::scalar()).extent());
+}
+
+#[test]
+fn tensors_cross_threads() {
+    fn crosses<T: Send + Sync + 'static>() {}
+    crosses::<Tensor<f32>>();
+    crosses::<Tensor<bool>>();
+    crosses::<Error>();
+    // One that shares the memory of an array as well.
+    let array = ndarray::ArcArray::from(vec![1.0f64, 2.0]);
+    let x = Tensor::from(array.clone());
+    let sum = std::thread::spawn(move || x.sum(.., false).item()).join();
+    assert_eq!((sum.ok(), array.sum()), (Some(3.0), 3.0));
+}

@@ -1,0 +1,87 @@
+//! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the
+//! same bits.
+
+use rayon::ThreadPoolBuilder;
+use wengert::tensor::prelude::*;
+
+/// Numbers whose sums round, with every layout that kernels tell apart.
+fn layouts() -> Vec<Tensor<f32>> {
+    let x = Tensor::from_fn([301, 517], |index| ((index[0] * 7919 + index[1] * 104_729) % 10_007) as f32 / 997.0 - 5.0);
+    vec![
+        x.t(),
+        x.flip([0, 1]),
+        x.slice(0, Some(1), None, 2),
+        x.slice(1, None, None, 3),
+        x.select(1, 3).expand([400, 301]),
+        x.reshape([-1]),
+        x.narrow(0, 0, 280).reshape([7, 40, 517]).permute([2, 0, 1]),
+        x,
+    ]
+}
+
+fn bits(x: &Tensor<f32>) -> Vec<u32> {
+    x.iter().map(f32::to_bits).collect()
+}
+
+fn every_number_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
+    let on = |threads: usize| {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
+        pool.install(|| compute().iter().map(bits).collect::<Vec<_>>())
+    };
+    let alone = on(1);
+    assert!(alone.iter().all(|result| !result.is_empty()));
+    for threads in [2, 7] {
+        let together = on(threads);
+        let same = alone.iter().zip(&together).map(|(x, y)| x == y).collect::<Vec<_>>();
+        assert!(same.iter().all(|&same| same), "{threads} threads: {same:?}");
+    }
+}
+
+#[test]
+fn maps() {
+    let layouts = layouts();
+    every_number_of_threads(|| {
+        let row = |x: &Tensor<f32>| Tensor::<f32>::linspace(-1.0, 1.0, x.shape()[x.rank() - 1]);
+        let computed = layouts.iter().flat_map(|x| {
+            let mask = x.gt(0.0);
+            let mut written = x.contiguous();
+            written.mul_(row(x));
+            [x.exp(), x + &row(x), where_(&mask, x, row(x)), mask.cast(), written]
+        });
+        computed.collect()
+    });
+}
+
+#[test]
+fn reductions() {
+    let layouts = layouts();
+    every_number_of_threads(|| {
+        let computed = layouts.iter().flat_map(|x| {
+            [x.sum(.., false), x.sum(0, false), x.sum(-1, true), x.mean(0, true), x.amax(-1, false), x.amin(.., false)]
+        });
+        computed.collect()
+    });
+}
+
+#[test]
+fn products() {
+    let layouts = layouts();
+    let (x, turned, batch) = (&layouts[7], &layouts[0], &layouts[6]);
+    every_number_of_threads(|| {
+        vec![
+            x.matmul(turned),
+            turned.matmul(x),
+            x.flip(0).matmul(&turned.narrow(1, 0, 65)),
+            batch.matmul(&batch.transpose(1, 2)),
+            x.matmul(&turned.select(1, 0)),
+        ]
+    });
+}
+
+#[test]
+fn a_fixed_order_is_not_every_order() {
+    // What would go wrong: the same numbers summed from the other end round differently.
+    let x = &layouts()[5];
+    let (forwards, backwards) = (x.iter().sum::<f32>(), x.flip(0).iter().sum::<f32>());
+    assert_ne!(forwards.to_bits(), backwards.to_bits());
+}

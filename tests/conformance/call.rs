@@ -1,0 +1,282 @@
+//! One call: arguments by position or name, converted to what the library's methods take.
+//!
+//! Every argument that was given must be asked for: a form of a call that the dispatch does not know counts as not built,
+//! never as passed.
+
+use std::cell::RefCell;
+
+use wengert_tensor::ops::Argument;
+use wengert_tensor::{Dims, Element, Sizes, Tensor};
+
+use super::skip::Reason;
+use super::value::{Array, Given, Stop, Value};
+
+/// A call with its arguments.
+pub struct Call<'c, A: Array> {
+    /// PyTorch's name of the operation.
+    pub op: &'c str,
+    args: Vec<Given<A>>,
+    kwargs: Vec<(&'c str, Given<A>)>,
+    /// Which arguments were asked for, positional ones first.
+    seen: RefCell<Vec<bool>>,
+    constant: &'c dyn Fn(&Tensor<A::Elem>) -> A,
+}
+
+/// Two operands of one element type, one of which may be a number.
+pub enum Pair<A: Array> {
+    Float(A, Argument<A>),
+    Int(Tensor<i64>, Argument<Tensor<i64>>),
+    Bool(Tensor<bool>, Argument<Tensor<bool>>),
+}
+
+impl<'c, A: Array> Call<'c, A> {
+    /// A call; `constant` makes plain data into an operand.
+    pub fn new(
+        op: &'c str,
+        args: Vec<Given<A>>,
+        kwargs: Vec<(&'c str, Given<A>)>,
+        constant: &'c dyn Fn(&Tensor<A::Elem>) -> A,
+    ) -> Self {
+        let seen = RefCell::new(vec![false; args.len() + kwargs.len()]);
+        Call { op, args, kwargs, seen, constant }
+    }
+
+    /// The name of an argument that nobody asked for.
+    pub fn unseen(&self) -> Option<String> {
+        let position = self.seen.borrow().iter().position(|seen| !seen)?;
+        Some(match position.checked_sub(self.args.len()) {
+            None => format!("argument {position}"),
+            Some(keyword) => format!("argument '{}'", self.kwargs[keyword].0),
+        })
+    }
+
+    /// Number of positional arguments.
+    pub fn count(&self) -> usize {
+        self.args.len()
+    }
+
+    /// The argument at `position`, or of that name. `None` where it is not given or is null.
+    pub fn given(&self, position: usize, name: &str) -> Option<&Given<A>> {
+        let (place, found) = match self.args.get(position) {
+            Some(given) => (position, given),
+            None => {
+                let keyword = self.kwargs.iter().position(|(own, _)| *own == name)?;
+                (self.args.len() + keyword, &self.kwargs[keyword].1)
+            }
+        };
+        self.seen.borrow_mut()[place] = true;
+        Some(found).filter(|given| !matches!(given, Given::None))
+    }
+
+    /// Plain data as an operand.
+    pub fn constant(&self, data: &Tensor<A::Elem>) -> A {
+        (self.constant)(data)
+    }
+
+    /// This form of the operation does not exist.
+    pub fn not_built(&self, form: &str) -> Stop {
+        Stop::NotBuilt(if form.is_empty() { self.op.to_owned() } else { format!("{} ({form})", self.op) })
+    }
+
+    fn unexpected(&self, name: &str) -> Stop {
+        self.not_built(&format!("this kind of '{name}'"))
+    }
+
+    /// Whether the argument is a tensor.
+    pub fn is_tensor(&self, position: usize, name: &str) -> bool {
+        matches!(self.given(position, name), Some(Given::Tensor(_)))
+    }
+
+    /// A tensor of any type.
+    pub fn value(&self, position: usize, name: &str) -> Result<&Value<A>, Stop> {
+        match self.given(position, name) {
+            Some(Given::Tensor(value)) => Ok(value),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// A floating-point tensor.
+    pub fn float(&self, position: usize, name: &str) -> Result<A, Stop> {
+        match self.value(position, name)? {
+            Value::Float(x) => Ok(x.clone()),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// A floating-point tensor that may be left out.
+    pub fn float_or_none(&self, position: usize, name: &str) -> Result<Option<A>, Stop> {
+        if self.given(position, name).is_none() { Ok(None) } else { self.float(position, name).map(Some) }
+    }
+
+    /// A tensor of integers.
+    pub fn ints(&self, position: usize, name: &str) -> Result<&Tensor<i64>, Stop> {
+        match self.value(position, name)? {
+            Value::Int(x) => Ok(x),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// A mask.
+    pub fn bools(&self, position: usize, name: &str) -> Result<&Tensor<bool>, Stop> {
+        match self.value(position, name)? {
+            Value::Bool(x) => Ok(x),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// A tensor or a number, beside a floating-point tensor.
+    pub fn operand(&self, position: usize, name: &str) -> Result<Argument<A>, Stop> {
+        match self.given(position, name) {
+            Some(Given::Tensor(Value::Float(x))) => Ok(Argument::Array(x.clone())),
+            Some(Given::Tensor(_)) => Err(Stop::RuledOut(Reason::MixedTypes)),
+            Some(given) => match number(given) {
+                Some(value) => Ok(Argument::Number(A::Elem::from_f64(value))),
+                None => Err(self.unexpected(name)),
+            },
+            None => Err(self.unexpected(name)),
+        }
+    }
+
+    /// The first two operands.
+    pub fn pair(&self) -> Result<Pair<A>, Stop> {
+        let mixed = || Stop::RuledOut(Reason::MixedTypes);
+        let second = self.given(1, "other").ok_or_else(|| self.unexpected("other"))?;
+        Ok(match (self.given(0, "self"), second) {
+            (Some(Given::Tensor(Value::Float(x))), _) => Pair::Float(x.clone(), self.operand(1, "other")?),
+            (Some(Given::Tensor(Value::Int(x))), second) => Pair::Int(
+                x.clone(),
+                match second {
+                    Given::Tensor(Value::Int(y)) => Argument::Array(y.clone()),
+                    Given::Integer(value) => Argument::Number(*value),
+                    Given::Flag(value) => Argument::Number(i64::from(*value)),
+                    _ => return Err(mixed()),
+                },
+            ),
+            (Some(Given::Tensor(Value::Bool(x))), second) => Pair::Bool(
+                x.clone(),
+                match second {
+                    Given::Tensor(Value::Bool(y)) => Argument::Array(y.clone()),
+                    Given::Flag(value) => Argument::Number(*value),
+                    _ => return Err(mixed()),
+                },
+            ),
+            // A number first is a constant of rank 0.
+            (Some(first), Given::Tensor(Value::Float(y))) => match number(first) {
+                Some(value) => {
+                    Pair::Float(y.constant(&Tensor::scalar(A::Elem::from_f64(value))), Argument::Array(y.clone()))
+                }
+                None => return Err(self.unexpected("self")),
+            },
+            _ => return Err(mixed()),
+        })
+    }
+
+    /// A number; integers are numbers too.
+    pub fn number(&self, position: usize, name: &str) -> Result<Option<f64>, Stop> {
+        match self.given(position, name) {
+            None => Ok(None),
+            Some(given) => number(given).map(Some).ok_or_else(|| self.unexpected(name)),
+        }
+    }
+
+    /// An integer.
+    pub fn integer(&self, position: usize, name: &str) -> Result<Option<isize>, Stop> {
+        match self.given(position, name) {
+            None => Ok(None),
+            Some(Given::Integer(value)) => Ok(Some(*value as isize)),
+            Some(_) => Err(self.unexpected(name)),
+        }
+    }
+
+    /// An integer that must be given.
+    pub fn needed_integer(&self, position: usize, name: &str) -> Result<isize, Stop> {
+        self.integer(position, name)?.ok_or_else(|| self.not_built(&format!("no '{name}'")))
+    }
+
+    /// A size that must be given and is not negative.
+    pub fn size(&self, position: usize, name: &str) -> Result<usize, Stop> {
+        usize::try_from(self.needed_integer(position, name)?)
+            .map_err(|_| self.not_built(&format!("a negative '{name}'")))
+    }
+
+    /// True or false.
+    pub fn flag(&self, position: usize, name: &str, default: bool) -> Result<bool, Stop> {
+        match self.given(position, name) {
+            None => Ok(default),
+            Some(Given::Flag(value)) => Ok(*value),
+            Some(_) => Err(self.unexpected(name)),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, position: usize, name: &str) -> Result<Option<&str>, Stop> {
+        match self.given(position, name) {
+            None => Ok(None),
+            Some(Given::Text(text)) => Ok(Some(text)),
+            Some(_) => Err(self.unexpected(name)),
+        }
+    }
+
+    /// Several integers, or one.
+    pub fn integers(&self, position: usize, name: &str) -> Result<Option<Vec<isize>>, Stop> {
+        match self.given(position, name) {
+            None => Ok(None),
+            Some(Given::Integer(value)) => Ok(Some(vec![*value as isize])),
+            Some(Given::List(items)) => {
+                let whole = |item: &Given<A>| match item {
+                    Given::Integer(value) => Ok(*value as isize),
+                    _ => Err(self.unexpected(name)),
+                };
+                items.iter().map(whole).collect::<Result<_, _>>().map(Some)
+            }
+            Some(_) => Err(self.unexpected(name)),
+        }
+    }
+
+    /// Dimensions; all of them where none are given.
+    pub fn dims(&self, position: usize, name: &str) -> Result<Dims, Stop> {
+        Ok(self.integers(position, name)?.map_or(Dims::from(..), Dims::from))
+    }
+
+    /// Sizes that must be given.
+    pub fn sizes(&self, position: usize, name: &str) -> Result<Sizes, Stop> {
+        self.integers(position, name)?.map(Sizes::from).ok_or_else(|| self.unexpected(name))
+    }
+
+    /// Several floating-point tensors, in a list.
+    pub fn floats(&self, position: usize, name: &str) -> Result<Vec<A>, Stop> {
+        match self.given(position, name) {
+            Some(Given::List(items)) => items
+                .iter()
+                .map(|item| match item {
+                    Given::Tensor(Value::Float(x)) => Ok(x.clone()),
+                    Given::Tensor(_) => Err(Stop::RuledOut(Reason::MixedTypes)),
+                    _ => Err(self.unexpected(name)),
+                })
+                .collect(),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// The items of a list.
+    pub fn items(&self, position: usize, name: &str) -> Result<&[Given<A>], Stop> {
+        match self.given(position, name) {
+            Some(Given::List(items)) => Ok(items),
+            _ => Err(self.unexpected(name)),
+        }
+    }
+
+    /// All positional arguments from `first` on, which are floating-point tensors.
+    pub fn rest(&self, first: usize) -> Result<Vec<A>, Stop> {
+        (first..self.count()).map(|position| self.float(position, "tensors")).collect()
+    }
+}
+
+fn number<A>(given: &Given<A>) -> Option<f64> {
+    match given {
+        Given::Number(value) => Some(*value),
+        Given::Integer(value) => Some(*value as f64),
+        Given::Flag(value) => Some(f64::from(u8::from(*value))),
+        _ => None,
+    }
+}

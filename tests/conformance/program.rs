@@ -1,0 +1,139 @@
+//! Running the steps of a case: names, the values they stand for, and what in-place operations do to both.
+
+use std::collections::HashMap;
+
+use wengert_tensor::{DType, Element, Tensor};
+
+use super::call::Call;
+use super::format::{Literal, Step};
+use super::ops;
+use super::value::{Array, Given, Stop, Value};
+
+/// Where a case is computed: eagerly, or on a tape.
+pub trait Machine {
+    /// What a floating-point value is there.
+    type Array: Array;
+
+    /// Plain data.
+    fn constant(&self, data: &Tensor<<Self::Array as wengert_tensor::ops::TensorLike>::Elem>) -> Self::Array;
+
+    /// A copy of the values: PyTorch's `clone`.
+    fn copy(&self, x: &Self::Array) -> Result<Self::Array, Stop>;
+}
+
+/// The names of a case. Several may stand for one tensor: what works in place returns its first argument itself.
+pub struct Program<'c, M: Machine> {
+    machine: &'c M,
+    cells: Vec<Value<M::Array>>,
+    names: HashMap<&'c str, usize>,
+}
+
+impl<'c, M: Machine> Program<'c, M> {
+    /// No names yet.
+    pub fn new(machine: &'c M) -> Self {
+        Program { machine, cells: Vec::new(), names: HashMap::new() }
+    }
+
+    /// Gives `value` a name.
+    pub fn bind(&mut self, name: &'c str, value: Value<M::Array>) {
+        self.names.insert(name, self.cells.len());
+        self.cells.push(value);
+    }
+
+    /// What `name` stands for.
+    pub fn get(&self, name: &str) -> Result<&Value<M::Array>, Stop> {
+        Ok(&self.cells[self.place(name)?])
+    }
+
+    fn place(&self, name: &str) -> Result<usize, Stop> {
+        self.names.get(name).copied().ok_or_else(|| Stop::Malformed(format!("nothing is named '{name}'")))
+    }
+
+    /// Performs one step and names its results.
+    pub fn step(&mut self, step: &'c Step) -> Result<(), Stop> {
+        if step.op.ends_with('_') {
+            return self.step_in_place(step);
+        }
+        let args = step.args.iter().map(|literal| self.given(literal)).collect::<Result<_, _>>()?;
+        let results = if step.op == "clone" {
+            vec![self.copy(&step.args)?]
+        } else {
+            let machine = self.machine;
+            let constant = |data: &Tensor<_>| machine.constant(data);
+            ops::call(&Call::new(&step.op, args, self.keywords(step)?, &constant))?
+        };
+        // A step that must fail has no names for its results.
+        if step.out.is_empty() {
+            return Ok(());
+        }
+        if results.len() != step.out.len() {
+            let message = format!("{} gave {} results, expected {}", step.op, results.len(), step.out.len());
+            return Err(Stop::Malformed(message));
+        }
+        for (name, value) in step.out.iter().zip(results) {
+            self.bind(name, value);
+        }
+        Ok(())
+    }
+
+    fn step_in_place(&mut self, step: &'c Step) -> Result<(), Stop> {
+        let Some(Literal::Name(name)) = step.args.first() else {
+            return Err(Stop::Malformed(format!("{} has no tensor to work on", step.op)));
+        };
+        let place = self.place(name)?;
+        let others = step.args[1..].iter().map(|literal| self.given(literal));
+        let args = std::iter::once(Ok(Given::None)).chain(others).collect::<Result<_, _>>()?;
+        let machine = self.machine;
+        let constant = |data: &Tensor<_>| machine.constant(data);
+        let call = Call::new(&step.op, args, self.keywords(step)?, &constant);
+        call.given(0, "self");
+        // Taken out of its place, so that the operation may find itself the only holder.
+        let mut target = std::mem::replace(&mut self.cells[place], Value::Bool(Tensor::default()));
+        let done = ops::call_in_place(&call, &mut target);
+        self.cells[place] = target;
+        for name in &step.out {
+            self.names.insert(name, place);
+        }
+        done
+    }
+
+    fn copy(&self, args: &[Literal]) -> Result<Value<M::Array>, Stop> {
+        Ok(match args {
+            [Literal::Name(name)] => match self.get(name)? {
+                Value::Float(x) => Value::Float(self.machine.copy(x)?),
+                Value::Int(x) => Value::Int(copied(x)),
+                Value::Bool(x) => Value::Bool(copied(x)),
+            },
+            _ => return Err(Stop::NotBuilt("clone (these arguments)".into())),
+        })
+    }
+
+    fn keywords(&self, step: &'c Step) -> Result<Vec<(&'c str, Given<M::Array>)>, Stop> {
+        step.kwargs.iter().map(|(name, literal)| Ok((name.as_str(), self.given(literal)?))).collect()
+    }
+
+    fn given(&self, literal: &Literal) -> Result<Given<M::Array>, Stop> {
+        Ok(match literal {
+            Literal::None => Given::None,
+            Literal::Flag(value) => Given::Flag(*value),
+            Literal::Integer(value) => Given::Integer(*value),
+            Literal::Number(value) => Given::Number(*value),
+            Literal::Text(text) => Given::Text(text.clone()),
+            Literal::DType(dtype) => Given::DType(*dtype),
+            Literal::Slice(bounds) => Given::Slice(*bounds),
+            Literal::Ellipsis => Given::Ellipsis,
+            Literal::Name(name) => Given::Tensor(self.get(name)?.clone()),
+            Literal::List(items) => Given::List(items.iter().map(|item| self.given(item)).collect::<Result<_, _>>()?),
+        })
+    }
+}
+
+/// The same values in memory of their own.
+pub fn copied<T: Element>(x: &Tensor<T>) -> Tensor<T> {
+    Tensor::from_vec(x.to_vec(), x.shape())
+}
+
+/// Which floating-point type a case computes in: that of its inputs or outputs, f64 where there is none.
+pub fn float_type(mut dtypes: impl Iterator<Item = DType>) -> DType {
+    dtypes.find(|dtype| matches!(dtype, DType::F32 | DType::F64)).unwrap_or(DType::F64)
+}

@@ -1,0 +1,83 @@
+//! Errors of the library in the categories of the format.
+
+use std::error::Error as StdError;
+
+use wengert::autograd;
+use wengert_tensor::Error;
+
+use super::format::{Expected, Phase};
+
+/// An error that an operation returned.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The categories that it may stand for; none where it is of no category.
+    categories: &'static [&'static str],
+    sentence: String,
+}
+
+impl Refusal {
+    /// What `error` says.
+    pub fn new(error: &(dyn StdError + 'static)) -> Self {
+        if let Some(error) = error.downcast_ref::<Error>() {
+            return Refusal { categories: categories(error), sentence: error.sentence() };
+        }
+        if let Some(error) = error.downcast_ref::<autograd::Error>() {
+            let categories: &[&str] = match error {
+                autograd::Error::Tensor(error) => categories(error),
+                autograd::Error::NotDifferentiable { .. } => &["not_differentiable"],
+                autograd::Error::NotScalar { .. } | autograd::Error::SeedShape { .. } => &["grad_shape"],
+                _ => &[],
+            };
+            return Refusal { categories, sentence: error.sentence() };
+        }
+        Refusal { categories: &[], sentence: error.to_string() }
+    }
+
+    /// Whether this is the error expected: in the right phase and step, of the right category, and with the very sentence
+    /// where the format says that sentences are regular.
+    pub fn check(&self, phase: Phase, step: Option<usize>, expected: &Expected) -> Result<(), String> {
+        if phase != expected.phase || expected.step.is_some() && step != expected.step {
+            return Err(format!(
+                "refused in phase {phase:?}, step {step:?}, expected in {:?}, {:?}: {}",
+                expected.phase, expected.step, self.sentence
+            ));
+        }
+        if !self.categories.contains(&expected.category.as_str()) {
+            return Err(format!(
+                "an error of {:?} was raised, expected '{}'\n    got:      {}\n    expected: {}",
+                self.categories, expected.category, self.sentence, expected.message
+            ));
+        }
+        let regular = ["broadcast", "inplace_shape", "expand"].contains(&expected.category.as_str());
+        if regular && self.sentence != expected.message {
+            return Err(format!(
+                "the sentence differs\n    got:      {}\n    expected: {}",
+                self.sentence, expected.message
+            ));
+        }
+        Ok(())
+    }
+
+    /// The first line.
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+}
+
+fn categories(error: &Error) -> &'static [&'static str] {
+    match error {
+        Error::Broadcast(..) | Error::BroadcastShapes(..) | Error::ShapeMismatch { .. } => &["broadcast"],
+        Error::InPlaceShape { .. } => &["inplace_shape"],
+        Error::Expand(..) | Error::ExpandSizes { .. } | Error::SumTo { .. } => &["expand"],
+        Error::DimRange { .. } => &["dim_range"],
+        // The format sorts these by the class of PyTorch's exception, which differs from one operation to another.
+        Error::IndexRange { .. } => &["index_range", "dim_range", "argument"],
+        Error::Reshape { .. } => &["reshape"],
+        Error::Overlap { .. } => &["overlap"],
+        Error::MatmulShape { .. } => &["matmul_shape"],
+        Error::EmptyReduction { .. } => &["empty_reduction"],
+        Error::Argument { .. } => &["argument"],
+        Error::ElementType { .. } => &["dtype", "dtype_cast"],
+        _ => &[],
+    }
+}

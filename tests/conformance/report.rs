@@ -1,0 +1,86 @@
+//! Counting and printing.
+
+use std::collections::BTreeMap;
+
+use super::skip::Reason;
+
+/// How a case ended.
+pub enum Verdict {
+    Passed,
+    Failed(String),
+    /// The design rules it out.
+    RuledOut(Reason),
+    /// This operation does not exist.
+    NotBuilt(String),
+}
+
+/// All verdicts so far.
+#[derive(Default)]
+pub struct Report {
+    passed: usize,
+    failed: usize,
+    ruled_out: BTreeMap<Reason, usize>,
+    not_built: BTreeMap<String, usize>,
+    /// Whether to name every case.
+    pub verbose: bool,
+}
+
+impl Report {
+    /// Counts a case, and prints it where it failed.
+    pub fn add(&mut self, id: &str, verdict: Verdict) {
+        match verdict {
+            Verdict::Passed => {
+                self.passed += 1;
+                if self.verbose {
+                    println!("pass {id}");
+                }
+            }
+            Verdict::Failed(message) => {
+                self.failed += 1;
+                println!("FAIL {id}: {message}");
+            }
+            Verdict::RuledOut(reason) => {
+                *self.ruled_out.entry(reason).or_default() += 1;
+                if self.verbose {
+                    println!("skip {id}: ruled out ({reason})");
+                }
+            }
+            Verdict::NotBuilt(operation) => {
+                if self.verbose {
+                    println!("skip {id}: {operation} is not built");
+                }
+                *self.not_built.entry(operation).or_default() += 1;
+            }
+        }
+    }
+
+    /// Number of cases.
+    pub fn total(&self) -> usize {
+        self.passed + self.failed + self.skipped()
+    }
+
+    fn skipped(&self) -> usize {
+        self.ruled_out.values().sum::<usize>() + self.not_built.values().sum::<usize>()
+    }
+
+    /// Prints the counts; whether nothing failed.
+    pub fn finish(self) -> bool {
+        let share = |count: usize| 100.0 * count as f64 / self.total().max(1) as f64;
+        if !self.not_built.is_empty() {
+            let count = self.not_built.values().sum();
+            println!("not built: {count} cases ({:.1}%)", share(count));
+            for (operation, count) in &self.not_built {
+                println!("  {count:5}  {operation}: not built");
+            }
+        }
+        if !self.ruled_out.is_empty() {
+            let count = self.ruled_out.values().sum();
+            println!("ruled out by the design: {count} cases ({:.1}%)", share(count));
+            for (reason, count) in &self.ruled_out {
+                println!("  {count:5}  {reason}");
+            }
+        }
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped());
+        self.failed == 0
+    }
+}

@@ -1,0 +1,78 @@
+//! What a program of a case computes with: tensors of several types, arguments as written, and the ways a call can end.
+
+use wengert_tensor::ops::{InPlace, TensorLike};
+use wengert_tensor::{DType, Error, Float, Sizes, Tensor};
+
+use super::refusal::Refusal;
+use super::skip::Reason;
+
+/// Eager tensors and recorded variables of a floating-point type: whatever has all operations.
+pub trait Array: TensorLike<Elem: Float> + InPlace {
+    /// PyTorch's `view`, which a tensor refuses where strides do not allow it.
+    fn view(&self, sizes: Sizes) -> Result<Self, Self::Error>;
+}
+
+impl<T: Float> Array for Tensor<T> {
+    fn view(&self, sizes: Sizes) -> Result<Self, Error> {
+        self.try_view(sizes)
+    }
+}
+
+/// An input or a result. Integers and masks are plain data, on a tape too.
+#[derive(Clone)]
+pub enum Value<A> {
+    Float(A),
+    Int(Tensor<i64>),
+    Bool(Tensor<bool>),
+}
+
+impl<A: Array> Value<A> {
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Value::Float(_) => <A::Elem as wengert_tensor::Element>::DTYPE,
+            Value::Int(_) => DType::I64,
+            Value::Bool(_) => DType::Bool,
+        }
+    }
+}
+
+/// An argument of a call, with names resolved.
+#[derive(Clone)]
+pub enum Given<A> {
+    None,
+    Flag(bool),
+    Integer(i64),
+    Number(f64),
+    Text(String),
+    DType(DType),
+    Slice([Option<i64>; 3]),
+    Ellipsis,
+    Tensor(Value<A>),
+    List(Vec<Given<A>>),
+}
+
+/// Why a call gave no result.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// The operation, or this form of it, does not exist (yet).
+    NotBuilt(String),
+    /// The design rules it out.
+    RuledOut(Reason),
+    /// The operation refused its arguments.
+    Refused(Refusal),
+    /// The set is not as the format says.
+    Malformed(String),
+}
+
+impl<E: std::error::Error + 'static> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Refused(Refusal::new(&error))
+    }
+}
+
+/// The results of a call.
+pub type Results<A> = Result<Vec<Value<A>>, Stop>;
+
+/// The results of a call, or `None` where the family does not have the operation.
+pub type Attempt<A> = Result<Option<Vec<Value<A>>>, Stop>;

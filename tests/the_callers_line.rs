@@ -1,0 +1,128 @@
+//! Whatever is recorded, refused or found is blamed on a line of the program that called, never on one of ours.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Once;
+
+use wengert::autograd::transforms;
+use wengert::autograd::{Error, GradCheck};
+use wengert::prelude::*;
+use wengert::tensor::ops::{broadcast_tensors, try_where_};
+
+/// Lines of the listing that are not of this file.
+fn strangers(tape: &Tape<f64>) -> Vec<String> {
+    tape.graph().to_string().lines().filter(|line| !line.contains("the_callers_line.rs:")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
+    let tape = Tape::<f64>::new();
+    let parameter = Parameter::new("w", Tensor::from([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]]));
+    let (w, b) = (tape.parameter(&parameter), tape.constant(&Tensor::from([1.0, 2.0, 3.0])));
+    let mut x = w * b + 2.0;
+    x += 1.0;
+    x /= &Tensor::scalar(3.0);
+    x = 1.0 - x / (2.0 * x + b.pow(2.0));
+    x = &Tensor::from([1.0, 2.0, 3.0]) * x % 0.7;
+    x = x.softmax(-1) + x.log_softmax(0) + x.logsumexp([0, 1], true) + x.mean(1, true) + x.prod(0, false);
+    x = where_(&x.gt(0.0).logical_and(x.lt(2.0).logical_or(x.isnan()).logical_not()), &x, 0.25) * x.isfinite();
+    x = try_where_(&x.isinf().logical_xor(b), &x, b).unwrap().maximum(-1.0).fmax(b).rsqrt() - x.amax(0, false);
+    x = cat(&[x, stack(&[x, x], 0).select(0, 1)], 0).narrow(0, 0, 2).transpose(0, 1).flip(0).t().detach() + x;
+    x = x.gather(1, &Tensor::from([[0i64, 1, 1], [2, 0, 0]])).index_select(0, &Tensor::from([1i64, 0]));
+    x = x.matmul(&w.t()).unsqueeze(0).squeeze(..).flatten(0, 1).unfold(0, 2, 1).diagonal(0, 0, 1).unflatten(0, [1, -1]);
+    let [x, _] = broadcast_tensors(&[x, b.sum(.., false)])[..] else { unreachable!() };
+    let y = x.expand([4, 1, 2]).sum_to([2]).floor_divide(1e9).sum(.., false) + x.hypot(2.0).sum(.., false);
+    assert_eq!(strangers(&tape), [""; 0]);
+
+    let z = (w * w).sum(.., false) * w.amin(.., false) + (w.softmax(1) * w.copysign(b).atan2(w)).sum(.., false);
+    let [dw] = z.grad([w]);
+    let [ddw] = (dw * dw).sum(.., false).grad([w]);
+    let _ = ddw.jvp(&[(w, tape.constant(&parameter.value))]);
+    let _ = z.grad_or_zeros(&[w, b]).unwrap();
+    let _ = z.backward();
+    let _ = tape.vjp(&[(dw, w)], &[w, b]);
+    assert_eq!(strangers(&tape), [""; 0]);
+    let _ = y;
+}
+
+thread_local! {
+    /// Where the last panic of this thread was, as the standard library has it.
+    static PANICKED: Cell<Option<(String, u32)>> = const { Cell::new(None) };
+    /// Whether a panic is what the test waits for.
+    static EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The line that a panic names, which its text points at too.
+fn blamed(action: impl FnOnce()) -> u32 {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let shown = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICKED.set(info.location().map(|location| (location.file().to_owned(), location.line())));
+            if !EXPECTED.get() {
+                shown(info);
+            }
+        }));
+    });
+    EXPECTED.set(true);
+    let payload = catch_unwind(AssertUnwindSafe(action)).unwrap_err();
+    EXPECTED.set(false);
+    let text = payload.downcast_ref::<String>().cloned().unwrap_or_default();
+    let (file, line) = PANICKED.take().unwrap_or_default();
+    assert_eq!(file, file!(), "the panic is not at the line that called: {text}");
+    assert!(text.contains(&format!("--> {file}:{line}:")), "{text}");
+    line
+}
+
+#[track_caller]
+fn at_this_line(line: u32) {
+    assert_eq!(line, Location::caller().line());
+}
+
+#[test]
+fn every_method_that_panics_names_the_line_that_called_it() {
+    let (tape, other) = (Tape::<f64>::new(), Tape::<f64>::new());
+    let (x, y) = (tape.var(&Tensor::ones([2])), other.var(&Tensor::ones([2])));
+    let three = tape.var(&Tensor::ones([3]));
+    at_this_line(blamed(|| drop(x + three)));
+    at_this_line(blamed(|| drop(x + y)));
+    at_this_line(blamed(|| drop(x * &Tensor::ones([3]))));
+    at_this_line(blamed(|| drop(&Tensor::ones([3]) * x)));
+    at_this_line(blamed(|| drop(x.item())));
+    at_this_line(blamed(|| drop(x.backward())));
+    at_this_line(blamed(|| drop(x.grad([x]))));
+    at_this_line(blamed(|| drop(x.sum(.., false).grad([three]))));
+    at_this_line(blamed(|| drop(x.jvp(&[(x, three)]))));
+    at_this_line(blamed(|| drop(tape.jvp(&[x], &[(x, three)]))));
+    at_this_line(blamed(|| drop(tape.vjp(&[(x, three)], &[x]))));
+    at_this_line(blamed(|| drop(tape.vjp(&[(x, y)], &[x]))));
+    at_this_line(blamed(|| drop(tape.vjp(&[(x, x)], &[y]))));
+    at_this_line(blamed(|| drop(x.sum(.., false).backward().of(three))));
+    at_this_line(blamed(|| drop(x.sum(.., false).backward().of(&Parameter::new("w", Tensor::scalar(1.0))))));
+    at_this_line(blamed(|| drop(transforms::grad(|[x]| x, [&Tensor::<f64>::ones([2])]))));
+    at_this_line(blamed(|| drop(transforms::value_and_grad(|[x]| x, [&Tensor::<f64>::ones([2])]))));
+    at_this_line(blamed(|| drop(transforms::hessian(|x| x, &Tensor::<f64>::ones([2])))));
+    at_this_line(blamed(|| drop(transforms::hvp(|x| x, &Tensor::<f64>::ones([2]), &Tensor::ones([2])))));
+    at_this_line(blamed(|| drop(transforms::jacobian(|x| x.floor_divide(2.0), &Tensor::<f64>::ones([2])))));
+}
+
+#[test]
+fn an_error_of_a_derivative_names_both_lines() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([2]));
+    let line = line!() + 1;
+    let y = x.floor_divide(2.0).sum(.., false);
+    let errors = [
+        y.try_grad(&[x]).unwrap_err(),
+        y.try_backward().unwrap_err(),
+        tape.try_vjp(&[(y, y)], &[x]).unwrap_err(),
+        tape.try_jvp(&[y], &[(x, x)]).unwrap_err(),
+    ];
+    for (k, error) in (0..).zip(errors) {
+        let Error::NotDifferentiable { operation, recorded, at } = error else { panic!("{error}") };
+        assert_eq!((operation, recorded.file(), recorded.line()), ("floor_divide", file!(), line));
+        assert_eq!((at.location.file(), at.location.line()), (file!(), line + 2 + k));
+    }
+    let failure = GradCheck::new().check(|[x]| x.bitwise_not(), [&Tensor::from([1.5])]).unwrap_err();
+    assert!(failure.to_string().contains(&format!("the_callers_line.rs:{}", line!() - 1)), "{failure}");
+}
