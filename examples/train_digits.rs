@@ -20,7 +20,7 @@ use wengert::prelude::*;
 #[derive(Parser)]
 struct Arguments {
     /// Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz"))]
+    #[arg(long, value_name = "FILE", default_value = DIGITS)]
     data: PathBuf,
     /// How often every training sample is seen
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,6 +36,8 @@ struct Arguments {
     out: PathBuf,
 }
 
+/// Found from whatever folder the example is run in.
+const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");
 const CLASSES: usize = 10;
 const HIDDEN: usize = 128;
 const BATCH: usize = 64;

@@ -1,5 +1,5 @@
-//! Training is a function of its seed: the same seed gives the same checkpoint and the same loss curve, bit for bit, with any
-//! number of threads; another seed gives another.
+//! Training is a function of its seed: the same seed gives the same checkpoint and the same loss curve, bit for bit,
+//! with any number of threads; another seed gives another.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Random streams, seeded and counted.
 //!
-//! The same seed gives the same numbers on every platform and with any number of threads: each thing that needs randomness
-//! (a layer, one shuffling) takes a stream of its own, numbered in the order of asking.
+//! The same seed gives the same numbers on every platform and with any number of threads: each thing that needs
+//! randomness (a layer, one shuffling) takes a stream of its own, numbered in the order of asking.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -41,8 +41,9 @@ impl Generator {
 
     /// The next stream.
     ///
-    /// Stream number n is seeded by the n-th number of the generator that the seed gives: neighbouring seeds and neighbouring
-    /// streams have nothing in common. What is drawn from it: `Tensor::uniform(…, &mut generator.stream())` and its kin.
+    /// Stream number n is seeded by the n-th number of the generator that the seed gives: neighbouring seeds and
+    /// neighbouring streams have nothing in common. What is drawn from it: `Tensor::uniform(…, &mut
+    /// generator.stream())` and its kin.
     pub fn stream(&mut self) -> Pcg64 {
         let mut keys = Pcg64::seed_from_u64(self.seed);
         keys.advance(u128::from(self.count));

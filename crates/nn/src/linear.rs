@@ -28,8 +28,8 @@ pub struct Linear<T: Float> {
 }
 
 impl<T: Float> Linear<T> {
-    /// A layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in), as in PyTorch
-    /// (zeros where there are no inputs). `name` is the layer's path in its model: `fc1`, `encoder.0`.
+    /// A layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in), as in
+    /// PyTorch (zeros where there are no inputs). `name` is the layer's path in its model: `fc1`, `encoder.0`.
     pub fn new(name: &str, in_features: usize, out_features: usize, generator: &mut Generator) -> Self {
         let mut layer = Linear::without_bias(name, in_features, out_features, generator);
         let bias = initial([out_features], in_features, generator);

@@ -151,8 +151,8 @@ impl<T: Float> CrossEntropyLoss<T> {
         match &self.weight {
             Some(weight) if weight.shape().sizes() != [classes] => {
                 let message = format!(
-                    "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
-                     shape: {}",
+                    "weight tensor should be defined either for all {classes} classes or no classes but got weight \
+                     tensor of shape: {}",
                     weight.shape()
                 );
                 Err(Error::Argument { message, at })
@@ -194,8 +194,8 @@ pub fn try_cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tenso
     CrossEntropyLoss::default().try_of(logits, targets)
 }
 
-/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the first);
-/// NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
+/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the
+/// first); NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
 ///
 /// ```
 /// use wengert_nn::accuracy;
@@ -262,7 +262,8 @@ fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, 
         None => Ok(()),
         Some((position, (target, _))) => {
             let message = format!(
-                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} classes.)"
+                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
+                 classes.)"
             );
             Err(Error::IndexRange { message, at })
         }
