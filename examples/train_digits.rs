@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalization};
+use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalize};
 use wengert::nn::{Result, Sgd, accuracy, cross_entropy, save};
 use wengert::prelude::*;
 
@@ -20,7 +20,7 @@ use wengert::prelude::*;
 #[derive(Parser)]
 struct Arguments {
     /// Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz"))]
+    #[arg(long, value_name = "FILE", default_value = DIGITS)]
     data: PathBuf,
     /// How often every training sample is seen
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,6 +36,8 @@ struct Arguments {
     out: PathBuf,
 }
 
+/// Found from whatever folder the example is run in.
+const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");
 const CLASSES: usize = 10;
 const HIDDEN: usize = 128;
 const BATCH: usize = 64;
@@ -90,7 +92,7 @@ fn main() -> ExitCode {
 fn train(arguments: &Arguments) -> Result<()> {
     // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
     let mut generator = Generator::new(arguments.seed);
-    let pixels = Normalization::range(0.0, 16.0);
+    let pixels = Normalize::range(0.0, 16.0);
     let data = Dataset::read_csv(&arguments.data, CLASSES)?.normalized(&pixels)?;
     let (train, test) = data.random_split(0.25, &mut generator)?;
     let out = &arguments.out;

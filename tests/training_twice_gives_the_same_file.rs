@@ -1,9 +1,9 @@
-//! Training is a function of its seed: the same seed gives the same checkpoint and the same loss curve, bit for bit, with any
-//! number of threads; another seed gives another.
+//! Training is a function of its seed: the same seed gives the same checkpoint and the same loss curve, bit for bit,
+//! with any number of threads; another seed gives another.
 
 use std::path::{Path, PathBuf};
 
-use wengert::nn::{Dataset, Epoch, Generator, History, Linear, Module, Normalization, Sgd};
+use wengert::nn::{Dataset, Epoch, Generator, History, Linear, Module, Normalize, Sgd};
 use wengert::nn::{accuracy, cross_entropy, load, save};
 use wengert::prelude::*;
 
@@ -40,7 +40,7 @@ impl Module<f32> for Mlp {
 
 fn digits() -> Dataset<f32> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/data/digits.csv.gz");
-    Dataset::read_csv(path, 10).unwrap().normalized(&Normalization::range(0.0, 16.0)).unwrap()
+    Dataset::read_csv(path, 10).unwrap().normalized(&Normalize::range(0.0, 16.0)).unwrap()
 }
 
 /// Trains for three epochs with so many threads. Batches are large enough for products to be divided among threads.

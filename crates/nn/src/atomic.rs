@@ -8,8 +8,9 @@ use tempfile::Builder;
 
 use crate::{Error, Result};
 
-/// Makes `bytes` the contents of the file `path`, whole or not at all: they go to a temporary file in the same folder and to
-/// the disk, then take the old file's place. A reader sees the old contents or the new, at any time, whatever happens.
+/// Makes `bytes` the contents of the file `path`, whole or not at all: they go to a temporary file in the same folder
+/// and to the disk, then take the old file's place. A reader sees the old contents or the new, at any time, whatever
+/// happens.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -21,8 +22,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// Where the folder is missing or not writable, the disk is full, or `path` is something else than a file. The old file is
-/// then as it was.
+/// Where the folder is missing or not writable, the disk is full, or `path` is something else than a file. The old file
+/// is then as it was.
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     replace(path, |file| file.write_all(bytes)).map_err(|source| Error::Write { path: path.to_owned(), source })

@@ -1,8 +1,8 @@
 //! Parameters in files: the safetensors format, which PyTorch reads.
 //!
 //! In Python, `safetensors.torch.load_file(path)` gives a `state_dict` that `load_state_dict` takes: the names are the
-//! parameters' and the layouts PyTorch's. The other way round, a `state_dict` saved by `safetensors.torch.save_file` loads
-//! here. The format: <https://github.com/huggingface/safetensors#format>. The same values give the same bytes.
+//! parameters' and the layouts PyTorch's. The other way round, a `state_dict` saved by `safetensors.torch.save_file`
+//! loads here. The format: <https://github.com/huggingface/safetensors#format>. The same values give the same bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -56,8 +56,8 @@ pub fn save<T: Float>(model: &impl Module<T>, path: impl AsRef<Path>) -> Result<
 ///
 /// # Errors
 ///
-/// Where the file cannot be read or is no checkpoint, and where it does not fit the model: with all names that are missing,
-/// unexpected or mismatched ([`Error::Keys`]). Then nothing in the model has changed.
+/// Where the file cannot be read or is no checkpoint, and where it does not fit the model: with all names that are
+/// missing, unexpected or mismatched ([`Error::Keys`]). Then nothing in the model has changed.
 pub fn load<T: Float>(model: &mut impl Module<T>, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;

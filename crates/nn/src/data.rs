@@ -1,12 +1,14 @@
-//! Labelled samples: splitting, shuffling, batches, normalisation.
+//! Labelled samples: splitting, shuffling, batches.
+//!
+//! All samples are in memory, as one tensor. What they mean (pixels, words) is not known here.
 
 use std::path::Path;
 
-use wengert_tensor::ops::{Arithmetic, Functions, Indexing, Reductions, Views, try_where_};
+use wengert_tensor::ops::{Indexing, Views};
 use wengert_tensor::{Float, Tensor};
 
 use crate::table::for_each_row;
-use crate::{Error, Generator, Result};
+use crate::{Error, Generator, Normalize, Result};
 
 /// Samples with their classes. PyTorch: `torch.utils.data.TensorDataset` of two tensors.
 ///
@@ -43,8 +45,8 @@ impl<T: Float> Dataset<T> {
         }
     }
 
-    /// A table of comma-separated numbers (see [`read_table`](crate::read_table)), a sample in each row, whose last column
-    /// is its class, from 0 to `classes` - 1.
+    /// A table of comma-separated numbers (see [`read_table`](crate::read_table)), a sample in each row, whose last
+    /// column is its class, from 0 to `classes` - 1.
     ///
     /// # Errors
     ///
@@ -91,13 +93,13 @@ impl<T: Float> Dataset<T> {
     ///
     /// # Errors
     ///
-    /// Where the features are not those that `normalization` was found on.
-    pub fn normalized(&self, normalization: &Normalization<T>) -> Result<Self> {
-        Ok(Dataset { inputs: normalization.apply(&self.inputs)?, targets: self.targets.clone() })
+    /// Where the features are not those that `normalize` was found on.
+    pub fn normalized(&self, normalize: &Normalize<T>) -> Result<Self> {
+        Ok(Dataset { inputs: normalize.apply(&self.inputs)?, targets: self.targets.clone() })
     }
 
-    /// Two parts without a sample in common: the rest, and the share `held_out` (from 0 to 1; rounded up to whole samples),
-    /// drawn at random. PyTorch: `torch.utils.data.random_split`.
+    /// Two parts without a sample in common: the rest, and the share `held_out` (from 0 to 1; rounded up to whole
+    /// samples), drawn at random. PyTorch: `torch.utils.data.random_split`.
     ///
     /// # Errors
     ///
@@ -167,9 +169,9 @@ impl<T: Float> Iterator for Batches<T> {
         if count == 0 {
             return None;
         }
-        let start = self.start as isize;
+        let (start, len) = (self.start as isize, count as isize);
         self.start += count;
-        Some((self.data.inputs.narrow(0, start, count as isize), self.data.targets.narrow(0, start, count as isize)))
+        Some((self.data.inputs.narrow(0, start, len), self.data.targets.narrow(0, start, len)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -179,72 +181,6 @@ impl<T: Float> Iterator for Batches<T> {
 }
 
 impl<T: Float> ExactSizeIterator for Batches<T> {}
-
-/// A shift and a scale for inputs: given, or found on one set of samples, and applied to any.
-///
-/// ```
-/// use wengert_nn::Normalization;
-/// use wengert_tensor::prelude::*;
-///
-/// let train = Tensor::from([[1.0, 5.0], [3.0, 5.0f64]]);
-/// let normalization = Normalization::fit(&train)?;
-/// assert_eq!(normalization.apply(&train)?, Tensor::from([[-1.0, 0.0], [1.0, 0.0]]));
-/// # Ok::<(), wengert_nn::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Normalization<T: Float> {
-    /// What is taken off, in a shape that expands to that of the inputs.
-    pub mean: Tensor<T>,
-    /// What is divided by then, in such a shape.
-    pub deviation: Tensor<T>,
-}
-
-impl<T: Float> Normalization<T> {
-    /// Numbers from `low` to `high` become numbers from -1 to 1, whatever the samples are: for features of one known range,
-    /// as pixels are. torchvision: `Normalize(mean=0.5, std=0.5)` after `ToTensor`.
-    ///
-    /// ```
-    /// use wengert_nn::Normalization;
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let pixels = Tensor::from([0.0, 4.0, 16.0f32]);
-    /// assert_eq!(Normalization::range(0.0, 16.0).apply(&pixels)?.to_vec(), [-1.0, -0.5, 1.0]);
-    /// # Ok::<(), wengert_nn::Error>(())
-    /// ```
-    pub fn range(low: f64, high: f64) -> Self {
-        let of = |value: f64| Tensor::scalar(T::from_f64(value));
-        Normalization { mean: of((low + high) / 2.0), deviation: of((high - low) / 2.0) }
-    }
-
-    /// Mean and standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in `[1, …]`. Where the
-    /// deviation is 0 it is taken for 1, so that a feature that never changes becomes 0. scikit-learn: `StandardScaler`.
-    ///
-    /// Find them on the training samples alone: what they know of the others would leak into training.
-    ///
-    /// # Errors
-    ///
-    /// Where there are no samples, or `inputs` has no dimensions.
-    pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
-        if inputs.shape().first().is_none_or(|&n| n == 0) {
-            return Err(Error::Dataset(format!("no samples to normalise by: inputs of shape {}", inputs.shape())));
-        }
-        let mean = inputs.try_mean(0, true)?;
-        let deviation = inputs.try_sub(&mean)?.try_square()?.try_mean(0, true)?.try_sqrt()?;
-        let constant = deviation.try_eq(0.0)?;
-        let deviation = try_where_(&constant, &Tensor::scalar(T::ONE), &deviation)?;
-        Ok(Normalization { mean, deviation })
-    }
-
-    /// (`inputs` - mean) / deviation.
-    ///
-    /// # Errors
-    ///
-    /// Where the features of `inputs` are not those it was found on.
-    #[track_caller]
-    pub fn apply(&self, inputs: &Tensor<T>) -> Result<Tensor<T>> {
-        Ok(inputs.try_sub(&self.mean)?.try_div(&self.deviation)?)
-    }
-}
 
 #[cfg(test)]
 mod tests {

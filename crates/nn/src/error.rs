@@ -105,8 +105,8 @@ pub enum Error {
 
     /// Parameters given to an optimiser that the loss does not depend on. Nothing was changed.
     #[error(
-        "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Parameters that \
-         are meant to stay as they are need not be given to the optimiser)",
+        "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Parameters \
+         that are meant to stay as they are need not be given to the optimiser)",
         list(names)
     )]
     Unreached {

@@ -1,11 +1,11 @@
 //! Layers, losses, optimisers, data and checkpoints on the tape.
 //!
-//! Layers are plain data: a model is a struct of layers, a layer a struct of [`Parameter`]s. Nothing is registered anywhere;
-//! a model says what it trains by listing it ([`Module`]). This crate knows shapes and recorded variables; it does not know
-//! how elements lie in memory.
+//! Layers are plain data: a model is a struct of layers, a layer a struct of [`Parameter`]s. Nothing is registered
+//! anywhere; a model says what it trains by listing it ([`Module`]). This crate knows shapes and recorded variables; it
+//! does not know how elements lie in memory.
 //!
-//! A mistake in a program (a wrong shape, a class that does not exist) panics at the caller's line, and each method that does
-//! so has a twin that begins with `try_`. What the outside world may refuse (a file) is always a `Result`.
+//! A mistake in a program (a wrong shape, a class that does not exist) panics at the caller's line, and each method
+//! that does so has a twin that begins with `try_`. What the outside world may refuse (a file) is always a `Result`.
 //!
 //! ```
 //! use wengert_autograd::{Parameter, Tape, Var, prelude::*};
@@ -34,7 +34,8 @@
 //! }
 //!
 //! let mut generator = Generator::new(0);
-//! let mut model = Mlp { fc1: Linear::new("fc1", 2, 8, &mut generator), fc2: Linear::new("fc2", 8, 2, &mut generator) };
+//! let (fc1, fc2) = (Linear::new("fc1", 2, 8, &mut generator), Linear::new("fc2", 8, 2, &mut generator));
+//! let mut model = Mlp { fc1, fc2 };
 //! let inputs = Tensor::from([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]);
 //! let targets = Tensor::from([0, 1, 1, 0]); // exclusive or
 //! let mut sgd = Sgd::new(0.5).momentum(0.9);
@@ -55,8 +56,8 @@
 //! | `module`, `linear` | what lists parameters; the affine layer |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
 //! | `sgd` | stochastic gradient descent with momentum |
-//! | `init` | random streams, seeded and counted; initial values |
-//! | `table`, `data` | tables of numbers from files; batches, splits, normalisation |
+//! | `init` | random streams, seeded and counted |
+//! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `atomic` | parameters in files that PyTorch reads; files written whole or not at all |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
 //! | `error` | what can go wrong, as values |
@@ -69,18 +70,20 @@ mod init;
 mod linear;
 mod loss;
 mod module;
+mod normalize;
 mod report;
 mod sgd;
 mod table;
 
 pub use atomic::write_atomically;
 pub use checkpoint::{load, save};
-pub use data::{Batches, Dataset, Normalization};
+pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
-pub use init::{Generator, uniform};
+pub use init::Generator;
 pub use linear::Linear;
-pub use loss::{CrossEntropyLoss, Reduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
+pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
 pub use module::Module;
+pub use normalize::Normalize;
 pub use report::{Epoch, History};
 pub use sgd::Sgd;
 pub use table::read_table;

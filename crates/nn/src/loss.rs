@@ -11,7 +11,7 @@ use crate::error::raise;
 
 /// How the losses of the samples become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
+pub enum LossReduction {
     /// Their mean, weighted by the weights of their classes; NaN of nothing.
     #[default]
     Mean,
@@ -25,11 +25,11 @@ pub enum Reduction {
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
-/// use wengert_nn::{CrossEntropyLoss, Reduction};
+/// use wengert_nn::{CrossEntropyLoss, LossReduction};
 ///
 /// let logits = Tensor::from([[0.0, 0.0], [3.0, 3.0f64]]);
 /// let targets = Tensor::from([1, -100]); // the second sample is ignored
-/// let loss = CrossEntropyLoss { reduction: Reduction::None, ..Default::default() };
+/// let loss = CrossEntropyLoss { reduction: LossReduction::None, ..Default::default() };
 /// assert_eq!(loss.of(&logits, &targets).to_vec(), [2.0f64.ln(), 0.0]);
 /// ```
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct CrossEntropyLoss<T: Float> {
     /// Samples with this target count for nothing.
     pub ignore_index: i64,
     /// How the losses of the samples become one.
-    pub reduction: Reduction,
+    pub reduction: LossReduction,
     /// The share of the target that is spread evenly over all classes, from 0 to 1.
     pub label_smoothing: f64,
 }
@@ -47,7 +47,7 @@ pub struct CrossEntropyLoss<T: Float> {
 impl<T: Float> Default for CrossEntropyLoss<T> {
     /// No weights, -100 ignored, the mean, no smoothing.
     fn default() -> Self {
-        CrossEntropyLoss { weight: None, ignore_index: -100, reduction: Reduction::Mean, label_smoothing: 0.0 }
+        CrossEntropyLoss { weight: None, ignore_index: -100, reduction: LossReduction::Mean, label_smoothing: 0.0 }
     }
 }
 
@@ -116,9 +116,9 @@ impl<T: Float> CrossEntropyLoss<T> {
             losses = try_where_(&losses.mask(&ignored), &losses.constant(&Tensor::scalar(T::ZERO)), &losses)?;
         }
         match self.reduction {
-            Reduction::None => Ok(losses),
-            Reduction::Sum => losses.try_sum(.., false),
-            Reduction::Mean => {
+            LossReduction::None => Ok(losses),
+            LossReduction::Sum => losses.try_sum(.., false),
+            LossReduction::Mean => {
                 let counted = ignored.map(|ignored| if ignored { T::ZERO } else { T::ONE });
                 let counted = weights.map_or(Ok(counted.clone()), |weights| counted.try_mul(&weights))?;
                 losses.try_sum(.., false)?.try_div(counted.try_sum(.., false)?.item().to_f64())
@@ -151,8 +151,8 @@ impl<T: Float> CrossEntropyLoss<T> {
         match &self.weight {
             Some(weight) if weight.shape().sizes() != [classes] => {
                 let message = format!(
-                    "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
-                     shape: {}",
+                    "weight tensor should be defined either for all {classes} classes or no classes but got weight \
+                     tensor of shape: {}",
                     weight.shape()
                 );
                 Err(Error::Argument { message, at })
@@ -194,8 +194,8 @@ pub fn try_cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tenso
     CrossEntropyLoss::default().try_of(logits, targets)
 }
 
-/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the first);
-/// NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
+/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the
+/// first); NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
 ///
 /// ```
 /// use wengert_nn::accuracy;
@@ -262,7 +262,8 @@ fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, 
         None => Ok(()),
         Some((position, (target, _))) => {
             let message = format!(
-                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} classes.)"
+                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
+                 classes.)"
             );
             Err(Error::IndexRange { message, at })
         }
@@ -313,17 +314,17 @@ mod tests {
                     reduction,
                     ..Default::default()
                 };
-                let (expected, total) = naive(&loss(Reduction::None), &logits, &targets);
+                let (expected, total) = naive(&loss(LossReduction::None), &logits, &targets);
                 let sum: f64 = expected.iter().sum();
                 // Some ten roundings of numbers below 10.
                 let close = |x: f64, y: f64| assert!((x - y).abs() < 100.0 * f64::EPSILON, "{x} is not {y}");
-                let losses = loss(Reduction::None).of(&logits, &targets);
+                let losses = loss(LossReduction::None).of(&logits, &targets);
                 assert_eq!(losses.shape(), targets.shape());
                 losses.iter().zip(&expected).for_each(|(x, &y)| close(x, y));
-                close(loss(Reduction::Sum).of(&logits, &targets).item(), sum);
-                close(loss(Reduction::Mean).of(&logits, &targets).item(), sum / total);
+                close(loss(LossReduction::Sum).of(&logits, &targets).item(), sum);
+                close(loss(LossReduction::Mean).of(&logits, &targets).item(), sum / total);
                 let tape = Tape::new();
-                close(loss(Reduction::Mean).of(&tape.var(&logits), &targets).item(), sum / total);
+                close(loss(LossReduction::Mean).of(&tape.var(&logits), &targets).item(), sum / total);
             }
         }
     }
@@ -332,7 +333,7 @@ mod tests {
     fn the_gradient_is_softmax_minus_target() {
         let tape = Tape::<f64>::new();
         let logits = tape.var(&Tensor::from([[0.0, 3.0f64.ln()], [5.0, 5.0]]));
-        let loss = CrossEntropyLoss { reduction: Reduction::Sum, ..Default::default() };
+        let loss = CrossEntropyLoss { reduction: LossReduction::Sum, ..Default::default() };
         let gradients = loss.of(&logits, &Tensor::from([0, -100])).backward();
         let expected = [0.25 - 1.0, 0.75, 0.0, 0.0];
         for (x, y) in gradients.of(logits).iter().zip(expected) {
@@ -352,7 +353,7 @@ mod tests {
         let logits = Tensor::from([[f64::NAN, 1.0], [0.0, 0.0]]);
         assert_eq!(cross_entropy(&logits, &Tensor::from([-100, 1])).item(), 2.0f64.ln());
         assert!(cross_entropy(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item().is_nan());
-        let sum = CrossEntropyLoss { reduction: Reduction::Sum, ..Default::default() };
+        let sum = CrossEntropyLoss { reduction: LossReduction::Sum, ..Default::default() };
         assert_eq!(sum.of(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item(), 0.0);
         assert_eq!(sum.of(&Tensor::<f64>::zeros([1, 0]), &Tensor::from([-100])).item(), 0.0);
     }

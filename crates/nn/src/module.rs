@@ -1,7 +1,7 @@
 //! What has parameters: layers, and models made of them.
 //!
-//! A module lists its parameters and does nothing else. How it computes is a method of its own (`forward`, by custom), with
-//! whatever arguments it needs; there is no registry, and no mode to switch between training and evaluation.
+//! A module lists its parameters and does nothing else. How it computes is a method of its own (`forward`, by custom),
+//! with whatever arguments it needs; there is no registry, and no mode to switch between training and evaluation.
 
 use wengert_autograd::Parameter;
 use wengert_tensor::Float;
@@ -10,7 +10,8 @@ use wengert_tensor::Float;
 ///
 /// A model of several layers concatenates their lists; see the [crate's example](crate).
 pub trait Module<T: Float> {
-    /// The parameters, always in the same order. Their names are dotted paths, as in PyTorch's `state_dict`: `fc1.weight`.
+    /// The parameters, always in the same order. Their names are dotted paths, as in PyTorch's `state_dict`:
+    /// `fc1.weight`.
     fn parameters(&self) -> Vec<&Parameter<T>>;
 
     /// The same parameters in the same order, to be changed: by an optimiser, or by [`load`](crate::load).

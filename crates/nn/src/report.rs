@@ -72,8 +72,9 @@ impl History {
         self.epochs.last()
     }
 
-    /// Both losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where they
-    /// span more than a factor of 100 and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a gap.
+    /// Both losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where
+    /// they span more than a factor of 100 and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a
+    /// gap.
     ///
     /// # Errors
     ///

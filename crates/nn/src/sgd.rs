@@ -21,8 +21,8 @@ use crate::{Error, Result};
 
 /// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
 ///
-/// It holds no parameters: each step is given them. The momentum is kept by parameter, so that several models may share one
-/// optimiser, and the order or choice of parameters may change from step to step.
+/// It holds no parameters: each step is given them. The momentum is kept by parameter, so that several models may share
+/// one optimiser, and the order or choice of parameters may change from step to step.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;

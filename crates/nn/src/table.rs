@@ -26,8 +26,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// Where the file is missing, unreadable or empty, a row has not as many columns as the first, or a field is not a finite
-/// number: with the line, counted from 1.
+/// Where the file is missing, unreadable or empty, a row has not as many columns as the first, or a field is not a
+/// finite number: with the line, counted from 1.
 pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     let mut values = Vec::new();
     let (rows, columns) = for_each_row(path.as_ref(), |_, row| {
