@@ -1,7 +1,7 @@
 //! The affine layer.
 
 use wengert_autograd::{Error, Parameter, Var};
-use wengert_tensor::ops::Linear as _;
+use wengert_tensor::ops::LinearMaps as _;
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
