@@ -43,7 +43,7 @@ fn domain_of_unary(op: Unary) -> Domain {
         Unary::Exp | Unary::Exp2 | Unary::Expm1 | Unary::Sin | Unary::Cos | Unary::Atan => REAL,
         Unary::Sinh | Unary::Cosh | Unary::Tanh | Unary::Asinh | Unary::Sigmoid | Unary::Relu => REAL,
         Unary::Erf | Unary::Erfc => REAL,
-        Unary::Sqrt | Unary::Log | Unary::Log2 | Unary::Log10 => POSITIVE,
+        Unary::Sqrt | Unary::SqrtFlat | Unary::Log | Unary::Log2 | Unary::Log10 => POSITIVE,
         // The trigamma function has as few terms as PyTorch's.
         Unary::Lgamma | Unary::Digamma | Unary::Trigamma => Approximate(&[(0.5, 4.0), (-1.8, -1.2)]),
         Unary::Log1p => Smooth(&[(0.1, 2.0), (-0.7, -0.1)]),

@@ -139,11 +139,8 @@ macro_rules! floats {
                     Unary::Hardsigmoid => one(x, out, |x| {
                         if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
                     }),
-                    Unary::Sinc => one(x, out, |x| {
-                        let angle = x * std::f64::consts::PI as $type;
-                        if x == 0.0 { 1.0 } else { angle.sin() / angle }
-                    }),
-                    Unary::Logit => one(x, out, |x| x.ln() - (-x).ln_1p()),
+                    Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
+                    Unary::Logit => one(x, out, via_f64(scalar::logit)),
                     Unary::Erf => one(x, out, via_f64(scalar::erf)),
                     Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
                     Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),

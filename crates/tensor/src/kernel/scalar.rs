@@ -11,6 +11,17 @@ pub(crate) fn sigmoid(x: f64) -> f64 {
     }
 }
 
+/// sin(πx) / (πx), 1 at 0.
+pub(crate) fn sinc(x: f64) -> f64 {
+    let angle = x * std::f64::consts::PI;
+    if x == 0.0 { 1.0 } else { angle.sin() / angle }
+}
+
+/// ln(x / (1 - x)).
+pub(crate) fn logit(x: f64) -> f64 {
+    x.ln() - (-x).ln_1p()
+}
+
 /// Error function (FreeBSD msun, through libm).
 pub(crate) fn erf(x: f64) -> f64 {
     libm::erf(x)
