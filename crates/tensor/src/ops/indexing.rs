@@ -2,7 +2,7 @@
 //!
 //! Indices are plain data: no gradient flows to them. Every reading is a list of positions and one `take`, whose adjoint
 //! adds to those positions, so where one element is read several times its gradients add up. Lists of mixed items, as in
-//! `x[1, :, index]`, are in [`Index`](super::Index).
+//! `x[1, :, index]`, are in [`ItemIndexing`](super::ItemIndexing).
 
 use super::formula::{Formula, join};
 use super::positions::{along, check_range, from_the_end, of_mask, slices};

@@ -30,7 +30,7 @@ pub trait Nonzero: TensorLike {
         }
 
         /// Indices of the elements that are not zero (or `true`), one vector per dimension: what
-        /// [`index`](super::Index::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
+        /// [`index`](super::ItemIndexing::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
         /// `nonzero` with `as_tuple=True`.
         fn where_nonzero | try_where_nonzero(&self) -> Vec<Tensor<i64>> = at {
             if self.shape().rank() == 0 {
