@@ -21,9 +21,11 @@ pub(crate) mod line;
 pub(crate) mod map;
 #[cfg(test)]
 mod naive;
+pub(crate) mod parallel;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;
+pub(crate) mod update;
 
 pub use block::Blocks;
 pub use product::Products;
