@@ -164,3 +164,123 @@ impl<T: Float> Adam<T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+
+    /// Gradients of ½ p², that is p itself.
+    fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
+        let tape = Tape::new();
+        (tape.parameter(p).square() * 0.5).sum(.., false).backward()
+    }
+
+    #[test]
+    fn three_steps_are_pytorchs() {
+        // (settings, p after each of three steps from p = [1, -2] along the gradient p): torch.optim.Adam and AdamW, in f64.
+        let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
+            (
+                Adam::new(0.5),
+                [
+                    [0.500000005, -1.5000000025],
+                    [0.03391019075912488, -1.0087124644728944],
+                    [-0.33590461566384094, -0.5369748327971432],
+                ],
+            ),
+            (
+                Adam::new(0.5).betas(0.5, 0.75).eps(0.25),
+                [
+                    [0.6, -1.5555555555555556],
+                    [0.2495991388301314, -1.1317128247659685],
+                    [-0.012379089098851326, -0.7428587841148004],
+                ],
+            ),
+            (
+                Adam::new(0.5).weight_decay(0.5),
+                [
+                    [0.5000000033333333, -1.5000000016666666],
+                    [0.03391018737084944, -1.0087124627388575],
+                    [-0.33590461984512576, -0.5369748301522567],
+                ],
+            ),
+            (
+                Adam::new(0.5).weight_decay(0.5).decoupled(),
+                [
+                    [0.2500000049999999, -1.0000000025],
+                    [-0.22779875870523664, -0.28391018523463196],
+                    [-0.4153097385396628, 0.18474884506628347],
+                ],
+            ),
+            (
+                Adam::new(0.5).betas(0.0, 0.0),
+                [
+                    [0.500000005, -1.5000000025],
+                    [1.4999999742304482e-08, -1.0000000058333334],
+                    [-0.2999999829384361, -0.5000000108333333],
+                ],
+            ),
+        ];
+        for (mut adam, expected) in table {
+            let mut p = Parameter::new("p", Tensor::from([1.0, -2.0]));
+            for expected in expected {
+                let gradients = gradients(&p);
+                adam.step([&mut p], &gradients);
+                // A step has ten roundings of numbers of at most 2, of which the order may differ.
+                let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
+                assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_parameter_counts_its_own_steps() {
+        let (mut early, mut late) =
+            (Parameter::new("a", Tensor::from([1.0])), Parameter::new("b", Tensor::from([1.0])));
+        let mut adam = Adam::new(0.5);
+        let step = |adam: &mut Adam<f64>, p: &mut Parameter<f64>| {
+            let gradients = gradients(p);
+            adam.step([p], &gradients);
+        };
+        step(&mut adam, &mut early);
+        step(&mut adam, &mut early);
+        step(&mut adam, &mut late);
+        assert_eq!(late.value.to_vec(), [1.0 - 0.5 * 1.0 / (1.0 + 1e-8)]);
+    }
+
+    #[test]
+    fn values_change_in_place_and_copies_of_them_do_not() {
+        let mut p = Parameter::new("p", Tensor::from([1.0, 2.0]));
+        let place = p.value.as_slice().unwrap().as_ptr();
+        let gradients = gradients(&p);
+        let mut adam = Adam::new(0.5);
+        adam.step([&mut p], &gradients);
+        assert_eq!(p.value.as_slice().unwrap().as_ptr(), place);
+        let kept = p.value.clone();
+        let before = kept.to_vec();
+        adam.step([&mut p], &gradients);
+        assert_eq!(kept.to_vec(), before);
+        assert_ne!(p.value.to_vec(), before);
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        let (mut used, mut unused) =
+            (Parameter::new("used", Tensor::from([1.0])), Parameter::new("b", Tensor::from([1.0])));
+        let gradients = gradients(&used);
+        let error = Adam::new(0.5).try_step([&mut used, &mut unused], &gradients).unwrap_err();
+        assert!(matches!(&error, Error::Unreached { names } if names == &["b"]), "{error}");
+        for (mut adam, name) in [
+            (Adam::new(-0.1), "learning rate"),
+            (Adam::new(0.1).betas(1.0, 0.9), "beta parameter at index 0"),
+            (Adam::new(0.1).betas(0.9, f64::NAN), "beta parameter at index 1"),
+            (Adam::new(0.1).eps(-1.0), "epsilon"),
+            (Adam::new(0.1).weight_decay(f64::INFINITY), "weight_decay"),
+        ] {
+            let error = adam.try_step([&mut used], &gradients).unwrap_err();
+            assert!(matches!(error, Error::Setting { name: told, .. } if told == name), "{error}");
+        }
+        assert_eq!(used.value.to_vec(), [1.0]);
+    }
+}

@@ -99,3 +99,49 @@ impl<T: Float> Module<T> for Conv2d<T> {
         [&mut self.weight].into_iter().chain(&mut self.bias).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_and_gradients_are_those_of_the_definition() {
+        let layer = Conv2d::<f64> {
+            weight: Parameter::new("conv.weight", Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]])),
+            bias: Some(Parameter::new("conv.bias", Tensor::from([10.0]))),
+            options: ConvOptions::default().stride(2).padding(1),
+        };
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from([[[1.0, 2.0], [3.0, 5.0]]]));
+        let y = layer.forward(x);
+        assert_eq!(y.value(), Tensor::from([[[14.0, 16.0], [16.0, 15.0]]]));
+        let gradients = (y * &Tensor::from([[[1.0, 10.0], [100.0, 1000.0]]])).sum(.., false).backward();
+        // Each corner of the image lies under one tap of one window.
+        assert_eq!(gradients.of(x), &Tensor::from([[[4.0, 30.0], [200.0, 1000.0]]]));
+        assert_eq!(gradients.of(&layer.weight).to_vec(), [5000.0, 300.0, 20.0, 1.0]);
+        assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [1111.0]);
+    }
+
+    #[test]
+    fn names_shapes_and_bounds() {
+        let options = ConvOptions::default().dilation(2);
+        let generator = &mut Generator::new(1);
+        let layer = Conv2d::<f32>::with_options("features.0", [4, 6], [3, 5], 2, options, generator);
+        let names: Vec<&str> = layer.parameters().iter().map(|parameter| parameter.name()).collect();
+        assert_eq!(names, ["features.0.weight", "features.0.bias"]);
+        assert_eq!(layer.weight.value.shape(), &[6, 2, 3, 5]);
+        // Two channels of 15 taps.
+        let bound = 1.0 / 30f32.sqrt();
+        let values = || layer.weight.value.iter().chain(layer.bias.as_ref().unwrap().value.iter());
+        assert!(
+            values().all(|w| w.abs() <= bound)
+                && values().any(|w| w < -0.8 * bound)
+                && values().any(|w| w > 0.8 * bound)
+        );
+        let tape = Tape::new();
+        assert_eq!(layer.forward(tape.constant(&Tensor::zeros([4, 9, 9]))).shape(), [6, 5, 1]);
+        assert_eq!(layer.without_bias().parameters().len(), 1);
+    }
+}
