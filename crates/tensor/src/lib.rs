@@ -47,6 +47,8 @@ pub use layout::{Layout, Strides};
 pub use pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 pub use shape::Shape;
 pub use tensor::Tensor;
+#[doc(hidden)]
+pub use tensor::addressable;
 pub use threads::{num_threads, set_num_threads};
 pub use view::View;
 

@@ -3,6 +3,9 @@
 //! A block is a few hundred to a few thousand elements. An operand is a slice of as many, or one number for all. The loop
 //! over a block is chosen once per block, so that the compiler sees a plain loop over slices.
 
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
 
@@ -40,6 +43,8 @@ pub trait FloatBlocks: Blocks {
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
+    /// Memory that a thread keeps for the registers of programs.
+    fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
 }
 
 /// `out = f(x)`.
@@ -203,6 +208,13 @@ macro_rules! floats {
                     Reduction::Amax | Reduction::Max => <$type>::NEG_INFINITY,
                     Reduction::Amin | Reduction::Min => <$type>::INFINITY,
                 }
+            }
+
+            fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {
+                thread_local! {
+                    static ARENA: RefCell<Vec<$type>> = const { RefCell::new(Vec::new()) };
+                }
+                &ARENA
             }
         }
 

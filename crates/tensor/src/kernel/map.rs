@@ -15,7 +15,7 @@ use crate::{Element, Layout};
 pub(super) const BLOCK: usize = 1024;
 
 /// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
-const LONG_ROW: usize = 128;
+pub(super) const LONG_ROW: usize = 128;
 
 /// Blocks below this many elements in all are not worth a second thread.
 pub(super) const PARALLEL: usize = 1 << 16;
@@ -43,16 +43,6 @@ impl<'a, T: Element> Source<'a, T> {
         }
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
-}
-
-/// The length of the blocks of a nest whose rows have `row` elements. Blocks of long rows are even parts of a row, of at
-/// most [`BLOCK`] elements, where there are such; several short rows make a block otherwise.
-pub(super) fn block_length(row: usize) -> usize {
-    if row < LONG_ROW {
-        return BLOCK;
-    }
-    let parts = row.div_ceil(BLOCK);
-    (parts..=2 * parts).find(|&parts| row.is_multiple_of(parts)).map_or(BLOCK, |parts| row / parts)
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end

@@ -24,10 +24,12 @@ pub(crate) mod map;
 pub(crate) mod math;
 #[cfg(test)]
 mod naive;
+pub(crate) mod parallel;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;
 pub(crate) mod simd;
+pub(crate) mod update;
 
-pub use block::Blocks;
+pub use block::{Blocks, FloatBlocks};
 pub use product::Products;
