@@ -85,11 +85,18 @@ pub(crate) fn derivative<'t, T: Float>(
     mode: Mode,
     at: Site,
 ) -> Result<Option<Var<'t, T>>, Error> {
-    let (op, inputs, name, recorded) = {
+    let (op, inputs) = {
         let record = tape.record.borrow();
-        (record.node(index).op, record.inputs(index), record.name(index), record.location(index))
+        (record.node(index).op, record.inputs(index))
     };
-    let none = || Err(Error::NotDifferentiable { operation: name, recorded, at });
+    let said = || {
+        let record = tape.record.borrow();
+        (record.name(index), record.location(index))
+    };
+    let none = || {
+        let (operation, recorded) = said();
+        Err(Error::NotDifferentiable { operation, recorded, at })
+    };
     let z = tape.at(index);
     let x = tape.at(inputs[input]);
     let first = tape.at(inputs[0]);
@@ -128,14 +135,14 @@ pub(crate) fn derivative<'t, T: Float>(
         }
     };
     if let Some(result) = &result {
-        let expected = if mode == Mode::Vjp { x.shape() } else { z.shape() };
-        let got = result.shape();
-        if got != expected {
-            let (got, expected) = (Box::new(got), Box::new(expected));
-            return Err(Error::RuleShape { rule: mode.name(), operation: name, input, got, expected, recorded });
-        }
-        if result.tape.id != tape.id {
+        let expected = if mode == Mode::Vjp { x } else { z };
+        if !std::ptr::eq(result.tape, tape) {
             return Err(Error::OtherTape { at });
+        }
+        if !result.same_shape(&expected) {
+            let (got, expected) = (Box::new(result.shape()), Box::new(expected.shape()));
+            let (operation, recorded) = said();
+            return Err(Error::RuleShape { rule: mode.name(), operation, input, got, expected, recorded });
         }
     }
     Ok(result)

@@ -197,8 +197,26 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     });
 }
 
-fn update<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, Operand<T>, &mut [T])) {
+fn update<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    f: impl Fn(Operand<T>, Operand<T>, &mut [T]) + Sync,
+) {
     let nest = Nest::new(layout.shape(), [layout, y.layout]);
+    if layout.is_contiguous() {
+        // Each block is copied aside, into the first-level cache, and written anew.
+        let first = layout.offset();
+        let out = &mut data[first..first + layout.numel()];
+        for_blocks(nest.row(), out, |start, out| {
+            let mut before = [T::ZERO; BLOCK];
+            let before = &mut before[..out.len()];
+            before.copy_from_slice(out);
+            let scratch = &mut Vec::new();
+            f(Operand::Slice(before), operand(&nest, 1, y.data, start, out.len(), scratch), out);
+        });
+        return;
+    }
     let total = nest.numel();
     let (first, second) = (&mut Vec::new(), &mut Vec::new());
     let mut result = [T::ZERO; BLOCK];

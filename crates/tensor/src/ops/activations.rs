@@ -8,6 +8,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 use super::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::error::Error;
+use crate::program::{Instruction, Output, Program};
 use crate::{Binary, Element, Float, Unary};
 
 /// Activation functions.
@@ -81,6 +82,18 @@ pub trait Activations: TensorLike<Elem: Float> {
 
         /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
         fn gelu | try_gelu(&self) -> Self = at {
+            let program = || {
+                let instructions = vec![
+                    Instruction::Binary(Binary::Mul, 0, 1),
+                    Instruction::Unary(Unary::Erfc, 3),
+                    Instruction::Binary(Binary::Mul, 0, 2),
+                    Instruction::Binary(Binary::Mul, 5, 4),
+                ];
+                Program::new(3, instructions, vec![Output::Whole(6)], None)
+            };
+            if let Some(result) = self.apply_program(program, &[self], &[-FRAC_1_SQRT_2, 0.5], at) {
+                return result;
+            }
             // Φ(x) = erfc(-x/√2) / 2 keeps its digits in the left tail, where 1 + erf would cancel.
             let tail = self.try_mul(-FRAC_1_SQRT_2)?.apply_unary(Unary::Erfc, at)?;
             self.try_mul(0.5)?.try_mul(&tail)

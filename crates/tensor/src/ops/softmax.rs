@@ -6,6 +6,7 @@ use crate::Float;
 use crate::dims::{self, Axes, Dims};
 use crate::error::Site;
 use crate::kernel::instruction::{Binary, Reduction, Unary};
+use crate::program::{Instruction, Output, Program};
 use crate::view::View;
 
 /// `softmax` and its kin.
@@ -20,6 +21,10 @@ pub trait Softmax: TensorLike<Elem: Float> {
         /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
         /// ```
         fn softmax | try_softmax(&self, dim: isize) -> Self = at {
+            let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
             let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
             exponentials.apply_binary(Binary::Div, &total, at)
         }
@@ -34,6 +39,14 @@ pub trait Softmax: TensorLike<Elem: Float> {
         /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
         /// `log_softmax`.
         fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
+            let rest = [
+                Instruction::Reduce(Reduction::Sum, 3),
+                Instruction::Unary(Unary::Log, 4),
+                Instruction::Binary(Binary::Sub, 2, 5),
+            ];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
             let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
             shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
         }
@@ -58,6 +71,35 @@ pub trait Softmax: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// Rows up to this length are normalised in one pass; a row is one thread's work.
+const ROW: usize = 1 << 15;
+
+/// In one pass over rows, where `dim` is the last and values are computed at once: what `rest` makes of x - max (value 2) and
+/// e^(x - max) (value 3).
+fn one_pass<A: TensorLike<Elem: Float>>(
+    x: &A,
+    dim: isize,
+    rest: &[Instruction],
+    at: Site,
+) -> Option<Result<A, A::Error>> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at).ok()?;
+    if axis + 1 != shape.rank() || !(16..=ROW).contains(&shape[axis]) {
+        return None;
+    }
+    let program = || {
+        let mut instructions = vec![
+            Instruction::Reduce(Reduction::Amax, 0),
+            Instruction::Binary(Binary::Sub, 0, 1),
+            Instruction::Unary(Unary::Exp, 2),
+        ];
+        instructions.extend_from_slice(rest);
+        let last = instructions.len() as u32;
+        Program::new(1, instructions, vec![Output::Whole(last)], Some(axis))
+    };
+    x.apply_program(program, &[x], &[], at)
+}
 
 /// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
 #[allow(clippy::type_complexity)]
