@@ -35,11 +35,19 @@ impl<T: Element> Tensor<T> {
         Tensor { storage, layout }
     }
 
-    /// A new contiguous tensor whose elements `fill` writes, in row-major order. They start as zeros.
+    /// [`build`](Self::build), of elements that start as zeros.
+    pub(crate) fn build_on_zeros(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
+        Tensor::build(shape, at, |out| {
+            out.fill(T::ZERO);
+            fill(out);
+        })
+    }
+
+    /// A new contiguous tensor whose elements `fill` writes, all of them, in row-major order. Before, they are anything.
     pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let mut storage = Storage::zeroed(count).map_err(refused)?;
+        let mut storage = Storage::scratch(count).map_err(refused)?;
         match storage.get_mut() {
             Some(data) => fill(data),
             None => unreachable!("a fresh buffer has one holder"),
