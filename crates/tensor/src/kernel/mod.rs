@@ -17,6 +17,7 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 pub(crate) mod block;
+pub(crate) mod convolution;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
@@ -25,6 +26,7 @@ pub(crate) mod map;
 pub(crate) mod math;
 #[cfg(test)]
 mod naive;
+pub(crate) mod pooling;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;
