@@ -19,6 +19,7 @@
 //! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
+//! | [`windows`] | convolutions; the largest of a window |
 //! | [`meta`] | what changes no value: another derivative, a condition |
 
 mod binary;
@@ -32,6 +33,7 @@ mod reduction;
 mod straight_through;
 mod unary;
 mod variance;
+mod windows;
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};

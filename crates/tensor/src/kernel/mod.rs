@@ -9,6 +9,7 @@
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
+//! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;
 //! - [`scalar`]: functions of one number that the standard library lacks;
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
@@ -16,6 +17,7 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 pub(crate) mod block;
+pub(crate) mod convolution;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
@@ -24,7 +26,7 @@ pub(crate) mod map;
 pub(crate) mod math;
 #[cfg(test)]
 mod naive;
-pub(crate) mod parallel;
+pub(crate) mod pooling;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;

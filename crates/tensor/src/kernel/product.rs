@@ -5,10 +5,10 @@
 #![allow(unsafe_code)]
 
 use gemm_common::Parallelism;
-use rayon::prelude::*;
 
 use super::map::Source;
 use crate::nest::Nest;
+use crate::threads;
 use crate::{Element, Layout, Shape};
 
 /// A product of fewer multiplications is not worth a second thread.
@@ -17,10 +17,22 @@ const PARALLEL: usize = 1 << 20;
 /// One matrix of a product: where it starts and how it strides.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, T> {
-    data: &'a [T],
-    offset: usize,
-    row_stride: isize,
-    column_stride: isize,
+    pub(crate) data: &'a [T],
+    pub(crate) offset: usize,
+    pub(crate) row_stride: isize,
+    pub(crate) column_stride: isize,
+}
+
+impl<'a, T> Matrix<'a, T> {
+    /// Row-major in `data` from `offset` on, `row_stride` elements from one row to the next.
+    pub(crate) fn rows(data: &'a [T], offset: usize, row_stride: usize) -> Self {
+        Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
+    }
+
+    /// Rows and columns exchanged.
+    pub(crate) fn transposed(self) -> Self {
+        Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+    }
 }
 
 impl<T: Copy> Matrix<'_, T> {
@@ -39,16 +51,32 @@ impl<T: Copy> Matrix<'_, T> {
     }
 }
 
-/// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like [`Blocks`](super::Blocks).
+/// The sizes of a product of `[m, k]` and `[k, n]`, and whether it is added to what is there.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) add: bool,
+}
+
+/// The product of one pair of matrices, into a row-major `out` of `m x n`; sums as products have them. Sealed like
+/// [`Blocks`](super::Blocks).
 #[doc(hidden)]
 pub trait Products: Sized {
-    fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]);
+    fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]);
+
+    fn plus(self, other: Self) -> Self;
 }
 
 macro_rules! floats {
     ($($type:ident $gemm:path),*) => {$(
         impl Products for $type {
-            fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn product(Sizes { m, n, k, add }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is
                 // written as m rows of n elements, all of it; no two of them overlap, since `out` is borrowed mutably.
@@ -56,10 +84,10 @@ macro_rules! floats {
                     $gemm()(
                         m, n, k,
                         out.as_mut_ptr(), 1, n as isize,
-                        false,
+                        add,
                         x.data.as_ptr().add(x.offset), x.column_stride, x.row_stride,
                         y.data.as_ptr().add(y.offset), y.column_stride, y.row_stride,
-                        0.0, 1.0,
+                        1.0, 1.0,
                         false, false, false,
                         Parallelism::None,
                     );
@@ -74,10 +102,15 @@ floats!(f32 gemm_f32::gemm::f32::get_gemm_fn, f64 gemm_f64::gemm::f64::get_gemm_
 macro_rules! integers {
     ($($type:ident),*) => {$(
         impl Products for $type {
-            fn product(m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn product(Sizes { m, n, k, add }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
                 for (i, row) in out.chunks_exact_mut(n).enumerate().take(m) {
                     for (j, out) in row.iter_mut().enumerate() {
-                        *out = (0..k).fold(0, |sum: $type, l| sum.wrapping_add(x.at(i, l).wrapping_mul(y.at(l, j))));
+                        let first = if add { *out } else { 0 };
+                        *out = (0..k).fold(first, |sum: $type, l| sum.wrapping_add(x.at(i, l).wrapping_mul(y.at(l, j))));
                     }
                 }
             }
@@ -88,10 +121,14 @@ macro_rules! integers {
 integers!(i64, u8);
 
 impl Products for bool {
-    fn product(_m: usize, n: usize, k: usize, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+    fn plus(self, other: Self) -> Self {
+        self | other
+    }
+
+    fn product(Sizes { n, k, add, .. }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
         for (i, row) in out.chunks_exact_mut(n).enumerate() {
             for (j, out) in row.iter_mut().enumerate() {
-                *out = (0..k).any(|l| x.at(i, l) && y.at(l, j));
+                *out = add && *out || (0..k).any(|l| x.at(i, l) && y.at(l, j));
             }
         }
     }
@@ -123,15 +160,18 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         let moved = (x_at as isize + first_row as isize * x_row) as usize;
         let left = Matrix { data: x.data, offset: moved, row_stride: x_row, column_stride: x_column };
         let right = Matrix { data: y.data, offset: y_at, row_stride: y_row, column_stride: y_column };
-        T::product(out.len() / n, n, k, left, right, out);
+        T::product(Sizes { m: out.len() / n, n, k, add: false }, left, right, out);
     };
     let count = batch.numel();
     if [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size)) < PARALLEL {
         out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
     } else if count > 1 {
-        out.par_chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
+        let together = (PARALLEL / 4 / (m * n * k)).max(1);
+        threads::for_chunks(out, together * m * n, |part, out| {
+            out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(part * together + b, 0, out));
+        });
     } else {
         let rows = m.div_ceil(2).next_multiple_of(16).min(m);
-        out.par_chunks_mut(rows * n).enumerate().for_each(|(part, out)| product(0, part * rows, out));
+        threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
     }
 }

@@ -89,6 +89,7 @@ mod splitting;
 mod statistics;
 mod vectors;
 mod views;
+mod windowed;
 mod windows;
 
 pub use activations::Activations;
@@ -137,6 +138,7 @@ pub use sorting::Sorting;
 pub use splitting::Splitting;
 pub use statistics::Statistics;
 pub use vectors::Vectors;
+pub use windowed::{ConvolutionForm, PoolingForm, Slot, Windowed};
 pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 
 /// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.

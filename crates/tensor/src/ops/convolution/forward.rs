@@ -1,15 +1,13 @@
-//! A convolution: the windows as columns, multiplied by the weights.
+//! A convolution.
 
 use super::check::{check_bias, check_channels, prepared, with_bias};
 use super::options::ConvOptions;
 use crate::error::{Error, Site};
-use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, count};
-use crate::ops::padding::constant_padded;
+use crate::ops::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::windows::{Window, at_least, per_dimension, unbatched};
 use crate::{Number, Shape};
 
-pub(super) fn convolved<A: TensorLike<Elem: Number>>(
+pub(super) fn convolved<A: Windowed<Elem: Number>>(
     x: &A,
     weight: &A,
     bias: Option<&A>,
@@ -21,7 +19,7 @@ pub(super) fn convolved<A: TensorLike<Elem: Number>>(
     let (own, kernel, groups) = (x.shape(), weight.shape(), options.groups);
     let sides = sides(options, &windows, rank, at)?;
     check_channels(&own, &kernel, kernel[1] * groups, &format!("groups={groups}"), at)?;
-    let (batch, channels, out) = (own[0], own[1], kernel[0]);
+    let out = kernel[0];
     check_bias(bias, &kernel, out, at)?;
     let padded: Vec<usize> =
         (0..rank).map(|k| own[2 + k].saturating_add(sides[k].0).saturating_add(sides[k].1)).collect();
@@ -36,22 +34,11 @@ pub(super) fn convolved<A: TensorLike<Elem: Number>>(
         );
         return Err(Error::argument(at, message).into());
     }
-    let mut view = zero_padded(&x, &sides, at)?;
-    for (k, window) in windows.iter().enumerate() {
-        view = window.view(&view, 2 + k, at)?;
-    }
-    // [n, c, …out, …kernel] to [c, …kernel, n, …out]: a column for every window.
-    let counts: Vec<usize> = (0..rank).map(|k| windows[k].count(padded[k])).collect();
-    let taps = count(&kernel[2..]);
-    let positions = count(&[batch, count(&counts)]);
-    let order: Vec<usize> = std::iter::once(1).chain(2 + rank..2 + 2 * rank).chain([0]).chain(2..2 + rank).collect();
-    let columns = view.permuted(&order, at)?.reshaped([groups, channels / groups * taps, positions], at)?;
-    let rows = weight.reshaped([groups, out / groups, channels / groups * taps], at)?;
-    let product = rows.apply_matmul(&columns, at)?;
-    let mut result: Shape = [out, batch].into();
-    counts.iter().for_each(|&count| result.push(count));
-    let order: Vec<usize> = [1, 0].into_iter().chain(2..2 + rank).collect();
-    let z = product.reshaped(result, at)?.permuted(&order, at)?;
+    let mut result: Shape = [own[0], out].into();
+    (0..rank).for_each(|k| result.push(windows[k].count(padded[k])));
+    let before: Vec<usize> = sides.iter().map(|side| side.0).collect();
+    let form = ConvolutionForm::new([own, kernel, result], &windows, &before, groups);
+    let z = x.apply_convolution(weight, &form, Slot::Output, at)?;
     unbatched(with_bias(z, bias, at)?, added, at)
 }
 
@@ -72,9 +59,4 @@ fn sides(options: &ConvOptions, windows: &[Window], rank: usize, at: Site) -> Re
             })
             .collect()),
     }
-}
-
-fn zero_padded<A: TensorLike>(x: &A, sides: &[(usize, usize)], at: Site) -> Result<A, A::Error> {
-    let sides: Vec<_> = (2..).zip(sides).map(|(axis, side)| (axis, side.0 as isize, side.1 as isize)).collect();
-    constant_padded(x, &sides, 0.0, at)
 }

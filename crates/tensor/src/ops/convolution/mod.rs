@@ -1,8 +1,8 @@
 //! Convolutions (cross-correlations, as in every framework of the field) over one to three dimensions, and their adjoints.
 //!
-//! The windows of the input are a view; written out once as a matrix, they are multiplied by the weights, a group at a time
-//! (Chellapilla, Puri and Simard 2006, "im2col"). A transposed convolution is the same steps backwards. Layouts are PyTorch's:
-//! input `[n, c, …]` or `[c, …]`, weight `[out, c / groups, …]`, transposed `[c, out / groups, …]`.
+//! A convolution, its derivatives and the transposed one are three functions, each of which has the other two as derivatives:
+//! see [`ConvolutionForm`](super::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
+//! `[out, c / groups, …]`, transposed `[c, out / groups, …]`.
 
 mod check;
 mod forward;
@@ -13,11 +13,12 @@ pub use options::ConvOptions;
 
 use self::forward::convolved;
 use self::transposed::transposed;
-use super::{TensorLike, twin};
+use super::twin;
+use super::windowed::Windowed;
 use crate::Number;
 
 /// Convolutions.
-pub trait Convolution: TensorLike<Elem: Number> {
+pub trait Convolution: Windowed<Elem: Number> {
     twin! { trait
         /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:
         /// `nn.functional.conv1d`.
@@ -80,7 +81,7 @@ pub trait Convolution: TensorLike<Elem: Number> {
     }
 }
 
-impl<A: TensorLike<Elem: Number>> Convolution for A {}
+impl<A: Windowed<Elem: Number>> Convolution for A {}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,7 @@
 //! Poolings: the largest element or the mean of every window.
 //!
-//! Both go through the dimensions one after the other, from the last: the largest of a rectangle is the largest of its rows'
-//! largest, a sum of sums. A maximum is a chain of choices between views of the input, so that its gradient goes where
-//! PyTorch sends it: to the first of several that are equal, to the last NaN.
+//! A mean goes through the dimensions one after the other: a sum of sums. A maximum is a choice among the elements of the
+//! window, whose gradient goes where PyTorch sends it: to the first of several that are equal, to the last NaN.
 
 mod adaptive;
 mod maximum;
@@ -16,12 +15,13 @@ pub use options::PoolOptions;
 use self::maximum::{chosen, largest};
 use self::mean::mean;
 use self::plan::Plan;
-use super::{TensorLike, twin};
+use super::twin;
+use super::windowed::Windowed;
 use crate::dims::Sizes;
 use crate::{Float, Tensor};
 
 /// Poolings.
-pub trait Pooling: TensorLike<Elem: Float> {
+pub trait Pooling: Windowed<Elem: Float> {
     twin! { trait
         /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
         fn max_pool1d | try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
@@ -76,7 +76,7 @@ pub trait Pooling: TensorLike<Elem: Float> {
     }
 }
 
-impl<A: TensorLike<Elem: Float>> Pooling for A {}
+impl<A: Windowed<Elem: Float>> Pooling for A {}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,134 @@
+//! Convolutions, and the largest element of a window.
+//!
+//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each leave out one of the three, and a
+//! derivative with respect to another puts the incoming gradient in the place of the one left out: one rule for all orders.
+
+use std::rc::Rc;
+
+use wengert_tensor::ops::{ConvolutionForm, PoolingForm, Slot, Windowed};
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use super::movement::{recorded, site};
+use crate::{Call, Error, Operation, Var};
+
+/// What is linear in two of a convolution's three, in order, and gives the third.
+struct Convolution {
+    form: ConvolutionForm,
+    slot: Slot,
+}
+
+impl<T: Float> Operation<T> for Convolution {
+    fn name(&self) -> &'static str {
+        match self.slot {
+            Slot::Input => "conv_transpose",
+            Slot::Weight => "conv_weight",
+            Slot::Output => "conv",
+        }
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.form.shape(self.slot).clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_convolution(&inputs[1], &self.form, self.slot, site("conv"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let operands = self.slot.others();
+        // The one asked for; of the others, `g` has the place of the result.
+        let asked = operands[input];
+        let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
+        let [first, second] = asked.others().map(of);
+        recorded(first.apply_convolution(&second, &self.form, asked, site("conv")))
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        let [first, second] = if input == 0 { [v, call.input(1)] } else { [call.input(0), v] };
+        recorded(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
+    }
+}
+
+/// The elements of the second input where the first is largest in its window. The first one's derivative is zero but where
+/// two are equal, where there is none.
+struct Choose {
+    form: PoolingForm,
+    nothing: f64,
+}
+
+impl<T: Float> Operation<T> for Choose {
+    fn name(&self) -> &'static str {
+        "max_pool"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.form.output().clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_choose(&inputs[1], &self.form, self.nothing, site("max_pool"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 {
+            return None;
+        }
+        recorded(call.input(0).apply_give_back(&g, &self.form, site("max_pool")))
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 {
+            return None;
+        }
+        recorded(call.input(0).apply_choose(&v, &self.form, 0.0, site("max_pool")))
+    }
+}
+
+/// The adjoint of [`Choose`]: the second input, put where the first is largest.
+struct GiveBack {
+    form: PoolingForm,
+}
+
+impl<T: Float> Operation<T> for GiveBack {
+    fn name(&self) -> &'static str {
+        "max_unpool"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.form.input().clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_give_back(&inputs[1], &self.form, site("max_unpool"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 {
+            return None;
+        }
+        recorded(call.input(0).apply_choose(&g, &self.form, 0.0, site("max_unpool")))
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 {
+            return None;
+        }
+        recorded(call.input(0).apply_give_back(&v, &self.form, site("max_unpool")))
+    }
+}
+
+impl<T: Float> Windowed for Var<'_, T> {
+    fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self, Error> {
+        let operation = Convolution { form: form.clone(), slot };
+        self.tape.record_operation(Rc::new(operation), &[*self, *other], form.shape(slot), at)
+    }
+
+    fn apply_choose(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error> {
+        let operation = Choose { form: form.clone(), nothing };
+        self.tape.record_operation(Rc::new(operation), &[*self, *values], form.output(), at)
+    }
+
+    fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(GiveBack { form: form.clone() }), &[*self, *g], form.input(), at)
+    }
+}
