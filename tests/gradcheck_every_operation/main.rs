@@ -1,0 +1,190 @@
+//! Every operation's derivatives agree with central differences: reverse and forward mode, orders 1 and 2, over a grid of
+//! shapes that broadcast, with transposed, expanded and empty operands and one operand in both places.
+//!
+//! None can be forgotten. The primitives come from `Unary::ALL` and `Binary::ALL`: a new one fails here until it has a domain.
+//! All operations come from the sources: a new one fails here until it has a row in one of the tables, or a reason in
+//! [`WITHOUT`] to have none.
+
+mod elementwise;
+mod grid;
+mod movement;
+mod networks;
+mod products;
+mod reductions;
+mod row;
+
+use std::collections::BTreeSet;
+
+use wengert::prelude::*;
+use wengert::tensor::ops::broadcast_tensors;
+use wengert::tensor::{Binary, Site, Unary};
+use wengert_tests::sources;
+
+use crate::elementwise::{domain_of_binary, domain_of_unary};
+use crate::grid::{NEAR_ONE, Plain, QUOTIENT, REAL, tensor};
+use crate::row::{Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
+
+/// Every table.
+const TABLES: &[&[Row]] = &[
+    elementwise::ONE,
+    elementwise::TWO,
+    elementwise::IN_PLACE,
+    reductions::ANY,
+    reductions::PAIRS,
+    reductions::SHAPED,
+    movement::ANY,
+    movement::PAIRS,
+    movement::SHAPED,
+    movement::IN_PLACE,
+    products::SHAPED,
+    networks::ANY,
+    networks::PAIRS,
+    networks::SHAPED,
+];
+
+/// The operations that are in no table, each with its reason.
+const WITHOUT: &[(&str, &str)] = &[
+    ("all", "gives truth values that are no variable"),
+    ("any", "gives truth values that are no variable"),
+    ("argmax", "gives positions"),
+    ("argmax_all", "gives positions"),
+    ("argmin", "gives positions"),
+    ("argmin_all", "gives positions"),
+    ("bitwise_and_", "for integers and truth values"),
+    ("bitwise_or_", "for integers and truth values"),
+    ("bitwise_xor_", "for integers and truth values"),
+    ("broadcast_shapes", "about shapes"),
+    ("count_nonzero", "gives a count"),
+    ("floor_divide", "refuses derivatives, as PyTorch's; see below"),
+    ("heaviside", "refuses derivatives, as PyTorch's; see below"),
+    ("nonzero", "gives positions"),
+    ("one_hot", "of integers"),
+    ("where_nonzero", "gives positions"),
+];
+
+fn check(tables: &[&[Row]]) {
+    for row in tables.iter().copied().flatten() {
+        row.check();
+    }
+}
+
+#[test]
+fn primitives_of_one_operand() {
+    let at = Site::here("test");
+    for &op in Unary::ALL {
+        let (domain, tape) = (domain_of_unary(op), Tape::new());
+        if is_for_integers(domain) {
+            is_refused(op.name(), tape.var(&Tensor::scalar(1.5)).apply_unary(op, at));
+        } else {
+            one_operand(op.name(), domain, |x| x.apply_unary(op, at).unwrap());
+        }
+    }
+}
+
+/// Half of the primitives of two operands, so that two threads share them.
+fn primitives_of_two_operands(half: usize) {
+    let at = Site::here("test");
+    for &op in Binary::ALL.iter().skip(half).step_by(2) {
+        let ((first, second, itself), tape) = (domain_of_binary(op), Tape::new());
+        if is_for_integers(first) {
+            let (x, y) = (tape.var(&Tensor::scalar(1.5)), tape.var(&Tensor::scalar(2.5)));
+            is_refused(op.name(), x.apply_binary(op, &y, at));
+        } else {
+            two_operands(op.name(), first, second, itself, |x, y| {
+                let [x, y] = broadcast_tensors(&[x, y])[..] else { unreachable!() };
+                x.apply_binary(op, &y, at).unwrap()
+            });
+        }
+    }
+}
+
+#[test]
+fn primitives_of_two_operands_one_half() {
+    primitives_of_two_operands(0);
+}
+
+#[test]
+fn primitives_of_two_operands_other_half() {
+    primitives_of_two_operands(1);
+}
+
+#[test]
+fn elementwise_of_one() {
+    check(&[elementwise::ONE]);
+}
+
+#[test]
+fn elementwise_of_two() {
+    check(&[elementwise::TWO]);
+}
+
+#[test]
+fn in_place() {
+    check(&[elementwise::IN_PLACE, movement::IN_PLACE]);
+}
+
+#[test]
+fn reductions_and_norms() {
+    check(&[reductions::ANY, reductions::PAIRS, reductions::SHAPED]);
+}
+
+#[test]
+fn movements() {
+    check(&[movement::ANY, movement::PAIRS, movement::SHAPED]);
+}
+
+#[test]
+fn matrix_products() {
+    check(&[products::SHAPED]);
+}
+
+#[test]
+fn layers() {
+    check(&[networks::ANY, networks::SHAPED]);
+}
+
+#[test]
+fn losses_of_two() {
+    check(&[networks::PAIRS]);
+}
+
+#[test]
+fn what_refuses_derivatives_says_so() {
+    let (x, y) = (tensor(Plain(&[4]), QUOTIENT, 0.0), tensor(Plain(&[4]), NEAR_ONE, 0.37));
+    has_no_derivative("floor_divide", &x, |x| x.floor_divide(x.tape().constant(&y)));
+    has_no_derivative("heaviside", &y, |y| y.tape().constant(&x).heaviside(y));
+}
+
+#[test]
+fn no_operation_is_forgotten() {
+    let rows: BTreeSet<&str> = TABLES.iter().copied().flatten().map(|row| row.name).collect();
+    let primitives = Unary::ALL.iter().map(|op| op.name()).chain(Binary::ALL.iter().map(|op| op.name()));
+    let checked: BTreeSet<&str> = rows.iter().copied().chain(primitives).collect();
+    let without: BTreeSet<&str> = WITHOUT.iter().map(|&(name, _)| name).collect();
+    let all = sources::operations();
+    let all: BTreeSet<&str> = all.iter().map(String::as_str).collect();
+
+    let forgotten: Vec<_> = all.iter().filter(|name| !checked.contains(*name) && !without.contains(*name)).collect();
+    assert!(forgotten.is_empty(), "{forgotten:?} need a row in a table of this test, or a reason in WITHOUT");
+    let gone: Vec<_> = rows.union(&without).filter(|name| !all.contains(*name)).collect();
+    assert!(gone.is_empty(), "{gone:?} are not operations");
+    let both: Vec<_> = rows.intersection(&without).collect();
+    assert!(both.is_empty(), "{both:?} have a row, and a reason to have none");
+}
+
+#[test]
+fn every_row_calls_the_operation_that_it_names() {
+    for row in TABLES.iter().copied().flatten() {
+        // A primitive may be written as an operator.
+        let called = row.call.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == row.name);
+        assert!(called, "the row of {} ({}) is: {}", row.name, row.case, row.call);
+    }
+}
+
+/// A row whose derivative is wrong is found: the second factor is held constant.
+#[test]
+#[should_panic(expected = "mul, half of it of Plain")]
+fn a_wrong_derivative_is_found() {
+    let wrong: &[Row] = row::one! { mul "half of it": REAL => |x| x.mul(x.detach()); };
+    check(&[wrong]);
+}
