@@ -5,6 +5,7 @@
 //! All operations come from the sources: a new one fails here until it has a row in one of the tables, or a reason in
 //! [`WITHOUT`] to have none.
 
+mod documentation;
 mod elementwise;
 mod grid;
 mod movement;
@@ -21,8 +22,8 @@ use wengert::tensor::{Binary, Site, Unary};
 use wengert_tests::sources;
 
 use crate::elementwise::{domain_of_binary, domain_of_unary};
-use crate::grid::{NEAR_ONE, Plain, QUOTIENT, REAL, tensor};
-use crate::row::{Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
+use crate::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
+use crate::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
 /// Every table.
 const TABLES: &[&[Row]] = &[
@@ -50,12 +51,14 @@ const WITHOUT: &[(&str, &str)] = &[
     ("argmax_all", "gives positions"),
     ("argmin", "gives positions"),
     ("argmin_all", "gives positions"),
+    ("argsort", "gives positions"),
     ("bitwise_and_", "for integers and truth values"),
     ("bitwise_or_", "for integers and truth values"),
     ("bitwise_xor_", "for integers and truth values"),
     ("broadcast_shapes", "about shapes"),
     ("count_nonzero", "gives a count"),
     ("floor_divide", "refuses derivatives, as PyTorch's; see below"),
+    ("floor_divide_", "refuses derivatives, as PyTorch's; see below"),
     ("heaviside", "refuses derivatives, as PyTorch's; see below"),
     ("nonzero", "gives positions"),
     ("one_hot", "of integers"),
@@ -152,6 +155,11 @@ fn losses_of_two() {
 fn what_refuses_derivatives_says_so() {
     let (x, y) = (tensor(Plain(&[4]), QUOTIENT, 0.0), tensor(Plain(&[4]), NEAR_ONE, 0.37));
     has_no_derivative("floor_divide", &x, |x| x.floor_divide(x.tape().constant(&y)));
+    has_no_derivative("floor_divide_", &x, |x| {
+        let mut z = x;
+        z.floor_divide_(x.tape().constant(&y));
+        z
+    });
     has_no_derivative("heaviside", &y, |y| y.tape().constant(&x).heaviside(y));
 }
 
@@ -178,6 +186,57 @@ fn every_row_calls_the_operation_that_it_names() {
         // A primitive may be written as an operator.
         let called = row.call.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == row.name);
         assert!(called, "the row of {} ({}) is: {}", row.name, row.case, row.call);
+    }
+}
+
+/// Every operation, but for forms in place, has one line in `docs/operations.md`, which names its form in place; and of its
+/// derivatives the line says what is checked here.
+#[test]
+fn the_documentation_lists_every_operation_as_it_is() {
+    let lines = documentation::operations();
+    let all = sources::operations();
+    let mut listed = BTreeSet::new();
+    for line in &lines {
+        assert!(listed.insert(line.name.clone()), "docs/operations.md lists {} twice", line.name);
+        let form = format!("{}_", line.name);
+        let in_place = if all.contains(&form) { form } else { String::new() };
+        if line.in_place != "itself" {
+            assert_eq!(line.in_place, in_place, "docs/operations.md, form in place of {}", line.name);
+            listed.insert(in_place);
+        }
+        assert!(
+            ["exact", "rounded", "primitive", "parts", "sum", "product"].contains(&line.accuracy.as_str()),
+            "docs/operations.md, accuracy of {}: {}",
+            line.name,
+            line.accuracy
+        );
+    }
+    listed.remove("");
+    let missing: Vec<_> = all.difference(&listed).collect();
+    assert!(missing.is_empty(), "docs/operations.md lacks {missing:?}");
+    let gone: Vec<_> = listed.difference(&all).collect();
+    assert!(gone.is_empty(), "docs/operations.md lists {gone:?}, which are not operations");
+
+    for line in &lines {
+        let rows = || TABLES.iter().copied().flatten().filter(|row| row.name == line.name);
+        let without = WITHOUT.iter().any(|&(name, _)| name == line.name);
+        let domain = Unary::ALL.iter().find(|op| op.name() == line.name).map(|&op| domain_of_unary(op));
+        let domain = domain.or_else(|| {
+            let op = Binary::ALL.iter().find(|op| op.name() == line.name)?;
+            let (first, second, _) = domain_of_binary(*op);
+            Some(if matches!(first, Fixed(_)) { second } else { first })
+        });
+        let has_one = !without && (rows().next().is_some() || !domain.is_none_or(is_for_integers));
+        let has_second = has_one && !matches!(domain, Some(Single(_)));
+        assert_eq!(
+            line.derivatives,
+            [has_one, has_one, has_second],
+            "docs/operations.md, derivatives of {}",
+            line.name
+        );
+        if rows().any(|row| row.case.is_empty() && matches!(row.operands, Operands::Two(..))) {
+            assert_eq!(line.broadcasts, "yes", "docs/operations.md, whether {} broadcasts", line.name);
+        }
     }
 }
 

@@ -87,7 +87,6 @@ pub const SHAPED: &[Row] = of! {
     cummax: UNEQUAL [5] => |x| x.cummax(0).0.square();
     cummin: UNEQUAL [3, 2] => |x| x.cummin(0).0.square();
     diff: REAL [5, 2] => |x| x.exp().diff(2, 0);
-    argsort "gathered": UNEQUAL [4] => |x| x.square().index_select(0, &x.value().argsort(0, false));
     topk: UNEQUAL [2, 5] => |x| x.topk(3, -1, true).0.square();
     kthvalue: UNEQUAL [2, 5] => |x| x.kthvalue(2, 1, false).0.square();
     median: UNEQUAL [4, 2] => |x| x.median(0, true).0.square();

@@ -104,7 +104,7 @@ impl Row {
             }
             Operands::OneInPlace(domain) => {
                 for form in forms().filter(|form| !form.is_expanded()) {
-                    self.passes(&title, &[(form, domain)]);
+                    self.passes(&title, &[(form, domain)], on_the_grid(domain));
                 }
             }
             Operands::TwoInPlace(first, second) => {
@@ -113,29 +113,33 @@ impl Row {
                     joined == left.shape() && !left.is_expanded()
                 };
                 for (left, right) in pairs().filter(fits) {
-                    self.passes(&title, &[(left, first), (right, second)]);
+                    self.passes(&title, &[(left, first), (right, second)], on_the_grid(first));
                 }
             }
             Operands::Of(domain, shapes) => {
                 let operands: Vec<_> = shapes.iter().map(|&shape| (Form::Plain(shape), domain)).collect();
-                self.passes(&title, &operands);
+                self.passes(&title, &operands, claiming(GradCheck::new(), domain));
             }
         }
     }
 
-    fn passes(&self, title: &str, operands: &[(Form, Domain)]) {
+    fn passes(&self, title: &str, operands: &[(Form, Domain)], check: GradCheck) {
         let inputs: Vec<Tensor<f64>> =
             operands.iter().enumerate().map(|(k, &(form, domain))| tensor(form, domain, 0.37 * k as f64)).collect();
         let inputs: Vec<&Tensor<f64>> = inputs.iter().collect();
         let forms: Vec<Form> = operands.iter().map(|&(form, _)| form).collect();
-        passes(&format!("{title} of {forms:?}"), checker(operands[0].1).check_slice(self.f, &inputs));
+        passes(&format!("{title} of {forms:?}"), check.check_slice(self.f, &inputs));
     }
 }
 
-/// A check that claims no more digits than the operation has. Where there are many elements it looks at some random sums of
-/// them instead of each: what is wrong with one element is wrong with the sums.
-fn checker(domain: Domain) -> GradCheck {
-    let check = GradCheck::new().full_up_to(8).projections(2);
+/// What runs on the grid. Where there are many elements it looks at one random sum of them instead of each: what is wrong with
+/// one element is wrong with the sum.
+fn on_the_grid(domain: Domain) -> GradCheck {
+    claiming(GradCheck::new().full_up_to(4).projections(1), domain)
+}
+
+/// A check that claims no more digits than the operation has.
+fn claiming(check: GradCheck, domain: Domain) -> GradCheck {
     match domain {
         Approximate(_) => check.accuracy(1e-9),
         Single(_) => check.accuracy(f64::from(f32::EPSILON)).order(1),
@@ -154,7 +158,7 @@ pub fn one_operand(name: &str, domain: Domain, f: impl for<'t> Fn(V<'t>) -> V<'t
     let apart = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
     for form in forms().filter(apart) {
         let x = tensor(form, domain, 0.0);
-        passes(&format!("{name} of {form:?}"), checker(domain).check(|[x]| f(x), [&x]));
+        passes(&format!("{name} of {form:?}"), on_the_grid(domain).check(|[x]| f(x), [&x]));
     }
 }
 
@@ -170,9 +174,9 @@ pub fn two_operands(
         let what = format!("{name} of {left:?} and {right:?}");
         if let Fixed(_) = first {
             has_no_derivative(name, &x, |x| f(x, x.tape().constant(&y)));
-            passes(&what, checker(second).check(|[y]| f(y.tape().constant(&x), y), [&y]));
+            passes(&what, on_the_grid(second).check(|[y]| f(y.tape().constant(&x), y), [&y]));
         } else {
-            passes(&what, checker(first).check(|[x, y]| f(x, y), [&x, &y]));
+            passes(&what, on_the_grid(first).check(|[x, y]| f(x, y), [&x, &y]));
         }
     }
     if itself {

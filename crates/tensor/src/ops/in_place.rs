@@ -106,8 +106,8 @@ pub trait InPlace: TensorLike {
         fmod_ | try_fmod_ [Self::Elem: Number] = Fmod;
         /// `self = self.remainder(other)`. PyTorch: `remainder_`.
         remainder_ | try_remainder_ [Self::Elem: Number] = Remainder;
-        /// `self = self.floor_divide(other)`. PyTorch: `floor_divide_`.
-        floor_divide_ | try_floor_divide_ [Self::Elem: Number] = FloorDivide;
+        /// `self = self.div_floor(other)`. PyTorch: `div_` with `rounding_mode='floor'`.
+        div_floor_ | try_div_floor_ [Self::Elem: Number] = FloorDivide;
         /// `self = self.atan2(other)`. PyTorch: `atan2_`.
         atan2_ | try_atan2_ [Self::Elem: Float] = Atan2;
         /// `self = self.hypot(other)`. PyTorch: `hypot_`.

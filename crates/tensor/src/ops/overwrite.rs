@@ -100,6 +100,13 @@ pub trait Overwrite: InPlace {
             one_operand(self, other, at, |own, other| own.try_div_trunc(other))
         }
 
+        /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
+        fn floor_divide_ | try_floor_divide_(&mut self, other: impl Operand<Self>) [Self::Elem: Number] = at {
+            self.update(Binary::FloorDivide, other, at)?;
+            let value = self.opaque(at)?;
+            self.put(value, at)
+        }
+
         /// `self = self.leaky_relu(slope)`. PyTorch: `leaky_relu_`.
         fn leaky_relu_ | try_leaky_relu_(&mut self, slope: f64) [Self::Elem: Float] = at {
             rewrite(self, &[], at, |own| own.try_leaky_relu(slope))
