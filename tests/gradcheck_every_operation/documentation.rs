@@ -1,6 +1,9 @@
 //! What the tables of `docs/` say of each operation, read so that it can be compared with what is so.
 
-use wengert_tests::sources::text;
+use std::collections::BTreeSet;
+
+use wengert::tensor::{Binary, Compare, Reduction, Unary};
+use wengert_tests::sources::{self, text};
 
 /// One line of `docs/operations.md`.
 #[derive(Debug)]
@@ -36,4 +39,47 @@ fn line(text: &str) -> Option<Line> {
         derivatives: [yes(reverse), yes(forward), yes(second)],
         accuracy: accuracy.to_owned(),
     })
+}
+
+/// Every primitive's name: of the elementwise ones and reductions from their lists, of views and of the operations that have
+/// a rule of their own from the lines that name them.
+fn primitives() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = ["where", "expand", "matmul"].map(str::to_owned).into();
+    names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));
+    names.extend(Binary::ALL.iter().map(|op| op.name().to_owned()));
+    names.extend(Compare::ALL.iter().map(|op| op.name().to_owned()));
+    names.extend(Reduction::ALL.iter().map(|op| op.name().to_owned()));
+    let views = text("crates/tensor/src/view.rs");
+    names.extend(views.lines().filter(|line| line.trim_start().starts_with("View::")).filter_map(quoted));
+    for rules in sources::texts("crates/autograd/src/rules") {
+        let mut lines = rules.lines();
+        while let Some(line) = lines.next() {
+            if line.contains("fn name(&self) -> &'static str") {
+                names.extend(lines.next().and_then(quoted));
+            }
+        }
+    }
+    names
+}
+
+fn quoted(line: &str) -> Option<String> {
+    line.split('"').nth(1).map(str::to_owned)
+}
+
+#[test]
+fn the_page_of_derivatives_has_every_primitive() {
+    let primitives = primitives();
+    for name in ["slice", "unfold", "cumsum", "vector_norm", "with_derivative"] {
+        assert!(primitives.contains(name), "{name} is not found in the sources");
+    }
+    let page = text("docs/derivatives.md");
+    let first_cells = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    // Comparisons have a sentence instead of lines.
+    let sentence = page.lines().filter(|line| line.starts_with("Nothing flows through"));
+    let named: BTreeSet<&str> =
+        first_cells.chain(sentence).flat_map(|text| text.split('`').skip(1).step_by(2)).collect();
+    let missing: Vec<_> = primitives.iter().filter(|name| !named.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/derivatives.md lacks {missing:?}");
+    let gone: Vec<_> = named.iter().filter(|name| !primitives.contains(**name)).collect();
+    assert!(gone.is_empty(), "docs/derivatives.md has {gone:?}, which are not primitives");
 }

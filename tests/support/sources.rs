@@ -14,14 +14,23 @@ use std::path::{Path, PathBuf};
 /// Where the sources cannot be read.
 pub fn operations() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for file in rust_files(&root().join("crates/tensor/src/ops")) {
-        collect(&read(&file), &mut names);
+    for source in texts("crates/tensor/src/ops") {
+        collect(&source, &mut names);
     }
     names
 }
 
+/// The texts of all Rust files under a folder of the workspace.
+///
+/// # Panics
+///
+/// Where they cannot be read.
+pub fn texts(folder: &str) -> Vec<String> {
+    rust_files(&root().join(folder)).iter().map(|file| read(file)).collect()
+}
+
 /// The folder of the workspace.
-pub fn root() -> PathBuf {
+fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the workspace").to_path_buf()
 }
 

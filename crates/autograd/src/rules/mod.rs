@@ -20,6 +20,8 @@
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
 //! | [`meta`] | what changes no value: another derivative, a condition |
+//!
+//! `docs/derivatives.md` has all the formulas on one page, and why each primitive is one. A test fails where it lacks one.
 
 mod binary;
 mod cumulative;
