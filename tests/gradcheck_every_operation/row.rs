@@ -25,7 +25,8 @@ pub struct Row {
 pub enum Operands {
     /// One of every form.
     One(Domain),
-    /// Two of every pair of forms, or one in both places where the flag is set.
+    /// Two of every pair of forms; and one in both places where the flag is set, which it is unless that is at a kink or outside
+    /// of a domain.
     Two(Domain, Domain, bool),
     /// The first of which is changed: one of every form that may be written to.
     OneInPlace(Domain),
