@@ -53,17 +53,19 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | `module`, `linear` | what lists parameters; the affine layer |
+//! | `module`, `linear`, `convolution` | what lists parameters; the affine layer; the layer over images |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
-//! | `sgd` | stochastic gradient descent with momentum |
+//! | `sgd`, `adam` | stochastic gradient descent with momentum; Adam and AdamW |
 //! | `init` | random streams, seeded and counted |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `atomic` | parameters in files that PyTorch reads; files written whole or not at all |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
 //! | `error` | what can go wrong, as values |
 
+mod adam;
 mod atomic;
 mod checkpoint;
+mod convolution;
 mod data;
 mod error;
 mod init;
@@ -75,8 +77,10 @@ mod report;
 mod sgd;
 mod table;
 
+pub use adam::Adam;
 pub use atomic::write_atomically;
 pub use checkpoint::{load, save};
+pub use convolution::Conv2d;
 pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
 pub use init::Generator;

@@ -11,9 +11,9 @@
 //! ```
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use wengert_autograd::{Gradients, Parameter};
-use wengert_tensor::ops::{Arithmetic, InPlace};
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
@@ -103,40 +103,39 @@ impl<T: Float> Sgd<T> {
         gradients: &Gradients<T>,
     ) -> Result<()> {
         self.check_settings()?;
-        let (mut reached, mut unreached) = (Vec::new(), Vec::new());
-        for parameter in parameters {
-            match gradients.get(&*parameter) {
-                Some(gradient) => reached.push((parameter, gradient)),
-                None => unreached.push(parameter.name().to_owned()),
-            }
-        }
-        if !unreached.is_empty() {
-            return Err(Error::Unreached { names: unreached });
-        }
-        for (parameter, gradient) in reached {
+        for (parameter, gradient) in reached(parameters, gradients)? {
             self.update(parameter, gradient)?;
         }
         Ok(())
     }
 
     fn update(&mut self, parameter: &mut Parameter<T>, gradient: &Tensor<T>) -> Result<()> {
-        let mut g = gradient.clone();
-        if self.weight_decay != 0.0 {
-            g = g.try_add(parameter.value.try_mul(self.weight_decay)?)?;
+        let number = |value: f64| T::from_f64(value);
+        let (lr, decay) = (number(self.lr), number(self.weight_decay));
+        // Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
+        let decayed = self.weight_decay != 0.0;
+        let along = move |p: T, g: T| if decayed { g + decay * p } else { g };
+        let (id, p) = (parameter.id(), &mut parameter.value);
+        if self.momentum == 0.0 {
+            return Ok(p.try_update_with(gradient, [], |p, g, []| (p - lr * along(p, g), []))?);
         }
-        if self.momentum != 0.0 {
-            let velocity = match self.velocities.remove(&parameter.id()) {
-                None => g.clone(),
-                Some(mut velocity) => {
-                    velocity.try_mul_(self.momentum)?;
-                    velocity.try_add_(g.try_mul(1.0 - self.dampening)?)?;
-                    velocity
-                }
-            };
-            g = if self.nesterov { g.try_add(velocity.try_mul(self.momentum)?)? } else { velocity.clone() };
-            self.velocities.insert(parameter.id(), velocity);
+        let (kept, fresh, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
+        let direction = move |g: T, v: T| if nesterov { g + kept * v } else { v };
+        match self.velocities.entry(id) {
+            Entry::Vacant(entry) => {
+                let v = entry.insert(Tensor::zeros(gradient.shape()));
+                p.try_update_with(gradient, [v], |p, g, [_]| {
+                    let g = along(p, g);
+                    (p - lr * direction(g, g), [g])
+                })?;
+            }
+            Entry::Occupied(mut entry) => p.try_update_with(gradient, [entry.get_mut()], |p, g, [v]| {
+                let g = along(p, g);
+                let v = kept * v + fresh * g;
+                (p - lr * direction(g, v), [v])
+            })?,
         }
-        Ok(parameter.value.try_sub_(g.try_mul(self.lr)?)?)
+        Ok(())
     }
 
     fn check_settings(&self) -> Result<()> {
@@ -161,6 +160,22 @@ impl<T: Float> Sgd<T> {
         }
         Ok(())
     }
+}
+
+/// Each parameter with its gradient; an error where one has none.
+#[allow(clippy::type_complexity)]
+pub(crate) fn reached<'p, 'g, T: Float>(
+    parameters: impl IntoIterator<Item = &'p mut Parameter<T>>,
+    gradients: &'g Gradients<T>,
+) -> Result<Vec<(&'p mut Parameter<T>, &'g Tensor<T>)>> {
+    let (mut reached, mut unreached) = (Vec::new(), Vec::new());
+    for parameter in parameters {
+        match gradients.get(&*parameter) {
+            Some(gradient) => reached.push((parameter, gradient)),
+            None => unreached.push(parameter.name().to_owned()),
+        }
+    }
+    if unreached.is_empty() { Ok(reached) } else { Err(Error::Unreached { names: unreached }) }
 }
 
 #[cfg(test)]

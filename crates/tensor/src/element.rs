@@ -1,8 +1,9 @@
 //! The element types: f32 and f64 for arithmetic and gradients; i64, u8 and bool for data, indices and masks.
 
 use std::fmt::{Debug, Display};
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::kernel::{Blocks, Products};
+use crate::kernel::{Blocks, FloatBlocks, Products};
 
 /// The type of a tensor's elements, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,7 +79,15 @@ pub trait Element:
 pub trait Number: Element {}
 
 /// Floating-point types, the ones with arithmetic functions and gradients: `f32`, `f64`. Sealed.
-pub trait Float: Number {
+pub trait Float:
+    Number
+    + FloatBlocks
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
     /// Distance from 1 to the next larger number.
     const EPSILON: Self;
     /// Largest finite number.
@@ -88,6 +97,8 @@ pub trait Float: Number {
     /// Quiet NaN.
     const NAN: Self;
 
+    /// The square root.
+    fn sqrt(self) -> Self;
     /// Whether it is NaN.
     fn is_nan(self) -> bool;
     /// Whether it is neither infinite nor NaN.
@@ -156,6 +167,10 @@ macro_rules! floats {
             const MAX: Self = $type::MAX;
             const INFINITY: Self = $type::INFINITY;
             const NAN: Self = $type::NAN;
+
+            fn sqrt(self) -> Self {
+                $type::sqrt(self)
+            }
 
             fn is_nan(self) -> bool {
                 $type::is_nan(self)

@@ -28,11 +28,13 @@ mod layout;
 mod memory;
 mod nest;
 pub mod ops;
+mod pool;
 pub mod program;
 mod random;
 mod shape;
 mod storage;
 mod tensor;
+mod threads;
 mod view;
 
 pub use dims::{Axes, Dims, Sizes, axis};
@@ -40,9 +42,14 @@ pub use element::{DType, Element, Float, Integer, Number};
 pub use error::{Error, ExpandMismatch, Site};
 pub use explain::{Explanation, explain, explain_named};
 pub use kernel::instruction::{Binary, Compare, Reduction, Unary};
+pub use kernel::simd::{InstructionSet, instruction_set, set_instruction_set};
 pub use layout::{Layout, Strides};
+pub use pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 pub use shape::Shape;
 pub use tensor::Tensor;
+#[doc(hidden)]
+pub use tensor::addressable;
+pub use threads::{num_threads, set_num_threads};
 pub use view::View;
 
 /// What most programs want: the tensor type and the operations.

@@ -3,7 +3,7 @@
 //! An operating system may promise memory that it does not have and end the process on first use. So large requests are
 //! first held against what the machine and its control group have available.
 
-use crate::Element;
+use crate::{Element, pool};
 
 /// A request that memory cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,34 @@ pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
     Ok(data)
 }
 
+/// A vector of `len` elements that are anything, for those who write all of them; [`pool::give`] takes it back.
+pub(crate) fn scratch<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+    if !pool::serves::<T>(len) {
+        return zeroed(len);
+    }
+    if let Some(data) = pool::take(len) {
+        return Ok(data);
+    }
+    check::<T>(len)?;
+    pool::fresh(len)
+}
+
+/// Refuses what memory cannot hold.
+fn check<T: Element>(len: usize) -> Result<(), Refused> {
+    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(Refused)?;
+    let too_much = || available().is_some_and(|available| bytes as u64 > available);
+    if bytes >= SMALL && too_much() {
+        pool::clear_pool();
+        if too_much() {
+            return Err(Refused);
+        }
+    }
+    Ok(())
+}
+
 /// A vector with room for `len` elements.
 pub(crate) fn with_capacity<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
-    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize).ok_or(Refused)?;
-    if bytes >= SMALL && available().is_some_and(|available| bytes as u64 > available) {
-        return Err(Refused);
-    }
+    check::<T>(len)?;
     let mut data = Vec::new();
     data.try_reserve_exact(len).map_err(|_| Refused)?;
     Ok(data)

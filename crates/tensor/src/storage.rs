@@ -12,15 +12,27 @@ use std::sync::Arc;
 use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 
 use crate::layout::Strides;
-use crate::memory;
-use crate::{Element, Layout, Shape};
+use crate::{Element, Layout, Shape, memory, pool};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) struct Storage<T>(Arc<Buffer<T>>);
 
 enum Buffer<T> {
     Own(Vec<T>),
+    Pooled(Pooled<T>),
     Foreign(Foreign<T>),
+}
+
+/// A vector that goes back to the pool.
+struct Pooled<T> {
+    data: Vec<T>,
+    give: fn(Vec<T>),
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        (self.give)(std::mem::take(&mut self.data));
+    }
 }
 
 /// Memory that something else owns.
@@ -42,9 +54,13 @@ impl<T: Element> Storage<T> {
         Storage(Arc::new(Buffer::Own(data)))
     }
 
-    /// A buffer of zeros, or the refusal where memory cannot hold it.
-    pub(crate) fn zeroed(len: usize) -> Result<Self, memory::Refused> {
-        memory::zeroed(len).map(Self::from_vec)
+    /// A buffer of elements that are anything, for those who write all of them, or the refusal where memory cannot hold it.
+    pub(crate) fn scratch(len: usize) -> Result<Self, memory::Refused> {
+        let data = memory::scratch(len)?;
+        Ok(match pool::serves::<T>(len) {
+            true => Storage(Arc::new(Buffer::Pooled(Pooled { data, give: pool::give }))),
+            false => Self::from_vec(data),
+        })
     }
 
     /// Memory of `len` elements that `owner` keeps alive and unchanged. It is never written to.
@@ -131,6 +147,7 @@ impl<T: Element> Storage<T> {
     pub(crate) fn as_slice(&self) -> &[T] {
         match &*self.0 {
             Buffer::Own(data) => data,
+            Buffer::Pooled(pooled) => &pooled.data,
             // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
             // `self`, and nobody writes to them in that time: `from_owner` was promised so.
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.len) },
@@ -146,6 +163,7 @@ impl<T: Element> Storage<T> {
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         match Arc::get_mut(&mut self.0)? {
             Buffer::Own(data) => Some(data),
+            Buffer::Pooled(pooled) => Some(&mut pooled.data),
             Buffer::Foreign(_) => None,
         }
     }
@@ -154,6 +172,7 @@ impl<T: Element> Storage<T> {
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         match Arc::try_unwrap(self.0) {
             Ok(Buffer::Own(data)) => Ok(data),
+            Ok(Buffer::Pooled(mut pooled)) => Ok(std::mem::take(&mut pooled.data)),
             Ok(foreign) => Err(Storage(Arc::new(foreign))),
             Err(shared) => Err(Storage(shared)),
         }
@@ -244,6 +263,6 @@ mod tests {
     #[test]
     fn empty_buffers_exist() {
         assert!(Storage::<f32>::from_vec(Vec::new()).as_slice().is_empty());
-        assert_eq!(Storage::<i64>::zeroed(0).unwrap().len(), 0);
+        assert_eq!(Storage::<i64>::scratch(0).unwrap().len(), 0);
     }
 }

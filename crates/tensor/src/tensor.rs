@@ -35,11 +35,19 @@ impl<T: Element> Tensor<T> {
         Tensor { storage, layout }
     }
 
-    /// A new contiguous tensor whose elements `fill` writes, in row-major order. They start as zeros.
+    /// [`build`](Self::build), of elements that start as zeros.
+    pub(crate) fn build_on_zeros(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
+        Tensor::build(shape, at, |out| {
+            out.fill(T::ZERO);
+            fill(out);
+        })
+    }
+
+    /// A new contiguous tensor whose elements `fill` writes, all of them, in row-major order. Before, they are anything.
     pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let mut storage = Storage::zeroed(count).map_err(refused)?;
+        let mut storage = Storage::scratch(count).map_err(refused)?;
         match storage.get_mut() {
             Some(data) => fill(data),
             None => unreachable!("a fresh buffer has one holder"),
@@ -136,6 +144,97 @@ impl<T: Element> Tensor<T> {
             0 => &[],
             count => &self.storage.as_slice()[start..start + count],
         })
+    }
+
+    /// The elements in row-major order, for writing. They are copied first where another tensor holds them too, or where they
+    /// do not lie so in memory.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let mut x = Tensor::from([1.0, 2.0]);
+    /// let y = x.clone();
+    /// x.make_mut()[0] = 5.0;
+    /// assert_eq!((x.to_vec(), y.to_vec()), (vec![5.0, 2.0], vec![1.0, 2.0]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the copy.
+    #[track_caller]
+    pub fn make_mut(&mut self) -> &mut [T] {
+        match self.try_make_mut(Site::here("make_mut")) {
+            Ok(elements) => elements,
+            Err(error) => raise(error),
+        }
+    }
+
+    fn try_make_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
+        if !self.is_contiguous() {
+            *self = self.copied(at)?;
+        }
+        let count = self.numel();
+        let (data, layout) = self.writable(at)?;
+        let start = if count == 0 { 0 } else { layout.offset() };
+        Ok(&mut data[start..start + count])
+    }
+
+    /// One pass over this tensor, `input` and `states`, all of one shape: `f` of an element of each gives the new elements of
+    /// this tensor and of the states. What nothing else holds is changed in place; no memory is asked for.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (mut x, mut total) = (Tensor::from([1.0, 2.0]), Tensor::zeros([2]));
+    /// x.update_with(&Tensor::from([0.5, 0.25]), [&mut total], |x, dx, [total]| (x - dx, [total + dx]));
+    /// assert_eq!((x.to_vec(), total.to_vec()), (vec![0.5, 1.75], vec![0.5, 0.25]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_update_with`](Self::try_update_with) returns an error.
+    #[track_caller]
+    pub fn update_with<const N: usize>(
+        &mut self,
+        input: &Self,
+        states: [&mut Self; N],
+        f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
+    ) {
+        self.try_update_with(input, states, f).unwrap_or_else(|error| raise(error));
+    }
+
+    /// [`update_with`](Self::update_with), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where a shape is another one, or memory cannot hold a copy.
+    #[track_caller]
+    pub fn try_update_with<const N: usize>(
+        &mut self,
+        input: &Self,
+        states: [&mut Self; N],
+        f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
+    ) -> Result<(), Error> {
+        let at = Site::here("update_with");
+        let others = std::iter::once(input.shape()).chain(states.iter().map(|state| state.shape()));
+        if let Some(other) = others.into_iter().find(|&other| other != self.shape()) {
+            let message = format!("an update needs equal shapes, but got {} and {other}", self.shape());
+            return Err(Error::argument(at, message));
+        }
+        let copy;
+        let input = match input.as_slice() {
+            Some(elements) => elements,
+            None => {
+                copy = input.elements(at)?;
+                &copy
+            }
+        };
+        let mut slices: [&mut [T]; N] = std::array::from_fn(|_| Default::default());
+        for (slice, state) in slices.iter_mut().zip(states) {
+            *slice = state.try_make_mut(at)?;
+        }
+        crate::kernel::update::update(self.try_make_mut(at)?, input, slices, f);
+        Ok(())
     }
 
     /// A copy of the elements in row-major order.
@@ -459,7 +558,11 @@ impl<T: Float> Tensor<T> {
 }
 
 /// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
-pub(crate) fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
+///
+/// # Errors
+///
+/// Where it is.
+pub fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
     shape
         .checked_numel()
         .filter(|count| count.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize))

@@ -71,7 +71,7 @@ impl Mode {
 /// Whether a derivative flows through an operation at all. Where it does not, what lies behind is not reached.
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => false,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => false,
         Op::Select => input > 0,
         _ => true,
     }
@@ -96,7 +96,7 @@ pub(crate) fn derivative<'t, T: Float>(
     let x = tape.at(inputs[input]);
     let first = tape.at(inputs[0]);
     let result = match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => None,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => None,
         Op::Opaque(_) => return none(),
         Op::Unary(op) => match unary::derivative(op, x, z, v) {
             Some(result) => result,

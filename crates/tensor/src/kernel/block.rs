@@ -3,6 +3,9 @@
 //! A block is a few hundred to a few thousand elements. An operand is a slice of as many, or one number for all. The loop
 //! over a block is chosen once per block, so that the compiler sees a plain loop over slices.
 
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
 
@@ -29,6 +32,19 @@ pub trait Blocks: Sized {
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
     /// What the reduction of nothing is, where that is defined.
     fn identity(op: Reduction) -> Option<Self>;
+}
+
+/// What fused programs need besides: floating-point numbers as masks, and where a reduction starts.
+#[doc(hidden)]
+pub trait FloatBlocks: Blocks {
+    /// `out = x op y`, as 0 and 1.
+    fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    /// `out = mask != 0 ? x : y`.
+    fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    /// What changes nothing when it is reduced with something.
+    fn start(op: Reduction) -> Self;
+    /// Memory that a thread keeps for the registers of programs.
+    fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
 }
 
 /// `out = f(x)`.
@@ -59,6 +75,26 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
     true
 }
 
+/// `out = f(x, y, z)`.
+#[inline(always)]
+fn three<T: Copy>(x: Operand<T>, y: Operand<T>, z: Operand<T>, out: &mut [T], f: impl Fn(T, T, T) -> T) {
+    use Operand::{Slice, Splat};
+    match (x, y, z) {
+        (Splat(x), y, z) => {
+            two(y, z, out, |y, z| f(x, y, z));
+        }
+        (x, Splat(y), z) => {
+            two(x, z, out, |x, z| f(x, y, z));
+        }
+        (x, y, Splat(z)) => {
+            two(x, y, out, |x, y| f(x, y, z));
+        }
+        (Slice(x), Slice(y), Slice(z)) => {
+            out.iter_mut().zip(x).zip(y).zip(z).for_each(|(((out, &x), &y), &z)| *out = f(x, y, z));
+        }
+    }
+}
+
 /// `out = mask ? x : y`.
 pub(crate) fn select<T: Copy>(mask: Operand<bool>, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match mask {
@@ -84,143 +120,67 @@ pub(crate) fn select<T: Copy>(mask: Operand<bool>, x: Operand<T>, y: Operand<T>,
 }
 
 /// Comparisons are the same loop for every type.
+macro_rules! compare_body {
+    ($op:ident, $x:ident, $y:ident, $out:ident, |$holds:ident| $result:expr) => {
+        match $op {
+            Compare::Eq => two($x, $y, $out, |x, y| {
+                let $holds = x == y;
+                $result
+            }),
+            Compare::Ne => two($x, $y, $out, |x, y| {
+                let $holds = x != y;
+                $result
+            }),
+            Compare::Lt => two($x, $y, $out, |x, y| {
+                let $holds = x < y;
+                $result
+            }),
+            Compare::Le => two($x, $y, $out, |x, y| {
+                let $holds = x <= y;
+                $result
+            }),
+            Compare::Gt => two($x, $y, $out, |x, y| {
+                let $holds = x > y;
+                $result
+            }),
+            Compare::Ge => two($x, $y, $out, |x, y| {
+                let $holds = x >= y;
+                $result
+            }),
+        }
+    };
+}
+
 macro_rules! compare {
     () => {
         fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
-            match op {
-                Compare::Eq => two(x, y, out, |x, y| x == y),
-                Compare::Ne => two(x, y, out, |x, y| x != y),
-                Compare::Lt => two(x, y, out, |x, y| x < y),
-                Compare::Le => two(x, y, out, |x, y| x <= y),
-                Compare::Gt => two(x, y, out, |x, y| x > y),
-                Compare::Ge => two(x, y, out, |x, y| x >= y),
-            };
+            compare_body!(op, x, y, out, |holds| holds);
         }
     };
 }
 
 macro_rules! floats {
-    ($($type:ident, $nextafter:path);*) => {$(
+    ($($type:ident $module:ident, $nextafter:path);*) => {$(
         impl Blocks for $type {
             fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
-                let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
-                match op {
-                    Unary::Neg => one(x, out, |x| -x),
-                    Unary::Abs => one(x, out, |x| x.abs()),
-                    Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
-                    Unary::Reciprocal => one(x, out, |x| 1.0 / x),
-                    Unary::Square => one(x, out, |x| x * x),
-                    Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
-                    Unary::Floor => one(x, out, |x| x.floor()),
-                    Unary::Ceil => one(x, out, |x| x.ceil()),
-                    Unary::Round => one(x, out, |x| x.round_ties_even()),
-                    Unary::Trunc => one(x, out, |x| x.trunc()),
-                    Unary::Exp => one(x, out, |x| x.exp()),
-                    Unary::Exp2 => one(x, out, |x| x.exp2()),
-                    Unary::Expm1 => one(x, out, |x| x.exp_m1()),
-                    Unary::Log => one(x, out, |x| x.ln()),
-                    Unary::Log2 => one(x, out, |x| x.log2()),
-                    Unary::Log10 => one(x, out, |x| x.log10()),
-                    Unary::Log1p => one(x, out, |x| x.ln_1p()),
-                    Unary::Sin => one(x, out, |x| x.sin()),
-                    Unary::Cos => one(x, out, |x| x.cos()),
-                    Unary::Tan => one(x, out, |x| x.tan()),
-                    Unary::Asin => one(x, out, |x| x.asin()),
-                    Unary::Acos => one(x, out, |x| x.acos()),
-                    Unary::Atan => one(x, out, |x| x.atan()),
-                    Unary::Sinh => one(x, out, |x| x.sinh()),
-                    Unary::Cosh => one(x, out, |x| x.cosh()),
-                    Unary::Tanh => one(x, out, |x| x.tanh()),
-                    Unary::Asinh => one(x, out, via_f64(libm::asinh)),
-                    Unary::Acosh => one(x, out, via_f64(libm::acosh)),
-                    Unary::Atanh => one(x, out, via_f64(libm::atanh)),
-                    Unary::Sigmoid => one(x, out, via_f64(scalar::sigmoid)),
-                    Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
-                    Unary::Hardsigmoid => one(x, out, |x| {
-                        if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
-                    }),
-                    Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
-                    Unary::Logit => one(x, out, via_f64(scalar::logit)),
-                    Unary::Erf => one(x, out, via_f64(scalar::erf)),
-                    Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
-                    Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
-                    Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
-                    Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
-                    Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
-                    Unary::Not => false,
-                }
+                $module::unary(op, x, out)
             }
 
             fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
-                match op {
-                    Binary::Add => two(x, y, out, |x, y| x + y),
-                    Binary::Sub => two(x, y, out, |x, y| x - y),
-                    Binary::Mul => two(x, y, out, |x, y| x * y),
-                    Binary::Div => two(x, y, out, |x, y| x / y),
-                    Binary::Pow => two(x, y, out, |x, y| x.powf(y)),
-                    Binary::Maximum => two(x, y, out, |x, y| if x >= y || x.is_nan() { x } else { y }),
-                    Binary::Minimum => two(x, y, out, |x, y| if x <= y || x.is_nan() { x } else { y }),
-                    Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-                    Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
-                    Binary::Atan2 => two(x, y, out, |x, y| x.atan2(y)),
-                    Binary::Hypot => two(x, y, out, |x, y| x.hypot(y)),
-                    Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
-                    Binary::Fmod => two(x, y, out, |x, y| x % y),
-                    Binary::Remainder => two(x, y, out, |x, y| {
-                        let rest = x % y;
-                        if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
-                    }),
-                    Binary::FloorDivide => two(x, y, out, |x, y| {
-                        // Python's rule: the quotient of what remains after the remainder is taken off.
-                        if y == 0.0 {
-                            return x / y;
-                        }
-                        let rest = x % y;
-                        let opposite = rest != 0.0 && (rest < 0.0) != (y < 0.0);
-                        let quotient = (x - rest) / y - if opposite { 1.0 } else { 0.0 };
-                        if quotient == 0.0 {
-                            return (0.0 as $type).copysign(x / y);
-                        }
-                        let floor = quotient.floor();
-                        if quotient - floor > 0.5 { floor + 1.0 } else { floor }
-                    }),
-                    Binary::LogitWithin => two(x, y, out, |x, y| {
-                        let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
-                        x.ln() - (-x).ln_1p()
-                    }),
-                    Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
-                    Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
-                    Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
-                    Binary::Nextafter => two(x, y, out, $nextafter),
-                    Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
-                    _ => false,
-                }
+                $module::binary(op, x, y, out)
             }
 
-            compare!();
+            fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+                $module::compare(op, x, y, out);
+            }
 
             fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
-                let pairs = total.iter_mut().zip(x);
-                match op {
-                    Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
-                    Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
-                    Reduction::Amax | Reduction::Max => pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x }),
-                    Reduction::Amin | Reduction::Min => pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x }),
-                }
+                $module::accumulate(op, total, x);
                 true
             }
 
             fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-                Some(match op {
-                    Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
-                    Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
-                    Reduction::Amax | Reduction::Max => {
-                        lanes(x, <$type>::NEG_INFINITY, |total, x| if total >= x || total.is_nan() { total } else { x })
-                    }
-                    Reduction::Amin | Reduction::Min => {
-                        lanes(x, <$type>::INFINITY, |total, x| if total <= x || total.is_nan() { total } else { x })
-                    }
-                })
+                Some($module::reduce(op, x))
             }
 
             fn identity(op: Reduction) -> Option<Self> {
@@ -231,16 +191,187 @@ macro_rules! floats {
                 }
             }
         }
+
+        impl FloatBlocks for $type {
+            fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                $module::flags(op, x, y, out);
+            }
+
+            fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                $module::choose(mask, x, y, out);
+            }
+
+            fn start(op: Reduction) -> Self {
+                match op {
+                    Reduction::Sum => 0.0,
+                    Reduction::Prod => 1.0,
+                    Reduction::Amax | Reduction::Max => <$type>::NEG_INFINITY,
+                    Reduction::Amin | Reduction::Min => <$type>::INFINITY,
+                }
+            }
+
+            fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {
+                thread_local! {
+                    static ARENA: RefCell<Vec<$type>> = const { RefCell::new(Vec::new()) };
+                }
+                &ARENA
+            }
+        }
+
+        mod $module {
+            use super::super::math::$module as math;
+            use super::super::simd::dispatched;
+            use super::*;
+
+            dispatched! {
+                pub(super) fn unary(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
+                        let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
+                        match op {
+                            Unary::Neg => one(x, out, |x| -x),
+                            Unary::Abs => one(x, out, |x| x.abs()),
+                            Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
+                            Unary::Reciprocal => one(x, out, |x| 1.0 / x),
+                            Unary::Square => one(x, out, |x| x * x),
+                            Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
+                            Unary::Floor => one(x, out, |x| x.floor()),
+                            Unary::Ceil => one(x, out, |x| x.ceil()),
+                            Unary::Round => one(x, out, |x| x.round_ties_even()),
+                            Unary::Trunc => one(x, out, |x| x.trunc()),
+                            Unary::Exp => one(x, out, math::exp),
+                            Unary::Exp2 => one(x, out, |x| x.exp2()),
+                            Unary::Expm1 => one(x, out, |x| x.exp_m1()),
+                            Unary::Log => one(x, out, math::log),
+                            Unary::Log2 => one(x, out, |x| x.log2()),
+                            Unary::Log10 => one(x, out, |x| x.log10()),
+                            Unary::Log1p => one(x, out, |x| x.ln_1p()),
+                            Unary::Sin => one(x, out, |x| x.sin()),
+                            Unary::Cos => one(x, out, |x| x.cos()),
+                            Unary::Tan => one(x, out, |x| x.tan()),
+                            Unary::Asin => one(x, out, |x| x.asin()),
+                            Unary::Acos => one(x, out, |x| x.acos()),
+                            Unary::Atan => one(x, out, |x| x.atan()),
+                            Unary::Sinh => one(x, out, |x| x.sinh()),
+                            Unary::Cosh => one(x, out, |x| x.cosh()),
+                            Unary::Tanh => one(x, out, math::tanh),
+                            Unary::Asinh => one(x, out, via_f64(libm::asinh)),
+                            Unary::Acosh => one(x, out, via_f64(libm::acosh)),
+                            Unary::Atanh => one(x, out, via_f64(libm::atanh)),
+                            Unary::Sigmoid => one(x, out, math::sigmoid),
+                            Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
+                            Unary::Hardsigmoid => one(x, out, |x| {
+                                if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
+                            }),
+                            Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
+                            Unary::Logit => one(x, out, via_f64(scalar::logit)),
+                            Unary::Erf => one(x, out, math::erf),
+                            Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
+                            Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
+                            Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
+                            Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
+                            Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
+                            Unary::Not => false,
+                        }
+                }
+
+                pub(super) fn binary(op: Binary, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) -> bool {
+                        match op {
+                            Binary::Add => two(x, y, out, |x, y| x + y),
+                            Binary::Sub => two(x, y, out, |x, y| x - y),
+                            Binary::Mul => two(x, y, out, |x, y| x * y),
+                            Binary::Div => two(x, y, out, |x, y| x / y),
+                            Binary::Pow => two(x, y, out, |x, y| x.powf(y)),
+                            Binary::Maximum => two(x, y, out, |x, y| if x >= y || x.is_nan() { x } else { y }),
+                            Binary::Minimum => two(x, y, out, |x, y| if x <= y || x.is_nan() { x } else { y }),
+                            Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+                            Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+                            Binary::Atan2 => two(x, y, out, |x, y| x.atan2(y)),
+                            Binary::Hypot => two(x, y, out, |x, y| x.hypot(y)),
+                            Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+                            Binary::Fmod => two(x, y, out, |x, y| x % y),
+                            Binary::Remainder => two(x, y, out, |x, y| {
+                                let rest = x % y;
+                                if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+                            }),
+                            Binary::FloorDivide => two(x, y, out, |x, y| {
+                                // Python's rule: the quotient of what remains after the remainder is taken off.
+                                if y == 0.0 {
+                                    return x / y;
+                                }
+                                let rest = x % y;
+                                let opposite = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+                                let quotient = (x - rest) / y - if opposite { 1.0 } else { 0.0 };
+                                if quotient == 0.0 {
+                                    return (0.0 as $type).copysign(x / y);
+                                }
+                                let floor = quotient.floor();
+                                if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+                            }),
+                            Binary::LogitWithin => two(x, y, out, |x, y| {
+                                let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
+                                x.ln() - (-x).ln_1p()
+                            }),
+                            Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
+                            Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
+                            Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
+                            Binary::Nextafter => two(x, y, out, $nextafter),
+                            Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
+                            _ => false,
+                        }
+                }
+
+                pub(super) fn compare(op: Compare, x: Operand<$type>, y: Operand<$type>, out: &mut [bool]) {
+                    compare_body!(op, x, y, out, |holds| holds);
+                }
+
+                pub(super) fn flags(op: Compare, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) {
+                    compare_body!(op, x, y, out, |holds| if holds { 1.0 } else { 0.0 });
+                }
+
+                pub(super) fn choose(mask: Operand<$type>, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) {
+                    three(mask, x, y, out, |mask, x, y| if mask != 0.0 { x } else { y });
+                }
+
+                pub(super) fn accumulate(op: Reduction, total: &mut [$type], x: &[$type]) {
+                    let pairs = total.iter_mut().zip(x);
+                    match op {
+                        Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
+                        Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
+                        Reduction::Amax | Reduction::Max => {
+                            pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x });
+                        }
+                        Reduction::Amin | Reduction::Min => {
+                            pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x });
+                        }
+                    }
+                }
+
+                pub(super) fn reduce(op: Reduction, x: &[$type]) -> $type {
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
+                        Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => lanes(x, <$type>::NEG_INFINITY, larger),
+                        Reduction::Amin | Reduction::Min => lanes(x, <$type>::INFINITY, smaller),
+                    }
+                }
+            }
+        }
     )*};
 }
 
-floats!(f32, scalar::nextafter_f32; f64, scalar::nextafter);
+floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
 
-/// A fold in eight independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
+/// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
 fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
-    let (chunks, rest) = x.as_chunks::<8>();
-    let mut totals = [start; 8];
+    if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
+}
+
+#[inline(always)]
+fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+    let (chunks, rest) = x.as_chunks::<N>();
+    let mut totals = [start; N];
     for chunk in chunks {
         for (total, &x) in totals.iter_mut().zip(chunk) {
             *total = f(*total, x);
@@ -249,8 +380,15 @@ fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
     for (total, &x) in totals.iter_mut().zip(rest) {
         *total = f(*total, x);
     }
-    let [a, b, c, d, e, g, h, i] = totals;
-    f(f(f(a, b), f(c, d)), f(f(e, g), f(h, i)))
+    let mut width = N / 2;
+    while width > 0 {
+        let (low, high) = totals.split_at_mut(width);
+        for (low, &high) in low.iter_mut().zip(&*high) {
+            *low = f(*low, high);
+        }
+        width /= 2;
+    }
+    totals[0]
 }
 
 macro_rules! integers {

@@ -6,11 +6,9 @@
 
 use std::cmp::Ordering;
 
-use rayon::prelude::*;
-
 use super::map::Source;
 use crate::nest::Nest;
-use crate::{DType, Element, Shape};
+use crate::{DType, Element, Shape, threads};
 
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
@@ -56,7 +54,7 @@ pub(crate) fn each<T: Element, U: Element>(
     if size * inner * slabs.len() < PARALLEL {
         slabs.enumerate().for_each(|(number, out)| slab(number, out));
     } else {
-        out.par_chunks_mut(len * inner).enumerate().for_each(|(number, out)| slab(number, out));
+        threads::for_chunks(out, len * inner, slab);
     }
 }
 

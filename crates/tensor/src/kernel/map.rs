@@ -2,25 +2,30 @@
 //!
 //! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the
 //! same bits.
-
-use rayon::prelude::*;
+#![allow(unsafe_code)]
 
 use super::block::{self, Operand};
 use super::instruction::{Binary, Compare, Unary};
+use super::simd;
 use crate::nest::{Nest, Run};
+use crate::threads::{self, Start};
 use crate::{Element, Layout};
 
 /// Elements in a block: a few operands of it stay in the first-level cache.
 pub(super) const BLOCK: usize = 1024;
 
 /// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
-const LONG_ROW: usize = 128;
+pub(super) const LONG_ROW: usize = 128;
 
 /// Blocks below this many elements in all are not worth a second thread.
 pub(super) const PARALLEL: usize = 1 << 16;
 
 /// Elements in a task of many blocks, so that handing it out costs little.
-const TASK: usize = PARALLEL / 4;
+pub(super) const TASK: usize = PARALLEL / 4;
+
+/// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
+/// it.
+pub(super) const STREAM: usize = 16 << 20;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
@@ -29,38 +34,54 @@ pub(crate) struct Source<'a, T> {
     pub(crate) layout: &'a Layout,
 }
 
-/// The length of the blocks of a nest whose rows have `row` elements. Blocks of long rows are even parts of a row, of at
-/// most [`BLOCK`] elements, where there are such; several short rows make a block otherwise.
-pub(super) fn block_length(row: usize) -> usize {
-    if row < LONG_ROW {
-        return BLOCK;
+impl<'a, T: Element> Source<'a, T> {
+    /// The elements as an operand of one block, where they lie in order or are all the same. There is one at least.
+    fn whole(&self) -> Option<Operand<'a, T>> {
+        let first = self.layout.offset();
+        if self.layout.is_contiguous() {
+            return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
+        }
+        self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
-    let parts = row.div_ceil(BLOCK);
-    (parts..=2 * parts).find(|&parts| row.is_multiple_of(parts)).map_or(BLOCK, |parts| row / parts)
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
 /// of a long row, so that operands are slices of it; none is longer than [`BLOCK`].
-fn for_blocks<U: Send>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
+fn for_blocks<U: Element>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
+    let len = out.len();
+    if len <= BLOCK && (row < LONG_ROW || row >= len) {
+        if len > 0 {
+            f(0, out);
+        }
+        return;
+    }
     let row = if row >= LONG_ROW { row } else { BLOCK };
     // Blocks of nearly equal length.
-    let block = row.div_ceil(row.div_ceil(BLOCK));
-    let line = |start: usize, line: &mut [U]| {
-        line.chunks_mut(block).enumerate().for_each(|(i, chunk)| f(start + i * block, chunk));
-    };
-    if out.len() < PARALLEL {
-        out.chunks_mut(row).enumerate().for_each(|(r, chunk)| line(r * row, chunk));
-    } else if row >= TASK {
-        let part = TASK.next_multiple_of(block);
-        out.par_chunks_mut(row).enumerate().for_each(|(r, chunk)| {
-            chunk.par_chunks_mut(part).enumerate().for_each(|(p, chunk)| line(r * row + p * part, chunk));
-        });
-    } else {
-        let task = TASK.next_multiple_of(row);
-        out.par_chunks_mut(task).enumerate().for_each(|(t, part)| {
-            part.chunks_mut(row).enumerate().for_each(|(r, chunk)| line(t * task + r * row, chunk));
-        });
-    }
+    let parts = row.div_ceil(BLOCK);
+    let block = row.div_ceil(parts);
+    let blocks = len / row * parts + (len % row).div_ceil(block);
+    let each = if len < PARALLEL { blocks } else { (TASK / block).max(1) };
+    let streams = size_of_val(out) >= STREAM;
+    let start = Start(out.as_mut_ptr());
+    threads::for_each(blocks.div_ceil(each), |task| {
+        let mut buffer = [U::ZERO; BLOCK];
+        for number in task * each..blocks.min((task + 1) * each) {
+            let first = number / parts * row + number % parts * block;
+            let size = block.min(row - number % parts * block).min(len - first);
+            // SAFETY: blocks are numbered 0 .. blocks, each in one task: they lie within `out` and do not overlap, and
+            // `out` is borrowed mutably until all are done.
+            let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), size) };
+            if streams {
+                f(first, &mut buffer[..size]);
+                simd::stream(&buffer[..size], out);
+            } else {
+                f(first, out);
+            }
+        }
+        if streams {
+            simd::streamed();
+        }
+    });
 }
 
 /// Operand `k` of `nest` for elements `start .. start + len`; `scratch` holds it where it must be gathered.
@@ -113,6 +134,10 @@ pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl 
 
 /// `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
+    if let (1..=BLOCK, Some(x)) = (out.len(), x.whole()) {
+        T::unary(op, x, out);
+        return;
+    }
     let nest = Nest::new(x.layout.shape(), [x.layout]);
     for_blocks(nest.row(), out, |start, out| {
         let scratch = &mut Vec::new();
@@ -122,6 +147,10 @@ pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
 
 /// `out = op(x, y)`; one shape.
 pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    if let (1..=BLOCK, Some(x), Some(y)) = (out.len(), x.whole(), y.whole()) {
+        T::binary(op, x, y, out);
+        return;
+    }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
     for_blocks(nest.row(), out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());

@@ -8,6 +8,8 @@
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
+//! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
+//! - [`simd`]: which vector instructions;
 //! - [`scalar`]: functions of one number that the standard library lacks;
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
@@ -19,11 +21,15 @@ pub(crate) mod gather;
 pub(crate) mod instruction;
 pub(crate) mod line;
 pub(crate) mod map;
+pub(crate) mod math;
 #[cfg(test)]
 mod naive;
+pub(crate) mod parallel;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scalar;
+pub(crate) mod simd;
+pub(crate) mod update;
 
-pub use block::Blocks;
+pub use block::{Blocks, FloatBlocks};
 pub use product::Products;

@@ -3,13 +3,13 @@
 //! A sum is pairwise: runs of at most [`RUN`] elements are added in eight chains, the runs in a balanced tree, so that
 //! the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
 //! The tree depends on the shape alone: any number of threads gives the same bits.
-
-use rayon::prelude::*;
+#![allow(unsafe_code)]
 
 use super::instruction::Reduction;
 use super::map::Source;
 use crate::nest::{Nest, Run};
-use crate::{Element, Layout};
+use crate::threads::Start;
+use crate::{Element, Layout, threads};
 
 /// Elements added without a tree.
 const RUN: usize = 512;
@@ -52,8 +52,14 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
                 line.chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
             }
         } else {
-            out.par_chunks_mut(row).enumerate().for_each(|(r, line)| {
-                line.par_chunks_mut(COLUMNS).enumerate().for_each(|(c, out)| block(r * row + c * COLUMNS, out));
+            let (parts, shared) = (row.div_ceil(COLUMNS), Start(out.as_mut_ptr()));
+            threads::for_each(out.len() / row * parts, |part| {
+                let (r, c) = (part / parts, part % parts);
+                let start = r * row + c * COLUMNS;
+                // SAFETY: each part is a piece of one row of results, within `out`; no two overlap; `out` is borrowed
+                // mutably until all are done.
+                let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), COLUMNS.min(row - c * COLUMNS)) };
+                block(start, out);
             });
         }
         return;
@@ -67,14 +73,14 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
         let scratch = &mut Vec::new();
         out.iter_mut().enumerate().for_each(|(i, out)| *out = one(i, scratch));
     } else if out.len() >= 4 {
-        out.par_chunks_mut(task).enumerate().for_each(|(t, part)| {
+        threads::for_chunks(out, task, |t, part| {
             let scratch = &mut Vec::new();
             part.iter_mut().enumerate().for_each(|(i, out)| *out = one(t * task + i, scratch));
         });
     } else {
         for (i, out) in out.iter_mut().enumerate() {
             let position = rows.position(0, i) as isize - base;
-            *out = parallel_tree(op, &columns, data, position, 0, count);
+            *out = parallel_tree(op, &columns, data, position, count);
         }
     }
 }
@@ -121,23 +127,27 @@ fn tree<T: Element>(
     reduced.expect("the operation was checked against the element type")
 }
 
-fn parallel_tree<T: Element>(
-    op: Reduction,
-    columns: &Nest<1>,
-    data: &[T],
-    moved: isize,
-    start: usize,
-    end: usize,
-) -> T {
-    if end - start <= PARALLEL / 4 {
-        return tree(op, columns, data, moved, start, end, &mut Vec::new());
+/// [`tree`], its lower parts on several threads.
+fn parallel_tree<T: Element>(op: Reduction, columns: &Nest<1>, data: &[T], moved: isize, count: usize) -> T {
+    let mut parts = vec![0..count];
+    while parts[0].len() > PARALLEL / 4 {
+        let halves = parts.iter().flat_map(|part| {
+            let middle = middle(part.start, part.end).min(part.end);
+            [part.start..middle, middle..part.end]
+        });
+        parts = halves.filter(|part| !part.is_empty()).collect();
     }
-    let middle = middle(start, end);
-    let (left, right) = rayon::join(
-        || parallel_tree(op, columns, data, moved, start, middle),
-        || parallel_tree(op, columns, data, moved, middle, end),
-    );
-    combine(op, left, right)
+    let mut totals = vec![T::ZERO; parts.len()];
+    threads::for_chunks(&mut totals, 1, |number, total| {
+        let part = parts[number].clone();
+        total[0] = tree(op, columns, data, moved, part.start, part.end, &mut Vec::new());
+    });
+    while totals.len() > 1 {
+        let pairs =
+            totals.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |left, &right| combine(op, left, right)));
+        totals = pairs.collect();
+    }
+    totals[0]
 }
 
 /// Results next to one another: rows `start .. end` are accumulated elementwise, in a balanced tree of runs.
@@ -150,8 +160,18 @@ fn block_of_columns<'a, T: Element>(
 ) {
     const ROWS: usize = 64;
     if end - start <= ROWS {
-        out.copy_from_slice(row_at(start));
-        for j in start + 1..end {
+        // From 0, as PyTorch does: a sum of -0 is 0.
+        let first = match T::identity(op) {
+            Some(identity) => {
+                out.fill(identity);
+                start
+            }
+            None => {
+                out.copy_from_slice(row_at(start));
+                start + 1
+            }
+        };
+        for j in first..end {
             T::accumulate(op, out, row_at(j));
         }
         return;

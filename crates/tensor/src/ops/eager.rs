@@ -82,7 +82,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        Tensor::build(shape, at, |out| {
+        Tensor::build_on_zeros(shape, at, |out| {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
@@ -100,7 +100,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
         let (kept, reduced) = split(&layout, axes);
         Tensor::build(&result, at, |out| {
-            if identity != T::ZERO {
+            if reduced.numel() == 0 {
                 out.fill(identity);
             }
             reduce::reduce(op, self.source().data, &kept, &reduced, out);
@@ -139,7 +139,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        Tensor::build(shape, at, |out| crate::kernel::gather::put(self.source(), positions.source(), out))
+        Tensor::build_on_zeros(shape, at, |out| crate::kernel::gather::put(self.source(), positions.source(), out))
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

@@ -101,7 +101,7 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
     };
     let mut shape = index.shape().clone();
     shape.push(classes);
-    Tensor::build(&shape, at, |out| {
+    Tensor::build_on_zeros(&shape, at, |out| {
         for (row, &class) in line.iter().enumerate() {
             out[row * classes + class as usize] = 1;
         }

@@ -29,6 +29,11 @@ pub trait TensorLike: Clone + Sized {
     /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
 
+    /// A number beside this one (on the same tape), of no dimensions.
+    fn number(&self, value: Self::Elem) -> Self {
+        self.constant(&Tensor::scalar(value))
+    }
+
     /// A mask of plain data beside this one (on the same tape).
     fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
 

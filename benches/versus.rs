@@ -1,0 +1,308 @@
+//! Times the workloads that are also timed with PyTorch, jax and other peers, by the same protocol.
+//!
+//! Names come on standard input, one a line; the table, `{name: [kind, shape, shape or axes]}`, from the JSON file that the
+//! variable `WORKLOADS` names. Each name is answered by one line, `{"name": …, "ns": …}` or `{"name": …, "error": …}`.
+//!
+//! ```text
+//! echo 'add/row' | WORKLOADS=table.json cargo run --release --example versus
+//! ```
+//!
+//! Every computation is written as a user would write it. A step of training records on a tape of its own.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use serde_json::{Value, json};
+use wengert::nn::{Adam, Conv2d, Generator, Linear, Module, Sgd, cross_entropy};
+use wengert::prelude::*;
+use wengert::tensor::ops::{LossReduction, PoolOptions};
+
+/// One iteration of a workload.
+type Step = Box<dyn FnMut()>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
+    let table: HashMap<String, Value> = serde_json::from_str(&fs::read_to_string(path)?)?;
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let name = line.trim();
+        let answer = match measured(&table, name) {
+            Ok(ns) => json!({ "name": name, "ns": ns }),
+            Err(error) => json!({ "name": name, "error": error }),
+        };
+        println!("{answer}");
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+/// Nanoseconds of one iteration. What the library refuses by a panic is an answer too.
+fn measured(table: &HashMap<String, Value>, name: &str) -> Result<f64, String> {
+    let workload = table.get(name).ok_or("not in the table")?;
+    let kind = workload[0].as_str().ok_or("the kind of a workload is a string")?;
+    let (first, second) = (numbers(&workload[1])?, numbers(&workload[2])?);
+    let run = || Ok(timed(step(kind, &first, &second)?));
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
+    })
+}
+
+/// A list of integers; null is the empty list.
+fn numbers(value: &Value) -> Result<Vec<isize>, String> {
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list.iter().map(Value::as_i64).collect(),
+        number => number.as_i64().map(|number| vec![number]),
+    };
+    let list: Vec<i64> = list.ok_or_else(|| format!("{value} is not a list of integers"))?;
+    Ok(list.into_iter().map(|number| number as isize).collect())
+}
+
+/// The median over samples of at least 2 ms each, taken for 0.35 s: as the peers are timed.
+fn timed(mut step: Step) -> f64 {
+    (0..3).for_each(|_| step());
+    let start = Instant::now();
+    step();
+    let once = start.elapsed().as_secs_f64();
+    let inner = ((0.002 / once.max(1e-9)) as usize).max(1);
+    let end = Instant::now() + Duration::from_millis(350);
+    let mut samples = Vec::new();
+    while Instant::now() < end || samples.len() < 5 {
+        let start = Instant::now();
+        (0..inner).for_each(|_| step());
+        samples.push(start.elapsed().as_secs_f64() / inner as f64);
+    }
+    samples.sort_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    let median = if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 };
+    median * 1e9
+}
+
+fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
+    let mut generator = Generator::new(0);
+    let sizes = |shape: &[isize]| shape.iter().map(|&size| size as usize).collect::<Vec<_>>();
+    let mut uniform = |shape: &[isize]| Tensor::<f32>::rand(shape, &mut generator.stream());
+    let a = uniform(first);
+    let axis = || second.first().copied().ok_or("an axis is missing");
+    Ok(match kind {
+        "add" => binary(a, uniform(second) + 0.5, |a, b| a + b),
+        "mul" => binary(a, uniform(second) + 0.5, |a, b| a * b),
+        "div" => binary(a, uniform(second) + 0.5, |a, b| a / b),
+        "add_t" | "add_tt" => binary(a.t(), uniform(second), |a, b| a + b),
+        "add_" => {
+            let (mut a, b) = (a, uniform(second) * 1e-9);
+            Box::new(move || {
+                a.add_(&b);
+                black_box(&a);
+            })
+        }
+        "where" => {
+            let mask = a.gt(0.5);
+            binary(a, uniform(second), move |a, b| where_(&mask, a, b))
+        }
+        "exp" => unary(a, |a| a.exp()),
+        "tanh" => unary(a, |a| a.tanh()),
+        "sigmoid" => unary(a, |a| a.sigmoid()),
+        "log" => unary(a, |a| a.log()),
+        "relu" => unary(a, |a| a.relu()),
+        "sqrt" => unary(a, |a| a.sqrt()),
+        "gelu" => unary(a, |a| a.gelu()),
+        "sum" => {
+            let axes = second.to_vec();
+            unary(a, move |a| a.sum(&axes[..], false))
+        }
+        "amax" => {
+            let axes = second.to_vec();
+            unary(a, move |a| a.amax(&axes[..], false))
+        }
+        "softmax" => {
+            let axis = axis()?;
+            unary(a, move |a| a.softmax(axis))
+        }
+        "matmul" => binary(a, uniform(second), |a, b| a.matmul(b)),
+        "grad_add" => gradient(a, uniform(second), |a, b| (a + b).sum(.., false)),
+        "grad_mul" => gradient(a, uniform(second), |a, b| (a * b).sum(.., false)),
+        "grad_gelu" => gradient(a, uniform(second), |a, b| (a * b).gelu().sum(.., false)),
+        "grad_normalize" => gradient(a, uniform(second), |a, b| {
+            let mean = a.mean(0, true);
+            let variance = (a - mean).square().mean(0, true);
+            ((a - mean) / (variance + 1e-5).sqrt() * b + b).sum(.., false)
+        }),
+        "grad_layernorm" => gradient(a, uniform(second), |a, b| {
+            let d = a - a.mean(1, true);
+            let y = d / (d.square().mean(1, true) + 1e-5).sqrt() * b + b;
+            (y * y).sum(.., false)
+        }),
+        "grad_chain" => gradient(a, uniform(second), |a, b| {
+            let mut y = a;
+            for _ in 0..50 {
+                y = y * b + a;
+            }
+            y.sum(.., false)
+        }),
+        "train_linear" => {
+            let (&[features, outputs], Some(&rows)) = (second, first.first()) else {
+                return Err("a linear model is from one size to another".to_owned());
+            };
+            let y = uniform(&[rows, 1]);
+            let mut model = Linear::new("fc", features as usize, outputs as usize, &mut generator);
+            let mut sgd = Sgd::new(0.01);
+            Box::new(move || {
+                let tape = Tape::new();
+                let predicted = model.forward(tape.constant(&a));
+                let gradients = predicted.mse_loss(&tape.constant(&y), None, LossReduction::Mean).backward();
+                drop(tape);
+                sgd.step(black_box(&mut model).parameters_mut(), &gradients);
+            })
+        }
+        "train_mlp" | "train_mlp_adam" | "infer_mlp" => {
+            let (Some(&rows), Some(&classes)) = (first.first(), second.last()) else {
+                return Err("a network has sizes".to_owned());
+            };
+            let targets = (uniform(&[rows]) * classes as f32).cast::<i64>();
+            let mut model = Mlp::new(&sizes(second), &mut generator);
+            if kind == "infer_mlp" {
+                return Ok(Box::new(move || {
+                    let tape = Tape::new();
+                    black_box(model.forward(tape.constant(&a)).value());
+                }));
+            }
+            let mut optimiser = if kind == "train_mlp" { Optimiser::Sgd(Sgd::new(0.01)) } else { Optimiser::adam() };
+            Box::new(move || {
+                let tape = Tape::new();
+                let gradients = cross_entropy(&model.forward(tape.constant(&a)), &targets).backward();
+                drop(tape);
+                optimiser.step(black_box(&mut model).parameters_mut(), &gradients);
+            })
+        }
+        "train_cnn" => {
+            let Some(&rows) = first.first() else { return Err("images have sizes".to_owned()) };
+            let targets = (uniform(&[rows]) * 10.0).cast::<i64>();
+            let mut model = Cnn::new(&mut generator);
+            let mut sgd = Sgd::new(0.01);
+            Box::new(move || {
+                let tape = Tape::new();
+                let gradients = cross_entropy(&model.forward(tape.constant(&a)), &targets).backward();
+                drop(tape);
+                sgd.step(black_box(&mut model).parameters_mut(), &gradients);
+            })
+        }
+        _ => return Err(format!("unknown kind '{kind}'")),
+    })
+}
+
+fn unary(a: Tensor<f32>, f: impl Fn(&Tensor<f32>) -> Tensor<f32> + 'static) -> Step {
+    Box::new(move || {
+        black_box(f(&a));
+    })
+}
+
+fn binary(a: Tensor<f32>, b: Tensor<f32>, f: impl Fn(&Tensor<f32>, &Tensor<f32>) -> Tensor<f32> + 'static) -> Step {
+    Box::new(move || {
+        black_box(f(&a, &b));
+    })
+}
+
+/// Both gradients of the number that `f` computes, recorded afresh.
+fn gradient(
+    a: Tensor<f32>,
+    b: Tensor<f32>,
+    f: impl for<'t> Fn(Var<'t, f32>, Var<'t, f32>) -> Var<'t, f32> + 'static,
+) -> Step {
+    Box::new(move || {
+        let tape = Tape::new();
+        let (a, b) = (tape.var(&a), tape.var(&b));
+        black_box(f(a, b).backward());
+    })
+}
+
+/// Linear layers with a ReLU between them.
+struct Mlp {
+    layers: Vec<Linear<f32>>,
+}
+
+impl Mlp {
+    fn new(sizes: &[usize], generator: &mut Generator) -> Self {
+        let layer =
+            |(number, pair): (usize, &[usize])| Linear::new(&format!("layers.{number}"), pair[0], pair[1], generator);
+        Mlp { layers: sizes.windows(2).enumerate().map(layer).collect() }
+    }
+
+    /// `[n, in]` to `[n, out]`.
+    fn forward<'t>(&self, mut x: Var<'t, f32>) -> Var<'t, f32> {
+        for (number, layer) in self.layers.iter().enumerate() {
+            x = layer.forward(if number == 0 { x } else { x.relu() });
+        }
+        x
+    }
+}
+
+impl Module<f32> for Mlp {
+    fn parameters(&self) -> Vec<&Parameter<f32>> {
+        self.layers.iter().flat_map(Module::parameters).collect()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
+        self.layers.iter_mut().flat_map(Module::parameters_mut).collect()
+    }
+}
+
+/// Two convolutions, each with a ReLU and a pooling, and a linear layer.
+struct Cnn {
+    conv1: Conv2d<f32>,
+    conv2: Conv2d<f32>,
+    fc: Linear<f32>,
+}
+
+impl Cnn {
+    fn new(generator: &mut Generator) -> Self {
+        Cnn {
+            conv1: Conv2d::new("conv1", 1, 8, 5, generator),
+            conv2: Conv2d::new("conv2", 8, 16, 5, generator),
+            fc: Linear::new("fc", 256, 10, generator),
+        }
+    }
+
+    /// `[n, 1, 28, 28]` to logits `[n, 10]`.
+    fn forward<'t>(&self, x: Var<'t, f32>) -> Var<'t, f32> {
+        let halved = PoolOptions::default();
+        let x = self.conv1.forward(x).relu().max_pool2d(2, &halved);
+        let x = self.conv2.forward(x).relu().max_pool2d(2, &halved);
+        self.fc.forward(x.flatten(1, -1))
+    }
+}
+
+impl Module<f32> for Cnn {
+    fn parameters(&self) -> Vec<&Parameter<f32>> {
+        [self.conv1.parameters(), self.conv2.parameters(), self.fc.parameters()].concat()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
+        let parts = [self.conv1.parameters_mut(), self.conv2.parameters_mut(), self.fc.parameters_mut()];
+        parts.into_iter().flatten().collect()
+    }
+}
+
+/// What a step of training ends with.
+enum Optimiser {
+    Sgd(Sgd<f32>),
+    Adam(Adam<f32>),
+}
+
+impl Optimiser {
+    fn adam() -> Self {
+        Optimiser::Adam(Adam::new(1e-3))
+    }
+
+    fn step(&mut self, parameters: Vec<&mut Parameter<f32>>, gradients: &Gradients<f32>) {
+        match self {
+            Optimiser::Sgd(sgd) => sgd.step(parameters, gradients),
+            Optimiser::Adam(adam) => adam.step(parameters, gradients),
+        }
+    }
+}

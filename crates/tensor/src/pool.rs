@@ -1,0 +1,186 @@
+//! Buffers that were given back, kept for the next request of about their size.
+//!
+//! Fresh memory costs a page fault for each 4 KiB at first use, more than the arithmetic that fills it. A training step asks
+//! for the same sizes again and again, and gets the same memory again and again. Sizes are rounded up to one of four
+//! classes for each power of two, so that at most a fifth is wasted. What would take the pool above its capacity
+//! goes back to the system at once.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::memory::Refused;
+use crate::{DType, Element};
+
+/// Smaller buffers are left to the allocator, which is as quick.
+const LEAST: usize = 1 << 10;
+
+/// Bytes that the pool keeps at most, unless [`set_pool_capacity`] says otherwise.
+const CAPACITY: usize = 1 << 30;
+
+static LIMIT: AtomicUsize = AtomicUsize::new(CAPACITY);
+static REUSED: AtomicU64 = AtomicU64::new(0);
+static FRESH: AtomicU64 = AtomicU64::new(0);
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
+
+struct Pool {
+    /// By kind of element and bytes: addresses of buffers, all bytes of which are initialised.
+    free: BTreeMap<(u8, usize), Vec<usize>>,
+    bytes: usize,
+    buffers: usize,
+}
+
+/// What the pool holds and has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolStatistics {
+    /// Bytes held for reuse now.
+    pub held_bytes: usize,
+    /// Buffers held for reuse now.
+    pub held_buffers: usize,
+    /// Bytes held at most.
+    pub capacity: usize,
+    /// Requests served from the pool since the program began.
+    pub reused: u64,
+    /// Requests that needed fresh memory since the program began.
+    pub fresh: u64,
+}
+
+/// What the pool holds and has done. Requests below 1 KiB are not counted: they do not go through it.
+pub fn pool_statistics() -> PoolStatistics {
+    let pool = lock();
+    PoolStatistics {
+        held_bytes: pool.bytes,
+        held_buffers: pool.buffers,
+        capacity: LIMIT.load(Ordering::Relaxed),
+        reused: REUSED.load(Ordering::Relaxed),
+        fresh: FRESH.load(Ordering::Relaxed),
+    }
+}
+
+/// Lets the pool hold at most `bytes` bytes (1 GiB unless set); 0 switches it off. What it holds beyond that goes back to the
+/// system.
+pub fn set_pool_capacity(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+    if lock().bytes > bytes {
+        clear_pool();
+    }
+}
+
+/// Gives all that the pool holds back to the system.
+pub fn clear_pool() {
+    let mut pool = lock();
+    for ((kind, bytes), buffers) in std::mem::take(&mut pool.free) {
+        for address in buffers {
+            // SAFETY: allocated in `take` or `fresh` with this layout, and held by nobody else.
+            unsafe { dealloc(address as *mut u8, layout(kind, bytes)) };
+        }
+    }
+    (pool.bytes, pool.buffers) = (0, 0);
+}
+
+fn lock() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Types that can take over one another's buffers: alignment is the same, and every bit pattern that one leaves is valid for
+/// the other.
+fn kind<T: Element>() -> u8 {
+    match T::DTYPE {
+        DType::F64 | DType::I64 => 3,
+        DType::F32 => 2,
+        DType::U8 => 0,
+        DType::Bool => 4,
+    }
+}
+
+fn layout(kind: u8, bytes: usize) -> Layout {
+    let align = 1usize << (kind % 4);
+    // SAFETY: the alignment is a power of two, and no request is above `isize::MAX` bytes.
+    unsafe { Layout::from_size_align_unchecked(bytes, align) }
+}
+
+/// Bytes of the smallest class that holds `bytes`: a multiple of a quarter of the power of two below.
+fn class(bytes: usize) -> usize {
+    let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
+    bytes.next_multiple_of(step.max(64))
+}
+
+/// Whether a vector of `len` elements is the pool's business.
+pub(crate) fn serves<T: Element>(len: usize) -> bool {
+    len.saturating_mul(size_of::<T>()) >= LEAST && LIMIT.load(Ordering::Relaxed) > 0
+}
+
+/// A vector of `len` elements, which are anything, with a capacity that [`give`] takes back. The caller has seen that the pool
+/// [`serves`] it.
+pub(crate) fn take<T: Element>(len: usize) -> Option<Vec<T>> {
+    let bytes = class(len * size_of::<T>());
+    let mut pool = lock();
+    let address = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
+    pool.bytes -= bytes;
+    pool.buffers -= 1;
+    drop(pool);
+    REUSED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: a buffer of this kind and size: allocated with the alignment of `T` and `bytes` bytes, every one initialised to
+    // what is valid for `T`, held by nobody else.
+    Some(unsafe { Vec::from_raw_parts(address as *mut T, len, bytes / size_of::<T>()) })
+}
+
+/// As [`take`], of fresh memory, all zeros. The system gives pages when they are first written.
+pub(crate) fn fresh<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+    let bytes = class(len * size_of::<T>());
+    // SAFETY: the size is not 0: the pool serves no empty buffer.
+    let start = unsafe { alloc_zeroed(layout(kind::<T>(), bytes)) };
+    if start.is_null() {
+        return Err(Refused);
+    }
+    FRESH.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: allocated above for `bytes / size_of::<T>()` elements of `T`'s alignment; zeros are valid for every element
+    // type.
+    Ok(unsafe { Vec::from_raw_parts(start.cast::<T>(), len, bytes / size_of::<T>()) })
+}
+
+/// Takes back a vector that [`take`] or [`fresh`] gave.
+pub(crate) fn give<T: Element>(data: Vec<T>) {
+    let bytes = data.capacity() * size_of::<T>();
+    if bytes < LEAST {
+        return;
+    }
+    let mut pool = lock();
+    if pool.bytes + bytes > LIMIT.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut data = std::mem::ManuallyDrop::new(data);
+    pool.bytes += bytes;
+    pool.buffers += 1;
+    pool.free.entry((kind::<T>(), bytes)).or_default().push(data.as_mut_ptr() as usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
+        for bytes in (LEAST..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
+            let class = class(bytes);
+            assert!(class >= bytes && class % 64 == 0, "{bytes}");
+            assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
+        }
+    }
+
+    #[test]
+    fn what_was_given_back_is_taken_again() {
+        // A size that no other test asks for.
+        let len = 1_234_567;
+        let first = fresh::<f64>(len).unwrap();
+        let start = first.as_ptr();
+        give(first);
+        let again = take::<i64>(len - 1).unwrap();
+        assert_eq!((again.as_ptr().cast::<f64>(), again.len()), (start, len - 1));
+        assert!(take::<bool>(8 * len).is_none());
+        give(again);
+        assert!(pool_statistics().held_bytes >= 8 * len);
+    }
+}
