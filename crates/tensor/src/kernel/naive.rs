@@ -265,10 +265,13 @@ mod tests {
 
     fn reductions<T: Sample>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
         let rng = &mut generator(seed);
+        // More factors of 2 than an exponent has room for would round.
+        let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
         for &op in Reduction::ALL {
             let x = recipe.tensor(shape, || match op {
                 Reduction::Sum => T::small(rng),
-                Reduction::Prod => T::factor(rng),
+                Reduction::Prod if few => T::factor(rng),
+                Reduction::Prod => T::from_i64(i64::from(rng.next_u32() % 2) * 2 - 1),
                 _ => T::any(rng),
             });
             let expected: Vec<T> = columns(x.source(), axes).iter().map(|column| reduce(op, column)).collect();
