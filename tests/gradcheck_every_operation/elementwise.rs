@@ -10,6 +10,9 @@ use crate::grid::{
 };
 use crate::row::{Row, in_place, one, two};
 
+/// Where the gamma function and its kind are. The trigamma function has as few terms as PyTorch's.
+const GAMMA: Domain = Approximate(&[(0.5, 4.0), (-1.8, -1.2)]);
+
 /// Where each primitive of one operand is checked.
 pub fn domain_of_unary(op: Unary) -> Domain {
     match op {
@@ -18,8 +21,7 @@ pub fn domain_of_unary(op: Unary) -> Domain {
         Unary::Sinh | Unary::Cosh | Unary::Tanh | Unary::Asinh | Unary::Sigmoid | Unary::Relu => REAL,
         Unary::Erf | Unary::Erfc => REAL,
         Unary::Sqrt | Unary::SqrtFlat | Unary::Log | Unary::Log2 | Unary::Log10 => POSITIVE,
-        // The trigamma function has as few terms as PyTorch's.
-        Unary::Lgamma | Unary::Digamma | Unary::Trigamma => Approximate(&[(0.5, 4.0), (-1.8, -1.2)]),
+        Unary::Lgamma | Unary::Digamma | Unary::Trigamma => GAMMA,
         Unary::Log1p => Smooth(&[(0.1, 2.0), (-0.7, -0.1)]),
         Unary::Tan => Smooth(&[(-1.1, -0.2), (0.2, 1.1), (2.1, 4.0)]),
         Unary::Asin | Unary::Acos | Unary::Atanh | Unary::Erfinv => BETWEEN_ONES,
@@ -161,6 +163,44 @@ pub const IN_PLACE: &[Row] = in_place! {
     sigmoid_: REAL => |x| x.sigmoid_();
     relu_: REAL => |x| x.relu_();
     leaky_relu_: REAL => |x| x.leaky_relu_(0.1);
+    acos_: BETWEEN_ONES => |x| x.acos_();
+    acosh_: Smooth(&[(1.3, 4.0)]) => |x| x.acosh_();
+    asin_: BETWEEN_ONES => |x| x.asin_();
+    asinh_: REAL => |x| x.asinh_();
+    atan_: REAL => |x| x.atan_();
+    atanh_: BETWEEN_ONES => |x| x.atanh_();
+    ceil_: BETWEEN_INTEGERS => |x| x.ceil_();
+    cosh_: REAL => |x| x.cosh_();
+    deg2rad_: REAL => |x| x.deg2rad_();
+    digamma_: GAMMA => |x| x.digamma_();
+    erf_: REAL => |x| x.erf_();
+    erfc_: REAL => |x| x.erfc_();
+    erfinv_: BETWEEN_ONES => |x| x.erfinv_();
+    exp2_: REAL => |x| x.exp2_();
+    expm1_: REAL => |x| x.expm1_();
+    floor_: BETWEEN_INTEGERS => |x| x.floor_();
+    frac_: BETWEEN_INTEGERS => |x| x.frac_();
+    lgamma_: GAMMA => |x| x.lgamma_();
+    log10_: POSITIVE => |x| x.log10_();
+    log1p_: POSITIVE => |x| x.log1p_();
+    log2_: POSITIVE => |x| x.log2_();
+    rad2deg_: REAL => |x| x.rad2deg_();
+    reciprocal_: REAL => |x| x.reciprocal_();
+    round_: BETWEEN_INTEGERS => |x| x.round_();
+    rsqrt_: POSITIVE => |x| x.rsqrt_();
+    sign_: REAL => |x| x.sign_();
+    sinc_: REAL => |x| x.sinc_();
+    sinh_: REAL => |x| x.sinh_();
+    tan_: REAL => |x| x.tan_();
+    trunc_: BETWEEN_INTEGERS => |x| x.trunc_();
+    round_to_: BETWEEN_INTEGERS => |x| x.round_to_(0);
+    logit_: PROBABILITY => |x| x.logit_(Some(0.05));
+    nan_to_num_: REAL => |x| x.nan_to_num_(0.0, None, None);
+    elu_: REAL => |x| x.elu_(1.3);
+    celu_: REAL => |x| x.celu_(1.3);
+    selu_: REAL => |x| x.selu_();
+    hardtanh_: REAL => |x| x.hardtanh_(-1.0, 0.8);
+    threshold_: REAL => |x| x.threshold_(0.1, 20.0);
     apply_: BETWEEN_ONES => |x| x.apply_(Unary::Atanh);
     zero_: REAL => |x| x.zero_();
     logical_not_: REAL => |x| x.logical_not_();
@@ -202,5 +242,6 @@ pub const IN_PLACE: &[Row] = in_place! {
     ge_: REAL, REAL => |x, y| x.ge_(y);
     logical_and_: REAL, REAL => |x, y| x.logical_and_(y);
     logical_or_: REAL, REAL => |x, y| x.logical_or_(y);
+    ldexp_: REAL, REAL => |x, y| x.ldexp_(y);
     logical_xor_: REAL, REAL => |x, y| x.logical_xor_(y);
 };

@@ -33,10 +33,12 @@ const TABLES: &[&[Row]] = &[
     reductions::ANY,
     reductions::PAIRS,
     reductions::SHAPED,
+    reductions::IN_PLACE,
     movement::ANY,
     movement::PAIRS,
     movement::SHAPED,
     movement::IN_PLACE,
+    movement::BY_INDEX_IN_PLACE,
     products::SHAPED,
     networks::ANY,
     networks::PAIRS,
@@ -53,13 +55,19 @@ const WITHOUT: &[(&str, &str)] = &[
     ("argmin_all", "gives positions"),
     ("argsort", "gives positions"),
     ("bitwise_and_", "for integers and truth values"),
+    ("bitwise_left_shift_", "for integers"),
+    ("bitwise_not_", "for integers and truth values"),
     ("bitwise_or_", "for integers and truth values"),
+    ("bitwise_right_shift_", "for integers"),
     ("bitwise_xor_", "for integers and truth values"),
     ("broadcast_shapes", "about shapes"),
     ("count_nonzero", "gives a count"),
     ("floor_divide", "refuses derivatives, as PyTorch's; see below"),
     ("floor_divide_", "refuses derivatives, as PyTorch's; see below"),
+    ("gcd_", "for integers"),
     ("heaviside", "refuses derivatives, as PyTorch's; see below"),
+    ("heaviside_", "refuses derivatives, as PyTorch's; see below"),
+    ("lcm_", "for integers"),
     ("nonzero", "gives positions"),
     ("one_hot", "of integers"),
     ("where_nonzero", "gives positions"),
@@ -123,7 +131,7 @@ fn elementwise_of_two() {
 
 #[test]
 fn in_place() {
-    check(&[elementwise::IN_PLACE, movement::IN_PLACE]);
+    check(&[elementwise::IN_PLACE, reductions::IN_PLACE, movement::IN_PLACE, movement::BY_INDEX_IN_PLACE]);
 }
 
 #[test]
@@ -161,6 +169,11 @@ fn what_refuses_derivatives_says_so() {
         z
     });
     has_no_derivative("heaviside", &y, |y| y.tape().constant(&x).heaviside(y));
+    has_no_derivative("heaviside", &y, |y| {
+        let mut z = y.tape().constant(&x);
+        z.heaviside_(y);
+        z
+    });
 }
 
 #[test]

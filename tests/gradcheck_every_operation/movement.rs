@@ -110,7 +110,7 @@ pub const SHAPED: &[Row] = of! {
 };
 
 /// By indices, in place. Each is checked on a matrix of its own, of the shape that the indices fit.
-pub const IN_PLACE: &[Row] = in_place! {
+pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     scatter_: REAL => |x| {
         let mut z = matrix(x);
         z.scatter_(0, &Tensor::from([[2i64, 0], [1, 1]]), &source(x));
@@ -167,3 +167,13 @@ fn matrix(x: V<'_>) -> V<'_> {
 fn source(x: V<'_>) -> V<'_> {
     (x.sin().sum(.., false) * x.tape().constant(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
 }
+
+/// Views in place.
+pub const IN_PLACE: &[Row] = in_place! {
+    t_: REAL => |x| if x.shape().rank() < 3 { x.t_() };
+    transpose_: REAL => |x| x.transpose_(0, -1);
+    unsqueeze_: REAL => |x| x.unsqueeze_(-1);
+    squeeze_: REAL => |x| x.squeeze_(..);
+    tril_: REAL => |x| if x.shape().rank() >= 2 { x.tril_(0) };
+    triu_: REAL => |x| if x.shape().rank() >= 2 { x.triu_(0) };
+};

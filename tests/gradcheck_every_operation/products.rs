@@ -36,6 +36,26 @@ pub const SHAPED: &[Row] = of! {
         x.addmm_(&y, &z, 0.5, 1.5);
         x
     };
+    addmv_: REAL [3] [3, 2] [2] => |x, y, z| {
+        let mut x = x;
+        x.addmv_(&y, &z, 0.5, 1.5);
+        x
+    };
+    baddbmm_: REAL [2, 3, 2] [2, 3, 1] [2, 1, 2] => |x, y, z| {
+        let mut x = x;
+        x.baddbmm_(&y, &z, 0.5, 1.5);
+        x
+    };
+    addbmm_: REAL [3, 2] [2, 3, 1] [2, 1, 2] => |x, y, z| {
+        let mut x = x;
+        x.addbmm_(&y, &z, 0.5, 1.5);
+        x
+    };
+    addr_: REAL [3, 2] [3] [2] => |x, y, z| {
+        let mut x = x;
+        x.addr_(&y, &z, 0.5, 1.5);
+        x
+    };
     outer: REAL [3] [2] => |x, y| x.outer(&y);
     outer "with itself": REAL [3] => |x| x.outer(&x);
     inner: REAL [2, 3] [4, 3] => |x, y| x.inner(&y);

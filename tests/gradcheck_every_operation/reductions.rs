@@ -4,7 +4,7 @@ use wengert::prelude::*;
 use wengert::tensor::ops::{Cumulative, Extremes, Norms, Reductions, Softmax, Sorting, Statistics};
 
 use crate::grid::{REAL, UNEQUAL};
-use crate::row::{Row, of, one, two};
+use crate::row::{Row, in_place, of, one, two};
 
 fn is_empty(x: crate::row::V<'_>) -> bool {
     x.shape().contains(&0)
@@ -92,4 +92,10 @@ pub const SHAPED: &[Row] = of! {
     median: UNEQUAL [4, 2] => |x| x.median(0, true).0.square();
     mode: UNEQUAL [2, 3] => |x| x.mode(-1, false).0.square();
     median_all: UNEQUAL [2, 3] => |x| x.median_all().square();
+};
+
+/// In place.
+pub const IN_PLACE: &[Row] = in_place! {
+    cumsum_: REAL => |x| x.cumsum_(-1);
+    cumprod_: REAL => |x| x.cumprod_(0);
 };

@@ -122,6 +122,14 @@ pub trait InPlace: TensorLike {
         bitwise_or_ | try_bitwise_or_ [] = Or;
         /// `self = self.bitwise_xor(other)`. PyTorch: `bitwise_xor_`.
         bitwise_xor_ | try_bitwise_xor_ [] = Xor;
+        /// `self = self.bitwise_left_shift(other)`. PyTorch: `bitwise_left_shift_`.
+        bitwise_left_shift_ | try_bitwise_left_shift_ [] = ShiftLeft;
+        /// `self = self.bitwise_right_shift(other)`. PyTorch: `bitwise_right_shift_`.
+        bitwise_right_shift_ | try_bitwise_right_shift_ [] = ShiftRight;
+        /// `self = self.gcd(other)`. PyTorch: `gcd_`.
+        gcd_ | try_gcd_ [] = Gcd;
+        /// `self = self.lcm(other)`. PyTorch: `lcm_`.
+        lcm_ | try_lcm_ [] = Lcm;
     }
 
     in_place! { unary
