@@ -21,6 +21,8 @@
 //! | [`linear`] | matrix products |
 //! | [`windows`] | convolutions; the largest of a window |
 //! | [`meta`] | what changes no value: another derivative, a condition |
+//!
+//! `docs/derivatives.md` has all the formulas on one page, and why each primitive is one. A test fails where it lacks one.
 
 mod binary;
 mod cumulative;

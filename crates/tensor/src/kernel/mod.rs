@@ -15,6 +15,8 @@
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
 #[cfg(test)]
+mod accuracy;
+#[cfg(test)]
 pub(crate) mod arbitrary;
 pub(crate) mod block;
 pub(crate) mod convolution;

@@ -221,7 +221,8 @@ pub(super) fn strictly_inside<A: TensorLike<Elem: Float>>(x: &A, low: f64, high:
 
 /// `scale`·x above 0, `alpha`·(e^(`rate`·x) - 1) elsewhere.
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A, A::Error> {
-    let negative = try_where_(&x.try_lt(0.0)?, x, &zero(x)?)?;
+    // Written so that a NaN stays one.
+    let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
     let curved = try_where_(&x.try_gt(0.0)?, &x.try_mul(scale)?, &curved)?;
     // At 0 the slope is that of the curved side, and the second derivative 0.
@@ -240,6 +241,8 @@ mod tests {
         assert_eq!(x.hardswish().to_vec(), [0.0, 0.0, 0.0, 3.0, inf]);
         assert_eq!(x.softplus(1.0, 20.0).to_vec()[4], inf);
         assert_eq!(x.elu(2.0).to_vec()[0], -2.0);
+        let nan = Tensor::scalar(f64::NAN);
+        assert!(nan.elu(1.0).item().is_nan() && nan.selu().item().is_nan() && nan.celu(0.5).item().is_nan());
         assert_eq!(x.logsigmoid().to_vec()[0], -inf);
         assert!(x.gelu().to_vec()[0].is_nan() && x.silu().to_vec()[0].is_nan() && x.mish().to_vec()[0].is_nan());
         assert_eq!(Tensor::from([-40.0f64]).gelu().to_vec()[0], -20.0 * libm::erfc(40.0 / 2f64.sqrt()));

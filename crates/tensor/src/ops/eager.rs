@@ -116,7 +116,8 @@ impl<T: Element> TensorLike for Tensor<T> {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
-            crate::kernel::gather::embed(self.source(), &window, out);
+            let shared = matches!(view, View::Expand(_) | View::Unfold { .. });
+            crate::kernel::gather::embed(self.source(), &window, shared, out);
         })
     }
 

@@ -1,5 +1,6 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
+use super::pair::number;
 use super::reductions::without;
 use super::{Comparison, TensorLike, try_where_, twin};
 use crate::Float;
@@ -59,8 +60,10 @@ pub trait Softmax: TensorLike<Elem: Float> {
                 self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
             } else {
                 let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-                // An infinite largest element is left where it is: inf - inf would make NaN of it.
-                let shift = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+                let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
+                let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
                 let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
                 let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, &axes, at)?;
                 sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
