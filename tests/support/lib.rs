@@ -1,4 +1,6 @@
-//! What several test files share: tensors of every layout over shapes that broadcast.
+//! What several test files share: tensors of every layout over shapes that broadcast, and the list of all operations.
+
+pub mod sources;
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -167,7 +167,7 @@ impl<'t, T: Float> Tape<T> {
         Deriving {
             tape: self,
             before: self.record.borrow().on_behalf_of,
-            _rules: compat::Rules::current().zero_dim(true).scope(),
+            _rules: (!compat::zero_dim_allowed()).then(|| compat::Rules::current().zero_dim(true).scope()),
         }
     }
 }
@@ -179,7 +179,7 @@ impl<'t, T: Float> Tape<T> {
 pub(crate) struct Deriving<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
-    _rules: compat::Guard,
+    _rules: Option<compat::Guard>,
 }
 
 impl<T: Float> Deriving<'_, T> {

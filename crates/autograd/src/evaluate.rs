@@ -1,124 +1,149 @@
 //! From requested values to tensors: step by step, each buffer released after its last use.
 //!
 //! What nobody asked for is not computed and not kept: an evaluation visits the ancestors of what was asked for, and keeps
-//! the values of just that.
+//! the values of just that. Which steps there are is [`plan`](crate::plan)'s business.
 
-use std::collections::HashMap;
-
+use smallvec::SmallVec;
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Float, Site, Tensor, View};
+use wengert_tensor::program::{Argument, AxisSet};
+use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
+use crate::plan::{Plan, Source, Step, Work, planned};
 use crate::record::{Index, Op, Record};
-use crate::schedule::{Step, schedule};
 use crate::{Error, Tape};
 
 impl<T: Float> Tape<T> {
     /// The values of `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let computed = {
+        let values = {
             let record = self.record.borrow();
-            let mut order = ancestors(&record, roots);
-            order.sort_unstable();
-            let steps = schedule(&record, roots, &order);
-            run(&record, roots, &steps, at)?
+            if let Some(known) = roots.iter().map(|&root| known(&record, root)).collect() {
+                return Ok(known);
+            }
+            planned(&record, roots, |plan| run(&record, plan, at))?
         };
         let mut record = self.record.borrow_mut();
-        record.values.extend(computed);
-        Ok(roots.iter().map(|root| leaf_or_kept(&record, *root)).collect())
+        for (&root, value) in roots.iter().zip(&values) {
+            if record.leaf(root).is_none() {
+                record.values.insert(root, value.clone());
+            }
+        }
+        Ok(values)
     }
 }
 
 /// The value of a node that was computed before or holds data.
-fn leaf_or_kept<T: Float>(record: &Record<T>, index: Index) -> Tensor<T> {
-    match record.node(index).op {
-        Op::Constant(number) | Op::Variable(number) => record.leaf_data(number).clone(),
-        _ => record.values[&index].clone(),
-    }
+fn known<T: Float>(record: &Record<T>, index: Index) -> Option<Tensor<T>> {
+    record.leaf(index).or_else(|| record.values.get(&index).cloned())
 }
 
-fn is_known<T: Float>(record: &Record<T>, index: Index) -> bool {
-    matches!(record.node(index).op, Op::Constant(_) | Op::Variable(_)) || record.values.contains_key(&index)
-}
-
-/// The nodes that must be computed for `roots`, in no order.
-fn ancestors<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index> {
+/// The nodes that must be computed for `roots`, ascending.
+pub(crate) fn needed<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();
     while let Some(index) = open.pop() {
-        if !seen[index as usize] && !is_known(record, index) {
+        let is_leaf = matches!(record.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
+        if !seen[index as usize] && !is_leaf && !record.values.contains_key(&index) {
             seen[index as usize] = true;
             order.push(index);
-            open.extend(record.inputs(index));
+            open.extend(record.operands(index));
         }
     }
+    order.sort_unstable();
     order
 }
 
-/// How many steps still read each value; what was asked for is read once more, at the end.
-struct Uses(HashMap<Index, usize>);
+/// What a run has computed and not yet dropped.
+struct Slots<'a, T: Float> {
+    record: &'a Record<T>,
+    values: SmallVec<[Option<Tensor<T>>; 16]>,
+}
 
-impl Uses {
-    fn count(steps: &[Step], record: &Record<impl Float>, roots: &[Index]) -> Self {
-        let mut uses = HashMap::new();
-        for step in steps {
-            for input in step.reads(record) {
-                *uses.entry(input).or_default() += 1;
-            }
+impl<T: Float> Slots<'_, T> {
+    fn tensor(&self, source: &Source<T>) -> Option<&Tensor<T>> {
+        match *source {
+            Source::Slot(slot) => self.values[slot as usize].as_ref(),
+            Source::Known(index) => match self.record.node(index).op {
+                Op::Constant(number) | Op::Variable(number) => Some(self.record.leaf_data(number)),
+                _ => self.record.values.get(&index),
+            },
+            Source::Number(_) => None,
         }
-        for &root in roots {
-            *uses.entry(root).or_default() += 1;
-        }
-        Uses(uses)
     }
 
-    /// One step less; whether it was the last.
-    fn release(&mut self, index: Index) -> bool {
-        match self.0.get_mut(&index) {
-            Some(left) => {
-                *left -= 1;
-                *left == 0
-            }
-            None => false,
+    /// The value over `shape`: a view, nothing is copied.
+    fn over(&self, source: &Source<T>, shape: &Shape, at: Site) -> Result<Tensor<T>, Error> {
+        let value = match (source, self.tensor(source)) {
+            (Source::Number(value), _) => Tensor::scalar(*value),
+            (_, Some(value)) => value.clone(),
+            (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
+        };
+        if value.shape() == shape {
+            return Ok(value);
         }
+        // Values are kept over the dimensions along which they vary; sizes of 1 come and go.
+        let (own, rank) = (value.shape(), shape.rank());
+        let value = match own.rank().checked_sub(rank) {
+            Some(extra @ 1..) => value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?,
+            _ => value,
+        };
+        Ok(value.apply_view(View::Expand(shape.clone()), at)?)
     }
 }
 
-/// Runs the steps; returns the values of `roots` that they computed.
-fn run<T: Float>(
-    record: &Record<T>,
-    roots: &[Index],
-    steps: &[Step],
-    at: Site,
-) -> Result<HashMap<Index, Tensor<T>>, Error> {
-    let mut uses = Uses::count(steps, record, roots);
-    let mut live: HashMap<Index, Tensor<T>> = HashMap::new();
-    for step in steps {
-        let reads = step.reads(record);
-        let operands: Vec<Tensor<T>> = reads
-            .iter()
-            .map(|input| {
-                let value = live.get(input).cloned().unwrap_or_else(|| leaf_or_kept(record, *input));
-                if uses.release(*input) {
-                    live.remove(input);
+/// Runs the steps; returns the values of the plan's roots.
+pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    let mut slots = Slots { record, values: SmallVec::new() };
+    slots.values.resize(plan.slots, None);
+    for step in &plan.steps {
+        // A failure (memory) is the fault of the line that recorded the operation.
+        match &step.work {
+            Work::Fused(program, space) => {
+                let argument = |source: &Source<T>| match (source, slots.tensor(source)) {
+                    (Source::Number(value), _) => Argument::Number(*value),
+                    (_, Some(tensor)) => Argument::Tensor(tensor),
+                    (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
+                };
+                let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
+                let at = Site { operation: record.name(step.node), location: record.location(step.node) };
+                let results = program.run(&arguments, space, at)?;
+                drop(arguments);
+                for (&slot, result) in step.writes.iter().zip(results) {
+                    slots.values[slot as usize] = Some(result);
                 }
-                value
-            })
-            .collect();
-        match step {
-            Step::Single(index) => {
-                live.insert(*index, compute(record, *index, operands, at)?);
             }
-            Step::Fused(kernel) => {
-                let last = kernel.nodes[kernel.nodes.len() - 1];
-                let at = Site { operation: record.name(last), location: record.location(last) };
-                let results = kernel.program.run(&operands, record.shape(last), at)?;
-                live.extend(kernel.outputs.iter().copied().zip(results));
+            work => {
+                let result = single(&slots, step, work, at)?;
+                slots.values[step.writes[0] as usize] = Some(result);
             }
         }
+        for &slot in &step.drops {
+            slots.values[slot as usize] = None;
+        }
     }
-    live.retain(|index, _| roots.contains(index));
-    Ok(live)
+    plan.roots.iter().map(|(source, shape)| slots.over(source, shape, at)).collect()
+}
+
+fn single<T: Float>(slots: &Slots<'_, T>, step: &Step<T>, work: &Work, at: Site) -> Result<Tensor<T>, Error> {
+    let record = slots.record;
+    match work {
+        Work::Reduce(op, axes, shape) => {
+            let at = Site { operation: record.name(step.node), location: record.location(step.node) };
+            let x = slots.over(&step.reads[0], shape, at)?;
+            Ok(x.apply_reduce(*op, &axes_of(*axes), at)?)
+        }
+        Work::Node(node, shapes) => {
+            let over = |(read, shape)| slots.over(read, shape, at);
+            let operands = step.reads.iter().zip(shapes).map(over).collect::<Result<_, _>>()?;
+            compute(record, *node, operands, at)
+        }
+        Work::Fused(..) => unreachable!("a fused program has steps of its own"),
+    }
+}
+
+fn axes_of(set: AxisSet) -> SmallVec<[usize; 6]> {
+    (0..AxisSet::BITS as usize).filter(|&axis| set >> axis & 1 == 1).collect()
 }
 
 /// The value of one node from its inputs' values.
@@ -150,6 +175,7 @@ pub(crate) fn compute<T: Float>(
         }
         (Op::Matmul, [x, y]) => x.apply_matmul(y, at)?,
         (Op::Other(number), operands) => record.operation(number).run(operands)?,
+        (Op::Number(number), []) => Tensor::scalar(record.number(number)),
         (op, operands) => unreachable!("{op:?} of {} operands, asked at {}", operands.len(), asked.location),
     };
     if value.shape() != shape {
@@ -167,9 +193,9 @@ pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result
     let mut values: Vec<Tensor<T>> = Vec::new();
     for index in 0..=roots.iter().copied().max().unwrap_or_default() {
         let operands = record.inputs(index).iter().map(|&input| values[input as usize].clone()).collect();
-        values.push(match record.node(index).op {
-            Op::Constant(number) | Op::Variable(number) => record.leaf_data(number).clone(),
-            _ => compute(&record, index, operands, at)?,
+        values.push(match record.leaf(index) {
+            Some(data) => data,
+            None => compute(&record, index, operands, at)?,
         });
     }
     Ok(roots.iter().map(|&root| values[root as usize].clone()).collect())

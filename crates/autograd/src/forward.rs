@@ -81,7 +81,8 @@ impl<'t, T: Float> Tape<T> {
                 let record = self.record.borrow();
                 (record.node(index).op, record.inputs(index))
             };
-            if let Op::Opaque(operation) = op {
+            if let Op::Opaque(_) = op {
+                let operation = self.record.borrow().name(index);
                 // Whatever comes from below: it may be zero already (of a `floor`), and must not be asked for.
                 let recorded = self.record.borrow().location(index);
                 return Err(Error::NotDifferentiable { operation, recorded, at });

@@ -55,7 +55,7 @@ impl Row {
             line: location.line(),
             kind: match record.node(index).op {
                 Op::Variable(_) => Kind::Variable,
-                Op::Constant(_) => Kind::Constant,
+                Op::Constant(_) | Op::Number(_) => Kind::Constant,
                 _ => Kind::Operation,
             },
         }

@@ -25,7 +25,7 @@
 //! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
 //! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
 //! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
-//! | `schedule` | from requested values to steps: elementwise operations of one shape fused |
+//! | `plan` | from requested values to steps: what has one shape fused into one pass, plans kept |
 //! | `evaluate` | from steps to tensors, each buffer released after its last use |
 
 mod backward;
@@ -39,9 +39,9 @@ mod non_finite;
 mod operation;
 mod operators;
 mod parameter;
+mod plan;
 mod record;
 mod rules;
-mod schedule;
 mod tape;
 pub mod transforms;
 mod var;
@@ -53,6 +53,7 @@ pub use graph::Graph;
 pub use non_finite::{NonFinite, NonFiniteOperand};
 pub use operation::{Call, Operation};
 pub use parameter::Parameter;
+pub use plan::{set_simplification, simplification};
 pub use tape::Tape;
 pub use var::Var;
 

@@ -105,13 +105,13 @@ impl<T: Float> Tape<T> {
             let inputs = record.inputs(index);
             let operands: Vec<&(Tensor<T>, Content)> =
                 inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
-            let value = match record.node(index).op {
-                Op::Constant(number) | Op::Variable(number) => record.leaf_data(number).clone(),
-                _ => compute(&record, index, operands.iter().map(|(value, _)| value.clone()).collect(), at)?,
+            let value = match record.leaf(index) {
+                Some(data) => data,
+                None => compute(&record, index, operands.iter().map(|(value, _)| value.clone()).collect(), at)?,
             };
             let content = Content::of(&value);
             let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));
-            let meant = matches!(record.node(index).op, Op::Constant(_));
+            let meant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
             if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
                 let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
                 return Ok(Some(described(&record, index, &value, &operands)));

@@ -4,6 +4,7 @@
 //! index positions, a custom operation) are kept beside, and so are shapes (each once), leaf data, and the lines of code.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -17,7 +18,7 @@ pub(crate) type Index = u32;
 
 /// The line of a constant that an operation has made for its own use (the number of `x + 2.0`): it will be the line of that
 /// operation.
-pub(crate) const UNPLACED: &Location<'static> = Location::caller();
+pub(crate) static UNPLACED: &Location<'static> = Location::caller();
 
 /// Positions of a node's inputs.
 pub(crate) type Inputs = SmallVec<[Index; 3]>;
@@ -29,10 +30,12 @@ pub(crate) enum Op {
     Constant(u32),
     /// Data that gradients are taken with respect to.
     Variable(u32),
+    /// A number, through which no gradient flows.
+    Number(u32),
     /// The input, through which no gradient flows.
     Detach,
-    /// The input, through which a gradient must not be asked for.
-    Opaque(&'static str),
+    /// The input, through which a gradient must not be asked for: the number of the name of who refuses.
+    Opaque(u32),
     Unary(Unary),
     Binary(Binary),
     Compare(Compare),
@@ -50,7 +53,7 @@ pub(crate) enum Op {
 }
 
 /// One recorded operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) op: Op,
     /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Record::inputs`] and how many they are.
@@ -59,22 +62,52 @@ pub(crate) struct Node {
     pub(crate) shape: u32,
 }
 
+/// Positions of nodes are spread well enough as they are.
+#[derive(Default)]
+pub(crate) struct IndexHasher(u64);
+
+impl Hasher for IndexHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Tensors by node.
+pub(crate) type ByNode<T> = HashMap<Index, Tensor<T>, BuildHasherDefault<IndexHasher>>;
+
 /// Everything that a tape holds.
 pub(crate) struct Record<T: Float> {
     nodes: Vec<Node>,
     locations: Vec<&'static Location<'static>>,
     shapes: Vec<Shape>,
+    /// Numbers of shapes, where they are many.
     shape_numbers: HashMap<Shape, u32>,
     operations: Vec<Rc<dyn Operation<T>>>,
-    inputs: Vec<Index>,
+    /// Inputs of the operations kept beside the nodes.
+    pub(crate) inputs: Vec<Index>,
     data: Vec<Tensor<T>>,
+    pub(crate) numbers: Vec<T>,
+    names: Vec<&'static str>,
     /// Values that were asked for.
-    pub(crate) values: HashMap<Index, Tensor<T>>,
+    pub(crate) values: ByNode<T>,
     /// The node of each parameter on this tape.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// While a derivative is being recorded: the line of the operation that it is the derivative of.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
+
+/// So many shapes are looked through one by one; more are looked up.
+const FEW_SHAPES: usize = 16;
 
 impl<T: Float> Record<T> {
     pub(crate) fn new() -> Self {
@@ -86,10 +119,28 @@ impl<T: Float> Record<T> {
             operations: Vec::new(),
             inputs: Vec::new(),
             data: Vec::new(),
-            values: HashMap::new(),
+            numbers: Vec::new(),
+            names: Vec::new(),
+            values: ByNode::default(),
             parameters: Vec::new(),
             on_behalf_of: None,
         }
+    }
+
+    /// Forgets everything but the memory it was in.
+    pub(crate) fn clear(&mut self) {
+        self.nodes.clear();
+        self.locations.clear();
+        self.shapes.clear();
+        self.shape_numbers.clear();
+        self.operations.clear();
+        self.inputs.clear();
+        self.data.clear();
+        self.numbers.clear();
+        self.names.clear();
+        self.values.clear();
+        self.parameters.clear();
+        self.on_behalf_of = None;
     }
 
     /// Number of nodes.
@@ -99,6 +150,14 @@ impl<T: Float> Record<T> {
 
     pub(crate) fn node(&self, index: Index) -> Node {
         self.nodes[index as usize]
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn shapes(&self) -> &[Shape] {
+        &self.shapes
     }
 
     pub(crate) fn shape(&self, index: Index) -> &Shape {
@@ -113,29 +172,42 @@ impl<T: Float> Record<T> {
         &self.data[number as usize]
     }
 
+    pub(crate) fn number(&self, number: u32) -> T {
+        self.numbers[number as usize]
+    }
+
     pub(crate) fn operation(&self, number: u32) -> &Rc<dyn Operation<T>> {
         &self.operations[number as usize]
     }
 
-    pub(crate) fn inputs(&self, index: Index) -> Inputs {
+    /// The positions of a node's inputs.
+    pub(crate) fn operands(&self, index: Index) -> &[Index] {
         let node = &self.nodes[index as usize];
         match node.op {
-            Op::Other(_) => {
-                let (start, count) = (node.operands[0] as usize, node.operands[1] as usize);
-                Inputs::from_slice(&self.inputs[start..start + count])
-            }
-            _ => Inputs::from_slice(&node.operands[..usize::from(node.arity)]),
+            Op::Other(_) => &self.inputs[node.operands[0] as usize..][..node.operands[1] as usize],
+            _ => &node.operands[..usize::from(node.arity)],
         }
+    }
+
+    /// [`operands`](Self::operands), to be kept.
+    pub(crate) fn inputs(&self, index: Index) -> Inputs {
+        Inputs::from_slice(self.operands(index))
     }
 
     /// The number of `shape`, which is kept once.
     pub(crate) fn intern(&mut self, shape: &Shape) -> u32 {
+        let few = &self.shapes[..self.shapes.len().min(FEW_SHAPES)];
+        if let Some(number) = few.iter().position(|known| known == shape) {
+            return number as u32;
+        }
         if let Some(&number) = self.shape_numbers.get(shape) {
             return number;
         }
         let number = self.shapes.len() as u32;
         self.shapes.push(shape.clone());
-        self.shape_numbers.insert(shape.clone(), number);
+        if number as usize >= FEW_SHAPES {
+            self.shape_numbers.insert(shape.clone(), number);
+        }
         number
     }
 
@@ -144,28 +216,57 @@ impl<T: Float> Record<T> {
         (self.data.len() - 1) as u32
     }
 
+    pub(crate) fn add_number(&mut self, number: T) -> u32 {
+        self.numbers.push(number);
+        (self.numbers.len() - 1) as u32
+    }
+
+    /// The operation that passes its input on but no gradient, on behalf of `name`.
+    pub(crate) fn opaque(&mut self, name: &'static str) -> Op {
+        self.names.push(name);
+        Op::Opaque((self.names.len() - 1) as u32)
+    }
+
+    /// The data of a leaf, where that is what a node is.
+    pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
+        match self.node(index).op {
+            Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
+            Op::Number(number) => Some(Tensor::scalar(self.number(number))),
+            _ => None,
+        }
+    }
+
     /// Appends a node; `None` where the tape cannot number it.
-    pub(crate) fn push(
+    #[inline]
+    pub(crate) fn push<const N: usize>(
         &mut self,
         op: Op,
-        inputs: &[Index],
+        inputs: [Index; N],
         shape: u32,
         location: &'static Location<'static>,
     ) -> Option<Index> {
-        let index = Index::try_from(self.nodes.len()).ok().filter(|&index| index < Index::MAX)?;
+        let index = self.nodes.len();
+        if index >= Index::MAX as usize {
+            return None;
+        }
         let mut operands = [0; 3];
-        operands[..inputs.len()].copy_from_slice(inputs);
-        self.nodes.push(Node { op, operands, arity: inputs.len() as u8, shape });
-        self.locations.push(self.on_behalf_of.unwrap_or(location));
-        self.place(index);
-        Some(index)
+        operands[..N].copy_from_slice(&inputs);
+        let location = self.on_behalf_of.unwrap_or(location);
+        self.nodes.push(Node { op, operands, arity: N as u8, shape });
+        self.locations.push(location);
+        if !matches!(op, Op::Other(_)) {
+            self.place(&inputs, location);
+        }
+        Some(index as Index)
     }
 
-    /// Gives the line of node `index` to those of its inputs that have none.
-    fn place(&mut self, index: Index) {
-        for input in self.inputs(index) {
-            if self.locations[input as usize] == UNPLACED {
-                self.locations[input as usize] = self.locations[index as usize];
+    /// Gives the line to those inputs that have none.
+    #[inline]
+    fn place(&mut self, inputs: &[Index], location: &'static Location<'static>) {
+        for &input in inputs {
+            let own = &mut self.locations[input as usize];
+            if std::ptr::eq(*own, UNPLACED) {
+                *own = location;
             }
         }
     }
@@ -182,7 +283,8 @@ impl<T: Float> Record<T> {
         self.operations.push(operation);
         self.inputs.extend_from_slice(inputs);
         let op = Op::Other((self.operations.len() - 1) as u32);
-        self.push(op, &[start, inputs.len() as u32], shape, location)
+        self.place(inputs, self.on_behalf_of.unwrap_or(location));
+        self.push(op, [start, inputs.len() as u32], shape, location)
     }
 
     /// PyTorch's name of what a node does.
@@ -191,7 +293,8 @@ impl<T: Float> Record<T> {
             Op::Constant(_) => "constant",
             Op::Variable(_) => "variable",
             Op::Detach => "detach",
-            Op::Opaque(name) => name,
+            Op::Number(_) => "constant",
+            Op::Opaque(number) => self.names[number as usize],
             Op::Unary(op) => op.name(),
             Op::Binary(op) => op.name(),
             Op::Compare(op) => op.name(),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +11,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{or_raise, raise};
 use crate::operation::Operation;
+use crate::plan::Spare;
 use crate::record::{Index, Inputs, Op, Record};
 use crate::{Error, Parameter, Var};
 
@@ -29,16 +31,39 @@ use crate::{Error, Parameter, Var};
 /// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
 /// ```
 pub struct Tape<T: Float> {
-    pub(crate) record: RefCell<Record<T>>,
+    pub(crate) record: Kept<T>,
     /// What tells this tape from every other one in the process.
     pub(crate) id: u64,
+}
+
+/// A record whose memory the next tape takes over.
+pub(crate) struct Kept<T: Float>(Option<Box<RefCell<Record<T>>>>);
+
+impl<T: Float> Deref for Kept<T> {
+    type Target = RefCell<Record<T>>;
+
+    #[inline]
+    fn deref(&self) -> &RefCell<Record<T>> {
+        match &self.0 {
+            Some(record) => record,
+            None => unreachable!("a tape has its record until it is dropped"),
+        }
+    }
+}
+
+impl<T: Float> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if let Some(record) = self.0.take() {
+            Spare::give(record);
+        }
+    }
 }
 
 impl<T: Float> Tape<T> {
     /// An empty tape.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Tape { record: RefCell::new(Record::new()), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Tape { record: Kept(Some(Spare::take())), id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Number of operations recorded, leaves included.
@@ -86,7 +111,21 @@ impl<T: Float> Tape<T> {
             let mut record = self.record.borrow_mut();
             let shape = record.intern(data.shape());
             let number = record.add_data(data.clone());
-            record.push(op(number), &[], shape, at.location)
+            record.push(op(number), [], shape, at.location)
+        };
+        match pushed {
+            Some(index) => Var::new(self, index),
+            None => raise(Error::TapeFull { at }),
+        }
+    }
+
+    /// A number as a variable, through which no gradient flows.
+    pub(crate) fn number(&self, value: T, at: Site) -> Var<'_, T> {
+        let op = |record: &mut Record<T>| Op::Number(record.add_number(value));
+        let pushed = {
+            let mut record = self.record.borrow_mut();
+            let (op, shape) = (op(&mut record), record.intern(&Shape::scalar()));
+            record.push(op, [], shape, at.location)
         };
         match pushed {
             Some(index) => Var::new(self, index),
@@ -133,6 +172,23 @@ impl<T: Float> Tape<T> {
         pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
     }
 
+    /// Records an operation on inputs of this tape, whose result has shape number `shape`.
+    #[inline]
+    pub(crate) fn push<const N: usize>(
+        &self,
+        op: Op,
+        inputs: [Index; N],
+        shape: impl FnOnce(&mut Record<T>) -> u32,
+        at: Site,
+    ) -> Result<Var<'_, T>, Error> {
+        let mut record = self.record.borrow_mut();
+        let shape = shape(&mut record);
+        match record.push(op, inputs, shape, at.location) {
+            Some(index) => Ok(Var::new(self, index)),
+            None => Err(Error::TapeFull { at }),
+        }
+    }
+
     /// Records a primitive whose result has the shape `shape`, or that of its last input where there is none.
     pub(crate) fn record_primitive<'t>(
         &'t self,
@@ -147,7 +203,13 @@ impl<T: Float> Tape<T> {
             Some(shape) => record.intern(shape),
             None => record.node(indices[indices.len() - 1]).shape,
         };
-        let pushed = record.push(op, &indices, shape, at.location);
+        let pushed = match indices[..] {
+            [] => record.push(op, [], shape, at.location),
+            [x] => record.push(op, [x], shape, at.location),
+            [x, y] => record.push(op, [x, y], shape, at.location),
+            [x, y, z] => record.push(op, [x, y, z], shape, at.location),
+            _ => unreachable!("a primitive has at most three inputs"),
+        };
         pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
     }
 

@@ -106,8 +106,21 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::ne(&self, other)
     }
 
-    fn record(self, op: Op, shape: Option<&Shape>, at: Site) -> Result<Self, Error> {
-        self.tape.record_primitive(op, &[self], shape, at)
+    /// Records a function of this, of the same shape.
+    #[inline]
+    fn record(self, op: Op, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
+    }
+
+    /// Records a function of this, of the shape `shape`.
+    fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.intern(shape), at)
+    }
+
+    /// Refuses variables of another tape.
+    #[inline]
+    fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
+        if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
     }
 
     /// Zeros of the same shape, which occupy one element.
@@ -129,11 +142,11 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// [`filled`](Self::filled), under the line of `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
-        let number = self.tape.leaf(&Tensor::scalar(value), Op::Constant, at);
+        let number = self.tape.number(value, at);
         if shape.rank() == 0 {
             return number;
         }
-        or_raise(number.record(Op::Expand, Some(shape), at))
+        or_raise(number.record_over(Op::Expand, shape, at))
     }
 }
 
@@ -146,6 +159,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Var::shape(*self)
     }
 
+    #[inline]
     fn same_shape(&self, other: &Self) -> bool {
         // Each shape is on a tape once. Of another tape, the operation itself will say so.
         let record = self.tape.record.borrow();
@@ -154,6 +168,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     fn constant(&self, data: &Tensor<T>) -> Self {
         self.tape.leaf(data, Op::Constant, Site { operation: "constant", location: UNPLACED })
+    }
+
+    fn number(&self, value: T) -> Self {
+        self.tape.number(value, Site { operation: "constant", location: UNPLACED })
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Self {
@@ -166,11 +184,12 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_detach(&self, at: Site) -> Result<Self, Error> {
-        self.record(Op::Detach, None, at)
+        self.record(Op::Detach, at)
     }
 
     fn opaque(&self, at: Site) -> Result<Self, Error> {
-        self.record(Op::Opaque(at.operation), None, at)
+        let op = self.tape.record.borrow_mut().opaque(at.operation);
+        self.record(op, at)
     }
 
     fn with_value(&self, value: &Self, at: Site) -> Result<Self, Error> {
@@ -191,12 +210,15 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], &self.shape(), at)
     }
 
+    #[inline]
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
-        self.record(Op::Unary(op), None, at)
+        self.record(Op::Unary(op), at)
     }
 
+    #[inline]
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
-        self.tape.record_primitive(Op::Binary(op), &[*self, *other], None, at)
+        self.check_tape(*other, at)?;
+        self.tape.push(Op::Binary(op), [self.index, other.index], |record| record.node(self.index).shape, at)
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
@@ -204,21 +226,24 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
-        self.tape.record_primitive(Op::Compare(op), &[*self, *other], None, at)
+        self.check_tape(*other, at)?;
+        self.tape.push(Op::Compare(op), [self.index, other.index], |record| record.node(self.index).shape, at)
     }
 
     fn apply_select(mask: &Self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
-        x.tape.record_primitive(Op::Select, &[*mask, *x, *y], None, at)
+        x.check_tape(*mask, at)?;
+        x.check_tape(*y, at)?;
+        x.tape.push(Op::Select, [mask.index, x.index, y.index], |record| record.node(x.index).shape, at)
     }
 
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match view {
             View::Expand(shape) => {
                 // A tensor of this shape must be able to exist.
-                Tensor::scalar(T::ZERO).apply_view(View::Expand(shape.clone()), at)?;
-                self.record(Op::Expand, Some(&shape), at)
+                tensor::addressable::<T>(&shape, at)?;
+                self.record_over(Op::Expand, &shape, at)
             }
-            View::Reshape(shape) => self.record(Op::Reshape, Some(&shape), at),
+            View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
             view => {
                 let shape = view.shape(&self.shape());
                 self.tape.record_operation(Rc::new(Movement(view)), &[*self], &shape, at)
@@ -238,7 +263,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         for &axis in axes {
             shape[axis] = 1;
         }
-        self.record(Op::Reduce(op), Some(&shape), at)
+        self.record_over(Op::Reduce(op), &shape, at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
@@ -264,7 +289,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         let mut shape = self.shape();
         let rank = shape.rank();
         shape[rank - 1] = other.shape()[rank - 1];
-        self.tape.record_primitive(Op::Matmul, &[*self, *other], Some(&shape), at)
+        self.check_tape(*other, at)?;
+        self.tape.push(Op::Matmul, [self.index, other.index], |record| record.intern(&shape), at)
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {

@@ -1,25 +1,14 @@
-//! Classification: cross-entropy and accuracy.
+//! Classification: cross-entropy, with its options as plain data, and accuracy. Both are of tensors and recorded variables
+//! alike.
 //!
-//! Written over the operations that tensors and recorded variables share, so that both have them, and every derivative
-//! follows. The formulas are those of PyTorch's `CrossEntropyLoss`:
+//! The formulas are with the operations: [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
-use wengert_tensor::ops::{Arithmetic, Functions, Indexing, Reductions, Softmax, TensorLike, Views, try_where_};
+pub use wengert_tensor::ops::LossReduction;
+use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, Reductions, TensorLike};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use crate::error::raise;
-
-/// How the losses of the samples become one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LossReduction {
-    /// Their mean, weighted by the weights of their classes; NaN of nothing.
-    #[default]
-    Mean,
-    /// Their sum; 0 of nothing.
-    Sum,
-    /// Not at all: one loss per sample, in the shape of the targets; 0 where a sample is ignored.
-    None,
-}
 
 /// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
 ///
@@ -79,86 +68,14 @@ impl<T: Float> CrossEntropyLoss<T> {
     /// smoothing is outside its range.
     #[track_caller]
     pub fn try_of<A: TensorLike<Elem = T>>(&self, logits: &A, targets: &Tensor<i64>) -> Result<A, A::Error> {
-        let at = Site::here("cross_entropy");
-        let shape = logits.shape();
-        let (axis, classes) = class_dim(&shape, targets.shape(), at)?;
-        let dim = axis as isize;
-        self.check_options(classes, at)?;
-        let ignored = targets.map(|target| target == self.ignore_index);
-        check_targets(targets, &ignored, classes, at)?;
-        let any_ignored = ignored.iter().any(|ignored| ignored);
-        // An ignored sample reads class 0, whose loss is thrown away below.
-        let classes_read =
-            if any_ignored { try_where_(&ignored, &Tensor::scalar(0), targets)? } else { targets.clone() };
-
-        let log_probabilities = logits.try_log_softmax(dim)?;
-        let mut losses = if classes == 0 {
-            logits.constant(&Tensor::zeros(targets.shape()))
-        } else {
-            let picked = log_probabilities.try_gather(dim, &classes_read.try_unsqueeze(dim)?)?;
-            picked.try_reshape(targets.shape())?.try_neg()?
+        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        let options = ClassOptions {
+            weight: weight.as_ref(),
+            ignore_index: self.ignore_index,
+            label_smoothing: self.label_smoothing,
+            reduction: self.reduction,
         };
-        // The weight of each sample, that of its class.
-        let weights = match &self.weight {
-            Some(weight) if classes > 0 => {
-                Some(weight.try_index_select(0, &classes_read.try_flatten(0, -1)?)?.try_reshape(targets.shape())?)
-            }
-            _ => None,
-        };
-        if let Some(weights) = &weights {
-            losses = losses.try_mul(&logits.constant(weights))?;
-        }
-        if self.label_smoothing > 0.0 {
-            losses = self.smoothed(&losses, &log_probabilities, axis)?;
-        }
-        if any_ignored {
-            // A choice and not a product: 0 · ∞ would be NaN.
-            losses = try_where_(&losses.mask(&ignored), &losses.constant(&Tensor::scalar(T::ZERO)), &losses)?;
-        }
-        match self.reduction {
-            LossReduction::None => Ok(losses),
-            LossReduction::Sum => losses.try_sum(.., false),
-            LossReduction::Mean => {
-                let counted = ignored.map(|ignored| if ignored { T::ZERO } else { T::ONE });
-                let counted = weights.map_or(Ok(counted.clone()), |weights| counted.try_mul(&weights))?;
-                losses.try_sum(.., false)?.try_div(counted.try_sum(.., false)?.item().to_f64())
-            }
-        }
-    }
-
-    /// (1 - ε) losses + ε/c Σ over the classes of -w log p.
-    #[track_caller]
-    fn smoothed<A: TensorLike<Elem = T>>(&self, losses: &A, log_probabilities: &A, axis: usize) -> Result<A, A::Error> {
-        let shape = log_probabilities.shape();
-        let weighted = match &self.weight {
-            None => log_probabilities.clone(),
-            Some(weight) => {
-                // [c] to [c, 1, …], beside the class dimension.
-                let mut beside = Shape::ones(shape.rank() - axis);
-                beside[0] = shape[axis];
-                log_probabilities.try_mul(&log_probabilities.constant(&weight.try_reshape(beside)?))?
-            }
-        };
-        let spread = weighted.try_sum(axis as isize, false)?.try_mul(-self.label_smoothing / shape[axis] as f64)?;
-        losses.try_mul(1.0 - self.label_smoothing)?.try_add(&spread)
-    }
-
-    fn check_options(&self, classes: usize, at: Site) -> Result<(), Error> {
-        if !(0.0..=1.0).contains(&self.label_smoothing) {
-            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {}", self.label_smoothing);
-            return Err(Error::Argument { message, at });
-        }
-        match &self.weight {
-            Some(weight) if weight.shape().sizes() != [classes] => {
-                let message = format!(
-                    "weight tensor should be defined either for all {classes} classes or no classes but got weight \
-                     tensor of shape: {}",
-                    weight.shape()
-                );
-                Err(Error::Argument { message, at })
-            }
-            _ => Ok(()),
-        }
+        logits.try_cross_entropy(Classes::Indices(targets), options)
     }
 }
 
@@ -224,7 +141,7 @@ pub fn accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> f64 {
 #[track_caller]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
-    let (axis, _) = class_dim(&logits.shape(), targets.shape(), at)?;
+    let axis = class_dim(&logits.shape(), targets.shape(), at)?;
     if targets.numel() == 0 {
         return Ok(f64::NAN);
     }
@@ -233,8 +150,8 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
     Ok(right as f64 / targets.numel() as f64)
 }
 
-/// Position and size of the class dimension, where the shapes fit.
-fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<(usize, usize), Error> {
+/// Position of the class dimension, where the shapes fit.
+fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> {
     let refuse = |message: String| Err(Error::Argument { message, at });
     let axis = match logits.rank() {
         0 => return refuse("Expected 1 or more dimensions (got 0)".to_owned()),
@@ -242,9 +159,9 @@ fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<(usize, usize)
         _ => 1,
     };
     let mut expected = logits.clone();
-    let classes = expected.remove(axis);
+    expected.remove(axis);
     if *targets == expected {
-        return Ok((axis, classes));
+        return Ok(axis);
     }
     if logits.rank() > 1 && targets.first().is_some_and(|&count| count != logits[0]) {
         let (samples, targets) = (logits[0], targets[0]);
@@ -254,20 +171,6 @@ fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<(usize, usize)
         return refuse("0D or 1D target tensor expected, multi-target not supported".to_owned());
     }
     refuse(format!("Expected target size {expected}, got {targets}"))
-}
-
-fn check_targets(targets: &Tensor<i64>, ignored: &Tensor<bool>, classes: usize, at: Site) -> Result<(), Error> {
-    let wrong = |&(_, (target, ignored)): &(usize, (i64, bool))| !ignored && !(0..classes as i64).contains(&target);
-    match targets.iter().zip(ignored.iter()).enumerate().find(wrong) {
-        None => Ok(()),
-        Some((position, (target, _))) => {
-            let message = format!(
-                "Target {target} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
-                 classes.)"
-            );
-            Err(Error::IndexRange { message, at })
-        }
-    }
 }
 
 #[cfg(test)]

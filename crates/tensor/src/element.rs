@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::kernel::{Blocks, Products};
+use crate::kernel::{Blocks, FloatBlocks, Products};
 
 /// The type of a tensor's elements, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +80,13 @@ pub trait Number: Element {}
 
 /// Floating-point types, the ones with arithmetic functions and gradients: `f32`, `f64`. Sealed.
 pub trait Float:
-    Number + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+    Number
+    + FloatBlocks
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
 {
     /// Distance from 1 to the next larger number.
     const EPSILON: Self;

@@ -47,6 +47,8 @@ pub use layout::{Layout, Strides};
 pub use pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 pub use shape::Shape;
 pub use tensor::Tensor;
+#[doc(hidden)]
+pub use tensor::addressable;
 pub use threads::{num_threads, set_num_threads};
 pub use view::View;
 
@@ -55,10 +57,10 @@ pub mod prelude {
     pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
         AdaptivePooling, Arithmetic, Attention, Blas, BlasInPlace, ClassLosses, Columns, Comparison, Contractions,
-        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, Indexing, Interpolation,
-        ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization, Norms, Operand, Padding,
-        Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter, ScatterInPlace, Softmax,
-        Sorting, Splitting, Statistics, TensorLike, Vectors, Views,
+        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, FunctionsInPlace, InPlace,
+        Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization,
+        Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
+        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

@@ -558,7 +558,11 @@ impl<T: Float> Tensor<T> {
 }
 
 /// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
-pub(crate) fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
+///
+/// # Errors
+///
+/// Where it is.
+pub fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
     shape
         .checked_numel()
         .filter(|count| count.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize))

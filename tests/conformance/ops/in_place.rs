@@ -1,6 +1,6 @@
 //! Operations in place.
 
-use wengert_tensor::ops::{Argument, BlasInPlace, InPlace};
+use wengert_tensor::ops::{Argument, BlasInPlace, InPlace, Overwrite};
 use wengert_tensor::{Element, Tensor};
 
 use super::super::call::Call;
@@ -37,7 +37,7 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
         "mul_" => with!(call, target, try_mul_, Float Int Bool),
         "div_" => match call.text(2, "rounding_mode")? {
             None => with!(call, target, try_div_, Float),
-            Some("floor") => with!(call, target, try_floor_divide_, Float Int),
+            Some("floor") => with!(call, target, try_div_floor_, Float Int),
             Some(other) => return Err(call.not_built(other)),
         },
         "floor_divide_" => with!(call, target, try_floor_divide_, Float Int),

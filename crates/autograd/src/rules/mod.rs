@@ -21,6 +21,8 @@
 //! | [`linear`] | matrix products |
 //! | [`windows`] | convolutions; the largest of a window |
 //! | [`meta`] | what changes no value: another derivative, a condition |
+//!
+//! `docs/derivatives.md` has all the formulas on one page, and why each primitive is one. A test fails where it lacks one.
 
 mod binary;
 mod cumulative;
@@ -71,7 +73,7 @@ impl Mode {
 /// Whether a derivative flows through an operation at all. Where it does not, what lies behind is not reached.
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => false,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => false,
         Op::Select => input > 0,
         _ => true,
     }
@@ -87,16 +89,23 @@ pub(crate) fn derivative<'t, T: Float>(
     mode: Mode,
     at: Site,
 ) -> Result<Option<Var<'t, T>>, Error> {
-    let (op, inputs, name, recorded) = {
+    let (op, inputs) = {
         let record = tape.record.borrow();
-        (record.node(index).op, record.inputs(index), record.name(index), record.location(index))
+        (record.node(index).op, record.inputs(index))
     };
-    let none = || Err(Error::NotDifferentiable { operation: name, recorded, at });
+    let said = || {
+        let record = tape.record.borrow();
+        (record.name(index), record.location(index))
+    };
+    let none = || {
+        let (operation, recorded) = said();
+        Err(Error::NotDifferentiable { operation, recorded, at })
+    };
     let z = tape.at(index);
     let x = tape.at(inputs[input]);
     let first = tape.at(inputs[0]);
     let result = match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Detach | Op::Compare(_) => None,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => None,
         Op::Opaque(_) => return none(),
         Op::Unary(op) => match unary::derivative(op, x, z, v) {
             Some(result) => result,
@@ -130,14 +139,14 @@ pub(crate) fn derivative<'t, T: Float>(
         }
     };
     if let Some(result) = &result {
-        let expected = if mode == Mode::Vjp { x.shape() } else { z.shape() };
-        let got = result.shape();
-        if got != expected {
-            let (got, expected) = (Box::new(got), Box::new(expected));
-            return Err(Error::RuleShape { rule: mode.name(), operation: name, input, got, expected, recorded });
-        }
-        if result.tape.id != tape.id {
+        let expected = if mode == Mode::Vjp { x } else { z };
+        if !std::ptr::eq(result.tape, tape) {
             return Err(Error::OtherTape { at });
+        }
+        if !result.same_shape(&expected) {
+            let (got, expected) = (Box::new(result.shape()), Box::new(expected.shape()));
+            let (operation, recorded) = said();
+            return Err(Error::RuleShape { rule: mode.name(), operation, input, got, expected, recorded });
         }
     }
     Ok(result)

@@ -1,10 +1,12 @@
 //! Derivatives of reductions. The node's shape has 1 where it was reduced, so that it expands back to the input's.
 
-use wengert_tensor::ops::{Comparison, TensorLike, Views};
-use wengert_tensor::{Binary, Float, Reduction, Site, View};
+use std::rc::Rc;
+
+use wengert_tensor::ops::{Comparison, Reductions, TensorLike, Views, where_};
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Tensor, View};
 
 use super::Mode;
-use crate::{Error, Var};
+use crate::{Call, Error, Operation, Var};
 
 pub(super) fn derivative<'t, T: Float>(
     op: Reduction,
@@ -37,7 +39,7 @@ pub(super) fn derivative<'t, T: Float>(
 /// The product over `axes`, which stay with size 1, as a balanced tree of products: its derivative of any order is exact
 /// also where factors are zero, which a division by each factor would not be.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
-    let mut x = x;
+    let mut x = x.tape.record_operation(Rc::new(Factors), &[x], &x.shape(), at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
@@ -58,4 +60,39 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
         }
     }
     Ok(x)
+}
+
+/// The factors of a product. Their derivative is what the product's rule says, but for PyTorch's convention at ∞ and NaN:
+/// there it divides the product by the factor, which gives NaN, unless a factor is zero.
+struct Factors;
+
+impl Factors {
+    fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        let x = call.input(0);
+        let is_divided = x.eq(0.0).sum(.., false).eq(0.0).expand(x.shape());
+        let is_odd = x.isfinite().logical_not().logical_and(is_divided);
+        Some(where_(&is_odd, &x.filled(&x.shape(), T::NAN), v))
+    }
+}
+
+impl<T: Float> Operation<T> for Factors {
+    fn name(&self) -> &'static str {
+        "factors"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.times_slope(call, g)
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        self.times_slope(call, v)
+    }
 }

@@ -57,13 +57,15 @@ pub(super) fn derivative<'t, T: Float>(
         }
         Unary::Sinc => {
             let angle = x * PI;
-            let slope = (angle * angle.cos() - angle.sin()) / (angle * x);
-            where_(&x.eq(0.0), &v.zeros_like(), v * slope)
+            let square = angle * x;
+            let slope = (angle * angle.cos() - angle.sin()) / square;
+            where_(&square.eq(0.0), &v.zeros_like(), v * slope)
         }
-        // NaN outside [0, 1], as the value.
+        // NaN outside [0, 1], as the value; ∞ at both ends, at -0 too.
         Unary::Logit => {
             let inside = x.ge(0.0).logical_and(x.le(1.0));
-            where_(&inside, &(v / (x * (1.0 - x))), f64::NAN)
+            let positive = x + 0.0;
+            where_(&inside, &(v / (positive * (1.0 - x))), f64::NAN)
         }
         Unary::Erf => v * (-(x * x)).exp() * FRAC_2_SQRT_PI,
         Unary::Erfc => v * (-(x * x)).exp() * -FRAC_2_SQRT_PI,

@@ -187,6 +187,8 @@ impl Rules {
     }
 
     fn pack(self) -> u8 {
+        let strict = u8::from(!self.zero_dim);
+        STRICTNESS.fetch_max(1 + strict, Ordering::Relaxed);
         let warning = match self.broadcast_warning {
             BroadcastWarning::Off => 0,
             BroadcastWarning::Warn => WARN,
@@ -224,6 +226,15 @@ thread_local! {
 
 /// Rules of the process, packed; 0 until the environment is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
+
+/// 0 until rules were asked for; 1 while none were in force, anywhere, that refuse tensors without a dimension; 2 after.
+static STRICTNESS: AtomicU8 = AtomicU8::new(0);
+
+/// Whether no thread ever had rules that refuse tensors without a dimension: the question that every operation asks.
+#[inline]
+pub(super) fn never_strict() -> bool {
+    STRICTNESS.load(Ordering::Relaxed) == 1
+}
 
 /// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; drop guards in reverse order, as the
 /// end of a block does.

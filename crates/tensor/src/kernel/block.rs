@@ -2,9 +2,18 @@
 //!
 //! A block is a few hundred to a few thousand elements. An operand is a slice of as many, or one number for all. The loop
 //! over a block is chosen once per block, so that the compiler sees a plain loop over slices.
+#![allow(clippy::needless_range_loop)]
+
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
+use smallvec::SmallVec;
 
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
+use crate::error::{Error, Site};
+use crate::program::{Argument, Program};
+use crate::{Element, Shape, Tensor};
 
 /// An operand of a block operation.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +38,20 @@ pub trait Blocks: Sized {
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
     /// What the reduction of nothing is, where that is defined.
     fn identity(op: Reduction) -> Option<Self>;
+    /// The first output of a fused program; `None` where the type has none.
+    fn run(
+        program: &Program,
+        inputs: &[&Tensor<Self>],
+        numbers: &[f64],
+        shape: &Shape,
+        at: Site,
+    ) -> Option<Result<Tensor<Self>, Error>>
+    where
+        Self: Element,
+    {
+        let _ = (program, inputs, numbers, shape, at);
+        None
+    }
 }
 
 /// What fused programs need besides: floating-point numbers as masks, and where a reduction starts.
@@ -40,16 +63,52 @@ pub trait FloatBlocks: Blocks {
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
+    /// Memory that a thread keeps for the registers of programs.
+    fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
 }
+
+// The loops below count: an iterator's `fold` may stay a function of its own, compiled without the instructions that its
+// caller is allowed.
 
 /// `out = f(x)`.
 #[inline(always)]
 pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) -> bool {
     match x {
-        Operand::Slice(x) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x)),
-        Operand::Splat(x) => out.fill(f(x)),
+        Operand::Slice(x) => {
+            let x = &x[..out.len()];
+            for i in 0..out.len() {
+                out[i] = f(x[i]);
+            }
+        }
+        Operand::Splat(x) => {
+            if !out.is_empty() {
+                out.fill(f(x));
+            }
+        }
     }
     true
+}
+
+/// [`one`] for a function that is always inlined: passed as a value it might not be, and would be compiled without the
+/// instructions that the caller is allowed.
+macro_rules! one_inlined {
+    ($x:ident, $out:ident, $f:path) => {
+        match $x {
+            Operand::Slice(x) => {
+                let x = &x[..$out.len()];
+                for i in 0..$out.len() {
+                    $out[i] = $f(x[i]);
+                }
+                true
+            }
+            Operand::Splat(x) => {
+                if !$out.is_empty() {
+                    $out.fill($f(x));
+                }
+                true
+            }
+        }
+    };
 }
 
 /// `out = f(x, y)`.
@@ -61,18 +120,38 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
     f: impl Fn(T, S) -> U,
 ) -> bool {
     use Operand::{Slice, Splat};
+    let len = out.len();
     match (x, y) {
-        (Slice(x), Slice(y)) => out.iter_mut().zip(x).zip(y).for_each(|((out, &x), &y)| *out = f(x, y)),
-        (Slice(x), Splat(y)) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x, y)),
-        (Splat(x), Slice(y)) => out.iter_mut().zip(y).for_each(|(out, &y)| *out = f(x, y)),
-        (Splat(x), Splat(y)) => out.fill(f(x, y)),
+        (Slice(x), Slice(y)) => {
+            let (x, y) = (&x[..len], &y[..len]);
+            for i in 0..len {
+                out[i] = f(x[i], y[i]);
+            }
+        }
+        (Slice(x), Splat(y)) => {
+            let x = &x[..len];
+            for i in 0..len {
+                out[i] = f(x[i], y);
+            }
+        }
+        (Splat(x), Slice(y)) => {
+            let y = &y[..len];
+            for i in 0..len {
+                out[i] = f(x, y[i]);
+            }
+        }
+        (Splat(x), Splat(y)) => {
+            if len > 0 {
+                out.fill(f(x, y));
+            }
+        }
     }
     true
 }
 
 /// `out = f(x, y, z)`.
 #[inline(always)]
-fn three<T: Copy>(x: Operand<T>, y: Operand<T>, z: Operand<T>, out: &mut [T], f: impl Fn(T, T, T) -> T) {
+fn three<M: Copy, T: Copy>(x: Operand<M>, y: Operand<T>, z: Operand<T>, out: &mut [T], f: impl Fn(M, T, T) -> T) {
     use Operand::{Slice, Splat};
     match (x, y, z) {
         (Splat(x), y, z) => {
@@ -85,32 +164,18 @@ fn three<T: Copy>(x: Operand<T>, y: Operand<T>, z: Operand<T>, out: &mut [T], f:
             two(x, y, out, |x, y| f(x, y, z));
         }
         (Slice(x), Slice(y), Slice(z)) => {
-            out.iter_mut().zip(x).zip(y).zip(z).for_each(|(((out, &x), &y), &z)| *out = f(x, y, z));
+            let (x, y, z) = (&x[..out.len()], &y[..out.len()], &z[..out.len()]);
+            for i in 0..out.len() {
+                out[i] = f(x[i], y[i], z[i]);
+            }
         }
     }
 }
 
-/// `out = mask ? x : y`.
-pub(crate) fn select<T: Copy>(mask: Operand<bool>, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    match mask {
-        Operand::Splat(mask) => {
-            one(if mask { x } else { y }, out, |value| value);
-        }
-        Operand::Slice(mask) => {
-            one(y, out, |value| value);
-            match x {
-                Operand::Slice(x) => {
-                    for ((out, &x), &mask) in out.iter_mut().zip(x).zip(mask) {
-                        *out = if mask { x } else { *out };
-                    }
-                }
-                Operand::Splat(x) => {
-                    for (out, &mask) in out.iter_mut().zip(mask) {
-                        *out = if mask { x } else { *out };
-                    }
-                }
-            }
-        }
+super::simd::dispatched! {
+    /// `out = mask ? x : y`.
+    pub(crate) fn select<T: Copy>(mask: Operand<'_, bool>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        three(mask, x, y, out, |mask, x, y| if mask { x } else { y });
     }
 }
 
@@ -185,6 +250,19 @@ macro_rules! floats {
                     Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
             }
+
+            fn run(
+                program: &Program,
+                inputs: &[&Tensor<Self>],
+                numbers: &[f64],
+                shape: &Shape,
+                at: Site,
+            ) -> Option<Result<Tensor<Self>, Error>> {
+                let tensors = inputs.iter().map(|&input| Argument::Tensor(input));
+                let numbers = numbers.iter().map(|&number| Argument::Number(number as $type));
+                let arguments: SmallVec<[Argument<'_, Self>; 8]> = tensors.chain(numbers).collect();
+                Some(program.run(&arguments, shape, at).map(|mut results| results.swap_remove(0)))
+            }
         }
 
         impl FloatBlocks for $type {
@@ -203,6 +281,13 @@ macro_rules! floats {
                     Reduction::Amax | Reduction::Max => <$type>::NEG_INFINITY,
                     Reduction::Amin | Reduction::Min => <$type>::INFINITY,
                 }
+            }
+
+            fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {
+                thread_local! {
+                    static ARENA: RefCell<Vec<$type>> = const { RefCell::new(Vec::new()) };
+                }
+                &ARENA
             }
         }
 
@@ -225,10 +310,10 @@ macro_rules! floats {
                             Unary::Ceil => one(x, out, |x| x.ceil()),
                             Unary::Round => one(x, out, |x| x.round_ties_even()),
                             Unary::Trunc => one(x, out, |x| x.trunc()),
-                            Unary::Exp => one(x, out, math::exp),
+                            Unary::Exp => one_inlined!(x, out, math::exp),
                             Unary::Exp2 => one(x, out, |x| x.exp2()),
                             Unary::Expm1 => one(x, out, |x| x.exp_m1()),
-                            Unary::Log => one(x, out, math::log),
+                            Unary::Log => one_inlined!(x, out, math::log),
                             Unary::Log2 => one(x, out, |x| x.log2()),
                             Unary::Log10 => one(x, out, |x| x.log10()),
                             Unary::Log1p => one(x, out, |x| x.ln_1p()),
@@ -240,19 +325,19 @@ macro_rules! floats {
                             Unary::Atan => one(x, out, |x| x.atan()),
                             Unary::Sinh => one(x, out, |x| x.sinh()),
                             Unary::Cosh => one(x, out, |x| x.cosh()),
-                            Unary::Tanh => one(x, out, math::tanh),
+                            Unary::Tanh => one_inlined!(x, out, math::tanh),
                             Unary::Asinh => one(x, out, via_f64(libm::asinh)),
                             Unary::Acosh => one(x, out, via_f64(libm::acosh)),
                             Unary::Atanh => one(x, out, via_f64(libm::atanh)),
-                            Unary::Sigmoid => one(x, out, math::sigmoid),
+                            Unary::Sigmoid => one_inlined!(x, out, math::sigmoid),
                             Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
                             Unary::Hardsigmoid => one(x, out, |x| {
                                 if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
                             }),
                             Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
                             Unary::Logit => one(x, out, via_f64(scalar::logit)),
-                            Unary::Erf => one(x, out, math::erf),
-                            Unary::Erfc => one(x, out, via_f64(scalar::erfc)),
+                            Unary::Erf => one_inlined!(x, out, math::erf),
+                            Unary::Erfc => one_inlined!(x, out, math::erfc),
                             Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
                             Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
                             Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
@@ -320,15 +405,14 @@ macro_rules! floats {
                 }
 
                 pub(super) fn accumulate(op: Reduction, total: &mut [$type], x: &[$type]) {
-                    let pairs = total.iter_mut().zip(x);
                     match op {
-                        Reduction::Sum => pairs.for_each(|(total, &x)| *total += x),
-                        Reduction::Prod => pairs.for_each(|(total, &x)| *total *= x),
+                        Reduction::Sum => onto(total, x, |total, x| total + x),
+                        Reduction::Prod => onto(total, x, |total, x| total * x),
                         Reduction::Amax | Reduction::Max => {
-                            pairs.for_each(|(total, &x)| *total = if *total >= x || total.is_nan() { *total } else { x });
+                            onto(total, x, |total, x| if total >= x || total.is_nan() { total } else { x });
                         }
                         Reduction::Amin | Reduction::Min => {
-                            pairs.for_each(|(total, &x)| *total = if *total <= x || total.is_nan() { *total } else { x });
+                            onto(total, x, |total, x| if total <= x || total.is_nan() { total } else { x });
                         }
                     }
                 }
@@ -350,6 +434,16 @@ macro_rules! floats {
 
 floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
 
+/// `total = f(total, x)`.
+#[inline(always)]
+fn onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+    let len = total.len().min(x.len());
+    let (total, x) = (&mut total[..len], &x[..len]);
+    for i in 0..len {
+        total[i] = f(total[i], x[i]);
+    }
+}
+
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
 fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
@@ -361,18 +455,17 @@ fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> 
     let (chunks, rest) = x.as_chunks::<N>();
     let mut totals = [start; N];
     for chunk in chunks {
-        for (total, &x) in totals.iter_mut().zip(chunk) {
-            *total = f(*total, x);
+        for i in 0..N {
+            totals[i] = f(totals[i], chunk[i]);
         }
     }
-    for (total, &x) in totals.iter_mut().zip(rest) {
-        *total = f(*total, x);
+    for i in 0..rest.len() {
+        totals[i] = f(totals[i], rest[i]);
     }
     let mut width = N / 2;
     while width > 0 {
-        let (low, high) = totals.split_at_mut(width);
-        for (low, &high) in low.iter_mut().zip(&*high) {
-            *low = f(*low, high);
+        for i in 0..width {
+            totals[i] = f(totals[i], totals[i + width]);
         }
         width /= 2;
     }

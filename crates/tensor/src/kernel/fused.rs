@@ -1,187 +1,574 @@
 //! Running a fused program: for each block of elements all instructions, over registers of one block each.
 //!
 //! Registers are reused as soon as their value has been read for the last time; a value that is an output is computed in
-//! the output's own memory. Blocks do not depend on one another and their boundaries on the shape alone: any number of
-//! threads gives the same bits.
+//! the output's own memory. A value that is the same over the block (a number, an operand's repeated element, the reduction
+//! of a row) is kept as one number, and what is computed of such values alone is computed once.
+//!
+//! Reductions that leave the program are accumulated block by block, in every task apart and then over the tasks, each in two
+//! stages, so that no number is the sum of very many one after the other. Blocks, tasks and stages depend on the shape alone:
+//! any number of threads gives the same bits.
+#![allow(unsafe_code)]
 
-use rayon::prelude::*;
+use smallvec::{SmallVec, smallvec};
 
-use super::block::{self, Operand};
-use super::map::{self, PARALLEL};
-use crate::nest::Nest;
-use crate::program::{Instruction, Program};
-use crate::{Float, Layout, Shape, Tensor};
+use super::block::Operand;
+use super::instruction::{Binary, Reduction};
+use super::map::{self, BLOCK, PARALLEL, STREAM};
+use super::simd;
+use crate::nest::{Nest, Run};
+use crate::program::{Argument, AxisSet, Instruction, Output, Program};
+use crate::threads::{self, Start};
+use crate::{Float, Layout, Shape};
 
-/// Where a value lives while a block is computed.
+/// Tasks of a program with reductions, at most: each has accumulators of its own.
+const TASKS: usize = 64;
+
+/// Blocks that are accumulated one after the other before their total is put aside.
+const STAGE: usize = 16;
+
+/// Where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    Input(usize),
-    Register(usize),
-    Output(usize),
+    Register(u32),
+    Output(u32),
 }
 
-/// Whether the element type has every instruction.
-pub(crate) fn check<T: Float>(instructions: &[Instruction]) -> Result<(), ()> {
-    let nothing = Operand::Splat(T::ZERO);
-    let has = |instruction: &Instruction| match *instruction {
-        Instruction::Unary(op, _) => T::unary(op, nothing, &mut []),
-        Instruction::Binary(op, _, _) => T::binary(op, nothing, nothing, &mut []),
-        Instruction::Compare(..) | Instruction::Select(..) => true,
-    };
-    if instructions.iter().all(has) { Ok(()) } else { Err(()) }
-}
-
-/// Runs `program`; each of `results` has as many elements as `shape`.
-pub(crate) fn run<T: Float>(program: &Program, inputs: &[Tensor<T>], shape: &Shape, results: &mut [Vec<T>]) {
-    let count = shape.numel();
-    if count == 0 {
-        return;
-    }
-    let plan = Plan::new(program);
-    let sources: Vec<(&[T], Nest<1>)> = inputs
-        .iter()
-        .map(|input| {
-            let layout: &Layout = input.layout();
-            (input.source().data, Nest::new(shape, [layout]))
-        })
-        .collect();
-    // Where an operand has rows, blocks are made of whole rows or of parts of one.
-    let row = sources.iter().map(|(_, nest)| nest.row()).min().unwrap_or(count);
-    let block = map::block_length(row);
-    let task = if count < PARALLEL { count } else { (PARALLEL / 4).div_ceil(block) * block };
-
-    let mut tasks: Vec<Vec<&mut [T]>> = (0..count.div_ceil(task)).map(|_| Vec::with_capacity(results.len())).collect();
-    for result in results {
-        for (parts, part) in tasks.iter_mut().zip(result.chunks_mut(task)) {
-            parts.push(part);
-        }
-    }
-    let work = |(number, mut parts): (usize, Vec<&mut [T]>)| {
-        let mut registers = vec![vec![T::ZERO; block]; plan.registers];
-        let mut gathered = vec![Vec::new(); sources.len()];
-        let mut flags = vec![false; block];
-        let len = parts.first().map_or(0, |part| part.len());
-        for start in (0..len).step_by(block) {
-            let size = block.min(len - start);
-            let operands: Vec<Operand<'_, T>> = sources
-                .iter()
-                .zip(&mut gathered)
-                .map(|((data, nest), scratch)| map::operand(nest, 0, data, number * task + start, size, scratch))
-                .collect();
-            plan.run_block(program, &operands, &mut registers, &mut parts, start, size, &mut flags);
-        }
-    };
-    if tasks.len() == 1 {
-        tasks.into_iter().enumerate().for_each(work);
-    } else {
-        tasks.into_par_iter().enumerate().for_each(work);
-    }
-}
-
-/// Where each value of a program lives.
-struct Plan {
+/// Where each instruction's result is computed, and how many registers that takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
     places: Vec<Place>,
     registers: usize,
 }
 
 impl Plan {
-    fn new(program: &Program) -> Self {
-        let inputs = program.inputs() as usize;
-        let count = inputs + program.instructions().len();
-        let mut last_use = vec![0; count];
-        for (position, instruction) in program.instructions().iter().enumerate() {
+    pub(crate) fn new(inputs: usize, instructions: &[Instruction], outputs: &[Output]) -> Self {
+        let mut last_use = vec![0; inputs + instructions.len()];
+        for (position, instruction) in instructions.iter().enumerate() {
             for value in instruction.operands() {
                 last_use[value as usize] = position;
             }
         }
-        let mut places: Vec<Place> = (0..inputs).map(Place::Input).collect();
-        let mut free: Vec<usize> = Vec::new();
+        // What is reduced or copied at the end is read at the end.
+        for output in outputs {
+            last_use[output.value() as usize] = usize::MAX;
+        }
+        let mut direct = vec![None; inputs + instructions.len()];
+        for (number, output) in outputs.iter().enumerate() {
+            if let Output::Whole(value) = output {
+                direct[*value as usize].get_or_insert(number as u32);
+            }
+        }
+        let mut places: Vec<Place> = Vec::with_capacity(instructions.len());
+        let mut free: Vec<u32> = Vec::new();
         let mut registers = 0;
-        for (position, instruction) in program.instructions().iter().enumerate() {
+        for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            let output = program.outputs().iter().position(|&output| output as usize == value);
             // The result's place is taken before the operands' are given back: no instruction reads where it writes.
-            places.push(match output {
+            let place = match direct[value] {
                 Some(output) => Place::Output(output),
                 None => Place::Register(free.pop().unwrap_or_else(|| {
                     registers += 1;
                     registers - 1
                 })),
-            });
+            };
+            places.push(place);
             let mut seen = [u32::MAX; 3];
             for (slot, operand) in instruction.operands().enumerate() {
-                if let (Place::Register(register), false) = (places[operand as usize], seen.contains(&operand))
+                let computed = (operand as usize).checked_sub(inputs).map(|number| places[number]);
+                if let (Some(Place::Register(register)), false) = (computed, seen.contains(&operand))
                     && last_use[operand as usize] == position
                 {
                     free.push(register);
                 }
                 seen[slot] = operand;
             }
-            if let (Place::Register(register), 0) = (places[value], last_use[value]) {
+            if let (Place::Register(register), 0) = (place, last_use[value]) {
                 // Nobody reads it.
                 free.push(register);
             }
         }
-        Plan { places, registers }
+        Plan { places, registers: registers as usize }
+    }
+}
+
+/// A value over one block.
+#[derive(Clone, Copy)]
+enum Cell<T> {
+    /// As many elements as the block has, from here on.
+    Slice(*const T),
+    /// One for all.
+    Splat(T),
+}
+
+impl<T: Copy> Cell<T> {
+    fn of(operand: Operand<'_, T>) -> Self {
+        match operand {
+            Operand::Slice(slice) => Cell::Slice(slice.as_ptr()),
+            Operand::Splat(value) => Cell::Splat(value),
+        }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn run_block<T: Float>(
-        &self,
-        program: &Program,
-        operands: &[Operand<'_, T>],
-        registers: &mut [Vec<T>],
-        outputs: &mut [&mut [T]],
-        start: usize,
-        size: usize,
-        flags: &mut [bool],
-    ) {
-        let inputs = operands.len();
-        for (position, instruction) in program.instructions().iter().enumerate() {
-            // The destination is taken out of its list, so that the others can be read meanwhile.
-            let place = self.places[inputs + position];
-            let mut register = Vec::new();
-            let mut output: &mut [T] = &mut [];
-            let target: &mut [T] = match place {
-                Place::Register(number) => {
-                    register = std::mem::take(&mut registers[number]);
-                    &mut register[..size]
-                }
-                Place::Output(number) => {
-                    output = std::mem::take(&mut outputs[number]);
-                    &mut output[start..start + size]
-                }
-                Place::Input(_) => unreachable!("an instruction does not write to an input"),
+    /// # Safety
+    ///
+    /// A slice must hold `len` elements, and nobody write to them for as long as the operand lives.
+    unsafe fn operand<'a>(self, len: usize) -> Operand<'a, T> {
+        match self {
+            // SAFETY: the caller's promise.
+            Cell::Slice(start) => Operand::Slice(unsafe { std::slice::from_raw_parts(start, len) }),
+            Cell::Splat(value) => Operand::Splat(value),
+        }
+    }
+}
+
+/// An input, bound.
+enum Bound<'a, T> {
+    Number(T),
+    /// In order from the start.
+    Plain(&'a [T]),
+    Strided(&'a [T], Nest<1>),
+}
+
+/// How the shape is cut into blocks and tasks.
+struct Cut {
+    count: usize,
+    /// Elements of a row: no block crosses the end of one.
+    row: usize,
+    /// Blocks of a row, and elements of each but the last.
+    parts: usize,
+    block: usize,
+    blocks: usize,
+    /// Blocks of a task.
+    each: usize,
+}
+
+impl Cut {
+    fn new(count: usize, row: usize, whole_rows: bool, reduces: bool) -> Self {
+        let (row, block) = match whole_rows {
+            true => (row, row),
+            false if count <= BLOCK && row >= count => (count, count),
+            false => {
+                let row = if row >= map::LONG_ROW { row } else { BLOCK };
+                (row, row.div_ceil(row.div_ceil(BLOCK)))
+            }
+        };
+        let parts = row.div_ceil(block);
+        let blocks = count / row * parts + (count % row).div_ceil(block);
+        let each = if count < PARALLEL { blocks } else { (map::TASK / block).max(1) };
+        let each = if reduces { each.max(blocks.div_ceil(TASKS)) } else { each };
+        Cut { count, row, parts, block, blocks, each }
+    }
+
+    /// The first element and the length of a block.
+    fn block(&self, number: usize) -> (usize, usize) {
+        let (row, part) = (number / self.parts, number % self.parts);
+        let start = row * self.row + part * self.block;
+        (start, self.block.min(self.row - part * self.block).min(self.count - start))
+    }
+}
+
+/// A reduction that leaves the program.
+struct Reducer<T> {
+    op: Reduction,
+    value: usize,
+    /// Where each element of the shape is accumulated.
+    nest: Nest<1>,
+    count: usize,
+    /// Blocks after which a total is put aside.
+    stage: usize,
+    start: T,
+}
+
+/// Runs `program`; each of `results` has as many elements as the output's shape.
+pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape: &Shape, results: &mut [&mut [T]]) {
+    let count = shape.numel();
+    if count == 0 {
+        for (output, result) in program.outputs().iter().zip(results) {
+            if let Output::Reduced(op, ..) = output {
+                result.fill(T::start(*op));
+            }
+        }
+        return;
+    }
+    let bound: SmallVec<[Bound<'_, T>; 8]> = inputs.iter().map(|input| bind(input, shape, count)).collect();
+    let mut row = count;
+    for input in &bound {
+        if let Bound::Strided(_, nest) = input {
+            row = row.min(nest.row());
+        }
+    }
+    let mut reducers: SmallVec<[Reducer<T>; 2]> = SmallVec::new();
+    for output in program.outputs() {
+        if let Output::Reduced(op, value, axes) = *output {
+            let nest = reducing(shape, axes);
+            let numel =
+                shape.iter().enumerate().filter(|(axis, _)| axes >> axis & 1 == 0).map(|(_, &size)| size).product();
+            row = row.min(nest.row());
+            reducers.push(Reducer { op, value: value as usize, nest, count: numel, stage: 0, start: T::start(op) });
+        }
+    }
+    let cut = match program.row() {
+        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, !reducers.is_empty()),
+        None => Cut::new(count, row, false, !reducers.is_empty()),
+    };
+    for reducer in &mut reducers {
+        reducer.stage = STAGE * (reducer.count / cut.block).max(1);
+    }
+    let tasks = cut.blocks.div_ceil(cut.each);
+    // Accumulators of each task, one after the other; of a single task, the results themselves.
+    let width: usize = reducers.iter().map(|reducer| reducer.count).sum();
+    let mut totals: Vec<T> = if tasks > 1 { vec![T::ZERO; width * tasks] } else { Vec::new() };
+    let shared_totals = Start(totals.as_mut_ptr());
+    let streams = results.iter().map(|result| size_of_val(*result)).sum::<usize>() >= STREAM;
+    let starts: SmallVec<[Start<T>; 4]> = results.iter_mut().map(|result| Start(result.as_mut_ptr())).collect();
+
+    let task = |number: usize| {
+        let mut accumulators: SmallVec<[&mut [T]; 2]> = SmallVec::new();
+        let mut from = number * width;
+        let reduced = program.outputs().iter().zip(&starts).filter(|(output, _)| matches!(output, Output::Reduced(..)));
+        for (reducer, (_, start)) in reducers.iter().zip(reduced) {
+            // SAFETY: where there are several tasks, each has `width` elements of `totals` for itself, and each reducer
+            // `count` of them; where there is one, it has the result, of `count` elements, for itself. Both are
+            // borrowed mutably until all tasks are done.
+            let total = unsafe {
+                let start = if tasks > 1 { shared_totals.at(from) } else { start.at(0) };
+                std::slice::from_raw_parts_mut(start, reducer.count)
             };
-            {
-                let read = |value: u32| match self.places[value as usize] {
-                    Place::Input(number) => operands[number],
-                    Place::Register(number) => Operand::Slice(&registers[number][..size]),
-                    Place::Output(number) => Operand::Slice(&outputs[number][start..start + size]),
-                };
-                match *instruction {
-                    Instruction::Unary(op, x) => {
-                        T::unary(op, read(x), target);
+            total.fill(reducer.start);
+            accumulators.push(total);
+            from += reducer.count;
+        }
+        T::arena().with_borrow_mut(|arena| {
+            let blocks = number * cut.each..cut.blocks.min((number + 1) * cut.each);
+            run_task(program, &bound, &cut, blocks, &reducers, &mut accumulators, &starts, streams, arena);
+        });
+        if streams {
+            simd::streamed();
+        }
+    };
+    threads::for_each(tasks, task);
+    if tasks > 1 {
+        combine(&mut totals, width, tasks, &reducers);
+        let mut from = 0;
+        let mut next = reducers.iter();
+        for (output, result) in program.outputs().iter().zip(results) {
+            if let (Output::Reduced(..), Some(reducer)) = (output, next.as_slice().first()) {
+                result.copy_from_slice(&totals[from..from + reducer.count]);
+                from += reducer.count;
+                next.next();
+            }
+        }
+    }
+}
+
+/// Totals of tasks brought together in a balanced tree, into those of the first.
+fn combine<T: Float>(totals: &mut [T], width: usize, tasks: usize, reducers: &[Reducer<T>]) {
+    let mut step = 1;
+    while step < tasks {
+        for left in (0..tasks - step).step_by(2 * step) {
+            let (low, high) = totals.split_at_mut((left + step) * width);
+            let (low, high) = (&mut low[left * width..][..width], &high[..width]);
+            let mut from = 0;
+            for reducer in reducers {
+                let range = from..from + reducer.count;
+                T::accumulate(reducer.op, &mut low[range.clone()], &high[range]);
+                from += reducer.count;
+            }
+        }
+        step *= 2;
+    }
+}
+
+fn bind<'a, T: Float>(input: &Argument<'a, T>, shape: &Shape, count: usize) -> Bound<'a, T> {
+    let tensor = match *input {
+        Argument::Number(value) => return Bound::Number(value),
+        Argument::Tensor(tensor) => tensor,
+    };
+    let (data, layout) = (tensor.source().data, tensor.layout());
+    let own = layout.numel();
+    if own == count && layout.is_contiguous() {
+        return Bound::Plain(&data[layout.offset()..layout.offset() + count]);
+    }
+    if own == 1 {
+        return Bound::Number(data[layout.offset()]);
+    }
+    // Leading sizes of 1 say nothing.
+    let mut layout = layout.clone();
+    while layout.shape().rank() > shape.rank() && layout.shape()[0] == 1 {
+        layout = layout.select(0, 0);
+    }
+    match layout.expand(shape) {
+        Some(layout) => Bound::Strided(data, Nest::new(shape, [&layout])),
+        None => unreachable!("an input of shape {} does not expand to {shape}", layout.shape()),
+    }
+}
+
+/// For each element of `shape`, the position of its total in the result of a reduction over `axes`.
+fn reducing(shape: &Shape, axes: AxisSet) -> Nest<1> {
+    let mut kept = shape.clone();
+    kept.iter_mut().enumerate().filter(|(axis, _)| axes >> axis & 1 == 1).for_each(|(_, size)| *size = 1);
+    match Layout::contiguous(kept).expand(shape) {
+        Some(layout) => Nest::new(shape, [&layout]),
+        None => unreachable!("sizes of 1 expand"),
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn run_task<T: Float>(
+    program: &Program,
+    inputs: &[Bound<'_, T>],
+    cut: &Cut,
+    blocks: std::ops::Range<usize>,
+    reducers: &[Reducer<T>],
+    accumulators: &mut [&mut [T]],
+    outputs: &[Start<T>],
+    streams: bool,
+    arena: &mut Vec<T>,
+) {
+    let plan = program.plan();
+    let width = cut.block.next_multiple_of(64 / size_of::<T>());
+    // Registers first, then the outputs' staging where results are streamed, then a block for what must be written out
+    // to be accumulated, then the inputs that are gathered.
+    let staged = plan.registers;
+    let spare = staged + if streams { outputs.len() } else { 0 };
+    let gathered = spare + 1;
+    let needed = (gathered + inputs.len()) * width + 64;
+    if arena.len() < needed {
+        arena.resize(needed, T::ZERO);
+    }
+    let align = arena.as_ptr().align_offset(64).min(64);
+    let base = Start(arena[align..].as_mut_ptr());
+    // SAFETY (of the uses below): slot `k` of `width` elements lies within `arena`, which holds `gathered + inputs.len()`
+    // of them after `align` elements.
+    let slot = |k: usize| -> *mut T { unsafe { base.at(k * width) } };
+
+    let mut cells: SmallVec<[Cell<T>; 32]> = smallvec![Cell::Splat(T::ZERO); inputs.len() + plan.places.len()];
+    let mut aside: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
+    let mut scratch = Vec::new();
+    let first = blocks.start;
+    for number in blocks {
+        let (start, len) = cut.block(number);
+        for (k, input) in inputs.iter().enumerate() {
+            cells[k] = match input {
+                Bound::Number(value) => Cell::Splat(*value),
+                Bound::Plain(data) => Cell::Slice(data[start..start + len].as_ptr()),
+                Bound::Strided(data, nest) => match map::operand(nest, 0, data, start, len, &mut scratch) {
+                    operand if matches!(nest.run(0, start, len), Run::Slice(_) | Run::Splat(_)) => Cell::of(operand),
+                    Operand::Splat(value) => Cell::Splat(value),
+                    Operand::Slice(values) => {
+                        let target = slot(gathered + k);
+                        // SAFETY: the slot holds `width >= len` elements, and no other input uses it.
+                        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target, len) };
+                        Cell::Slice(target)
                     }
-                    Instruction::Binary(op, x, y) => {
-                        T::binary(op, read(x), read(y), target);
-                    }
-                    Instruction::Compare(op, x, y) => {
-                        T::compare(op, read(x), read(y), &mut flags[..size]);
-                        let one = |flag: bool| if flag { T::ONE } else { T::ZERO };
-                        block::one(Operand::Slice(&flags[..size]), target, one);
-                    }
-                    Instruction::Select(mask, x, y) => {
-                        block::one(read(mask), &mut flags[..size], |mask| mask != T::ZERO);
-                        block::select(Operand::Slice(&flags[..size]), read(x), read(y), target);
+                },
+            };
+        }
+        for (position, instruction) in program.instructions().iter().enumerate() {
+            let target = match plan.places[position] {
+                Place::Register(register) => slot(register as usize),
+                Place::Output(output) if streams => slot(staged + output as usize),
+                // SAFETY: a whole output has as many elements as the shape, and the block lies within it.
+                Place::Output(output) => unsafe { outputs[output as usize].at(start) },
+            };
+            // SAFETY: `len` elements of a register, a staging slot or this block's part of an output. No cell that is read
+            // below lies there: a place is given to one value at a time (`Plan::new`), blocks of outputs do not overlap,
+            // and no input is an output.
+            let out = unsafe { std::slice::from_raw_parts_mut(target, len) };
+            // SAFETY: cells hold `len` elements: inputs by `bind`, results by this loop; see above for who writes.
+            let read = |value: u32| unsafe { cells[value as usize].operand(len) };
+            cells[inputs.len() + position] = execute(*instruction, read, out);
+        }
+        for (k, output) in program.outputs().iter().enumerate() {
+            match *output {
+                Output::Whole(value) => {
+                    let cell = cells[value as usize];
+                    // SAFETY: this block's part of an output of the whole shape; see above.
+                    let out = unsafe { std::slice::from_raw_parts_mut(outputs[k].at(start), len) };
+                    match cell {
+                        Cell::Splat(value) => out.fill(value),
+                        Cell::Slice(from) if std::ptr::eq(from, out.as_ptr()) => {}
+                        Cell::Slice(from) => {
+                            // SAFETY: `len` elements of an input, a register, a staging slot or another output.
+                            let from = unsafe { std::slice::from_raw_parts(from, len) };
+                            if streams { simd::stream(from, out) } else { out.copy_from_slice(from) }
+                        }
                     }
                 }
+                Output::PerRow(value) => {
+                    let total = match cells[value as usize] {
+                        Cell::Splat(value) => value,
+                        // SAFETY: a block has one element at least.
+                        Cell::Slice(from) => unsafe { *from },
+                    };
+                    // SAFETY: where there are rows, a block is one, and the output has one element for each.
+                    unsafe { *outputs[k].at(number) = total };
+                }
+                Output::Reduced(..) => {}
             }
-            match place {
-                Place::Register(number) => registers[number] = register,
-                Place::Output(number) => outputs[number] = output,
-                Place::Input(_) => {}
+        }
+        for (k, reducer) in reducers.iter().enumerate() {
+            let (total, aside) = (&mut *accumulators[k], &mut aside[k]);
+            if (number - first).is_multiple_of(reducer.stage) && number > first {
+                if aside.is_empty() {
+                    aside.resize(reducer.count, reducer.start);
+                }
+                T::accumulate(reducer.op, aside, total);
+                total.fill(reducer.start);
             }
+            // SAFETY: as for `read` above.
+            let value = unsafe { cells[reducer.value].operand(len) };
+            // SAFETY: the spare slot holds `width >= len` elements, and nothing else lies there.
+            let spare = unsafe { std::slice::from_raw_parts_mut(slot(spare), len) };
+            accumulate(reducer, value, start, len, total, spare);
+        }
+    }
+    for ((reducer, total), aside) in reducers.iter().zip(accumulators).zip(&aside) {
+        if !aside.is_empty() {
+            T::accumulate(reducer.op, total, aside);
+        }
+    }
+}
+
+/// The result of an instruction over a block: in `out`, or one number.
+#[inline(always)]
+fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(u32) -> Operand<'a, T>, out: &mut [T]) -> Cell<T> {
+    use Operand::Splat;
+    let len = out.len();
+    let mut one = [T::ZERO];
+    let single = match instruction {
+        Instruction::Unary(op, x) => match read(x) {
+            x @ Splat(_) => {
+                T::unary(op, x, &mut one);
+                true
+            }
+            x => {
+                T::unary(op, x, out);
+                false
+            }
+        },
+        Instruction::Binary(op, x, y) => match (read(x), read(y)) {
+            (x @ Splat(_), y @ Splat(_)) => {
+                T::binary(op, x, y, &mut one);
+                true
+            }
+            (x, y) => {
+                T::binary(op, x, y, out);
+                false
+            }
+        },
+        Instruction::Compare(op, x, y) => match (read(x), read(y)) {
+            (x @ Splat(_), y @ Splat(_)) => {
+                T::flags(op, x, y, &mut one);
+                true
+            }
+            (x, y) => {
+                T::flags(op, x, y, out);
+                false
+            }
+        },
+        Instruction::Select(mask, x, y) => match (read(mask), read(x), read(y)) {
+            (Splat(mask), x, y) => match if mask != T::ZERO { x } else { y } {
+                Splat(value) => {
+                    one[0] = value;
+                    true
+                }
+                Operand::Slice(values) => {
+                    out.copy_from_slice(values);
+                    false
+                }
+            },
+            (mask, x, y) => {
+                T::choose(mask, x, y, out);
+                false
+            }
+        },
+        Instruction::Reduce(op, x) => {
+            one[0] = total_of(op, read(x), len);
+            true
+        }
+    };
+    if single { Cell::Splat(one[0]) } else { Cell::Slice(out.as_ptr()) }
+}
+
+/// The reduction of `len` elements, in a balanced tree of blocks.
+fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
+    match x {
+        Operand::Slice(x) if x.len() <= BLOCK => match T::reduce(op, x) {
+            Some(total) => total,
+            None => unreachable!("floating-point numbers have every reduction"),
+        },
+        Operand::Slice(x) => {
+            let (left, right) = x.split_at((x.len() / 2).next_multiple_of(BLOCK));
+            let mut total = [total_of(op, Operand::Slice(left), left.len())];
+            T::accumulate(op, &mut total, &[total_of(op, Operand::Slice(right), right.len())]);
+            total[0]
+        }
+        Operand::Splat(x) => match op {
+            Reduction::Sum => times(Binary::Mul, x, len),
+            Reduction::Prod => times(Binary::Pow, x, len),
+            Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => x,
+        },
+    }
+}
+
+fn times<T: Float>(op: Binary, x: T, len: usize) -> T {
+    let mut result = [x];
+    T::binary(op, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut result);
+    result[0]
+}
+
+/// Accumulates the elements `start .. start + len` of the shape, whose values are `value`.
+fn accumulate<T: Float>(
+    reducer: &Reducer<T>,
+    value: Operand<'_, T>,
+    start: usize,
+    len: usize,
+    total: &mut [T],
+    spare: &mut [T],
+) {
+    match reducer.nest.run(0, start, len) {
+        Run::Splat(position) => {
+            let sum = total_of(reducer.op, value, len);
+            T::accumulate(reducer.op, &mut total[position..=position], &[sum]);
+        }
+        Run::Slice(position) => {
+            let values = match value {
+                Operand::Slice(values) => values,
+                Operand::Splat(value) => {
+                    spare.fill(value);
+                    spare
+                }
+            };
+            T::accumulate(reducer.op, &mut total[position..position + len], values);
+        }
+        Run::Strided(..) | Run::Walk => {
+            let values = match value {
+                Operand::Slice(values) => values,
+                Operand::Splat(value) => {
+                    spare.fill(value);
+                    spare
+                }
+            };
+            let mut done = 0;
+            reducer.nest.walk(0, start, len, |position, stride, count| {
+                let part = &values[done..done + count];
+                done += count;
+                match stride {
+                    0 => {
+                        let sum = total_of(reducer.op, Operand::Slice(part), count);
+                        T::accumulate(reducer.op, &mut total[position..=position], &[sum]);
+                    }
+                    1 => {
+                        T::accumulate(reducer.op, &mut total[position..position + count], part);
+                    }
+                    _ => {
+                        for (i, value) in part.iter().enumerate() {
+                            let position = position + i * stride as usize;
+                            T::accumulate(reducer.op, &mut total[position..=position], std::slice::from_ref(value));
+                        }
+                    }
+                }
+            });
         }
     }
 }

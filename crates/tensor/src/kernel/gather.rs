@@ -29,8 +29,9 @@ pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T
     }
 }
 
-/// Adds each element of `x` to `out` at its place in `window`, a layout over `out` of the same shape.
-pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, out: &mut [T]) {
+/// Writes each element of `x` to `out`, which is zero, at its place in `window`, a layout over `out` of the same shape. Where
+/// places are `shared`, they are added; else -0 stays what it is.
+pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;
     }
@@ -46,7 +47,11 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, out: &mut [T]) {
         let mut left = &line[..];
         nest.walk(0, start, len, |position, stride, count| {
             let (now, later) = left.split_at(count);
-            if stride == 1 {
+            if !shared {
+                for (i, &value) in now.iter().enumerate() {
+                    out[(position as isize + i as isize * stride) as usize] = value;
+                }
+            } else if stride == 1 {
                 T::accumulate(Reduction::Sum, &mut out[position..position + count], now);
             } else {
                 for (i, value) in now.iter().enumerate() {

@@ -117,16 +117,133 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Position of the element that has `rank` elements before it in ascending order.
+/// Positions of the largest (or smallest) elements in descending (ascending) order, as many as `out` has room for.
+///
+/// Which of several equal elements are taken is PyTorch's choice where it selects with the C++ library's `nth_element` and
+/// sorts what comes before it, so that gradients go where its do; few of many are the first ones.
+pub(crate) fn top<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+    let wanted = out.len();
+    if wanted == 0 || wanted * 64 <= line.len() {
+        return order(largest, line, out);
+    }
+    let before = |&i: &i64, &j: &i64| {
+        let (x, y) = (line[i as usize], line[j as usize]);
+        if largest { compare(y, x) } else { compare(x, y) }.is_lt()
+    };
+    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    nth_element(&mut positions, wanted - 1, &before);
+    positions[..wanted - 1].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
+    out.copy_from_slice(&positions[..wanted]);
+}
+
+/// Moves the element of rank `nth` to its place, smaller ones before it: `std::nth_element` of GNU's C++ library, whose
+/// result PyTorch shows where elements are equal.
+fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
+    if nth >= items.len() {
+        return;
+    }
+    let (mut start, mut end) = (0, items.len());
+    let mut steps = 2 * items.len().ilog2();
+    while end - start > 3 {
+        if steps == 0 {
+            // Unlucky pivots throughout: what remains is sorted.
+            break;
+        }
+        steps -= 1;
+        // The median of three becomes the pivot, at the start.
+        let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
+        let less = |i: usize, j: usize| before(&items[i], &items[j]);
+        let median = match (less(a, b), less(b, c), less(a, c)) {
+            (true, true, _) => b,
+            (true, false, true) => c,
+            (true, false, false) => a,
+            (false, _, true) => a,
+            (false, true, false) => c,
+            (false, false, false) => b,
+        };
+        items.swap(start, median);
+        let pivot = items[start];
+        let (mut low, mut high) = (start + 1, end);
+        let cut = loop {
+            while before(&items[low], &pivot) {
+                low += 1;
+            }
+            high -= 1;
+            while before(&pivot, &items[high]) {
+                high -= 1;
+            }
+            if low >= high {
+                break low;
+            }
+            items.swap(low, high);
+            low += 1;
+        };
+        if cut <= nth {
+            start = cut;
+        } else {
+            end = cut;
+        }
+    }
+    items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
+}
+
+/// Position of the element that has `rank` elements before it in ascending order; of several equal ones PyTorch's choice,
+/// which is that of its own quickselect.
 pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..line.len()).collect();
-    let before = |&i: &usize, &j: &usize| compare(line[i], line[j]).then(i.cmp(&j));
-    *positions.select_nth_unstable_by(rank, before).1
+    let above = |i: usize, j: usize| compare(line[i], line[j]).is_gt();
+    let (mut low, mut high) = (0, line.len() - 1);
+    loop {
+        if high <= low {
+            return positions[rank];
+        }
+        if high == low + 1 {
+            if above(positions[low], positions[high]) {
+                positions.swap(low, high);
+            }
+            return positions[rank];
+        }
+        // The median of three becomes the pivot, at the low end, between two sentinels.
+        let middle = low + (high - low) / 2;
+        positions.swap(middle, low + 1);
+        for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
+            if above(positions[i], positions[j]) {
+                positions.swap(i, j);
+            }
+        }
+        let pivot = positions[low];
+        let (mut up, mut down) = (low + 1, high);
+        loop {
+            up += 1;
+            while above(pivot, positions[up]) {
+                up += 1;
+            }
+            down -= 1;
+            while above(positions[down], pivot) {
+                down -= 1;
+            }
+            if down < up {
+                break;
+            }
+            positions.swap(up, down);
+        }
+        positions.swap(low, down);
+        if down <= rank {
+            low = up;
+        }
+        if down >= rank {
+            high = down - 1;
+        }
+    }
 }
 
 /// Position of the first NaN; else of the median, the lower one of two.
 pub(crate) fn median<T: Element>(line: &[T]) -> usize {
-    line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| nth((line.len() - 1) / 2, line))
+    line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
+        let mut positions: Vec<usize> = (0..line.len()).collect();
+        let before = |&i: &usize, &j: &usize| compare(line[i], line[j]).then(i.cmp(&j));
+        *positions.select_nth_unstable_by((line.len() - 1) / 2, before).1
+    })
 }
 
 /// Last position of the commonest element; of several as common, of the smallest.
@@ -183,12 +300,41 @@ mod tests {
         assert_eq!(out, [0, 1, 1, 3, 4]);
     }
 
+    /// What PyTorch returns.
+    #[test]
+    fn which_of_equal_elements() {
+        let top = |size: usize, wanted: usize| {
+            let mut out = vec![0; wanted];
+            top(true, &vec![0.5; size], &mut out);
+            out
+        };
+        assert_eq!((top(4, 2), top(5, 1), top(2, 2)), (vec![2, 3], vec![2], vec![0, 1]));
+        assert_eq!(
+            (top(5, 3), top(6, 3), top(7, 4), top(8, 4)),
+            (vec![2, 4, 3], vec![3, 5, 4], vec![5, 4, 3, 6], vec![6, 5, 4, 7])
+        );
+        assert_eq!((nth(1, &[0.5; 6]), nth(1, &[0.5; 3]), nth(3, &[0.5; 4])), (2, 0, 3));
+        for size in 1..9 {
+            let line = vec![0.5; size];
+            assert_eq!((median(&line), nth((size - 1) / 2, &line)), ((size - 1) / 2, 0), "{size}");
+        }
+    }
+
     #[test]
     fn order_statistics() {
         assert_eq!((extreme(true, &[1, 2, 2i64]), extreme(false, &[1.0, NAN, NAN])), (1, 1));
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);
+        let line: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
+        for rank in [0, 1, 17, 499, 998, 999] {
+            assert_eq!(line[nth(rank, &line)], rank as i64);
+            let mut best = vec![0; rank + 1];
+            top(true, &line, &mut best);
+            let best: Vec<i64> = best.iter().map(|&i| line[i as usize]).collect();
+            assert_eq!(best, (999 - rank as i64..1000).rev().collect::<Vec<i64>>());
+        }
+        assert_eq!(line[median(&line)], 499);
         assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
         assert_eq!(mode(&[7i64]), 0);
         assert_eq!(mode(&[2, 1, 1i64]), 2);

@@ -15,7 +15,7 @@ use crate::{Element, Layout};
 pub(super) const BLOCK: usize = 1024;
 
 /// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
-const LONG_ROW: usize = 128;
+pub(super) const LONG_ROW: usize = 128;
 
 /// Blocks below this many elements in all are not worth a second thread.
 pub(super) const PARALLEL: usize = 1 << 16;
@@ -43,16 +43,6 @@ impl<'a, T: Element> Source<'a, T> {
         }
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
-}
-
-/// The length of the blocks of a nest whose rows have `row` elements. Blocks of long rows are even parts of a row, of at
-/// most [`BLOCK`] elements, where there are such; several short rows make a block otherwise.
-pub(super) fn block_length(row: usize) -> usize {
-    if row < LONG_ROW {
-        return BLOCK;
-    }
-    let parts = row.div_ceil(BLOCK);
-    (parts..=2 * parts).find(|&parts| row.is_multiple_of(parts)).map_or(BLOCK, |parts| row / parts)
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
@@ -207,8 +197,26 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     });
 }
 
-fn update<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, Operand<T>, &mut [T])) {
+fn update<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    f: impl Fn(Operand<T>, Operand<T>, &mut [T]) + Sync,
+) {
     let nest = Nest::new(layout.shape(), [layout, y.layout]);
+    if layout.is_contiguous() {
+        // Each block is copied aside, into the first-level cache, and written anew.
+        let first = layout.offset();
+        let out = &mut data[first..first + layout.numel()];
+        for_blocks(nest.row(), out, |start, out| {
+            let mut before = [T::ZERO; BLOCK];
+            let before = &mut before[..out.len()];
+            before.copy_from_slice(out);
+            let scratch = &mut Vec::new();
+            f(Operand::Slice(before), operand(&nest, 1, y.data, start, out.len(), scratch), out);
+        });
+        return;
+    }
     let total = nest.numel();
     let (first, second) = (&mut Vec::new(), &mut Vec::new());
     let mut result = [T::ZERO; BLOCK];

@@ -15,6 +15,8 @@
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
 
 #[cfg(test)]
+mod accuracy;
+#[cfg(test)]
 pub(crate) mod arbitrary;
 pub(crate) mod block;
 pub(crate) mod convolution;
@@ -33,5 +35,5 @@ pub(crate) mod scalar;
 pub(crate) mod simd;
 pub(crate) mod update;
 
-pub use block::Blocks;
+pub use block::{Blocks, FloatBlocks};
 pub use product::Products;

@@ -160,8 +160,18 @@ fn block_of_columns<'a, T: Element>(
 ) {
     const ROWS: usize = 64;
     if end - start <= ROWS {
-        out.copy_from_slice(row_at(start));
-        for j in start + 1..end {
+        // From 0, as PyTorch does: a sum of -0 is 0.
+        let first = match T::identity(op) {
+            Some(identity) => {
+                out.fill(identity);
+                start
+            }
+            None => {
+                out.copy_from_slice(row_at(start));
+                start + 1
+            }
+        };
+        for j in first..end {
             T::accumulate(op, out, row_at(j));
         }
         return;

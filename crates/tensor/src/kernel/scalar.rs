@@ -1,6 +1,8 @@
 //! Functions of one or two numbers that the standard library lacks, in f64; f32 goes through f64, which rounds correctly in
 //! all but rare cases.
 
+use std::f64::consts::{FRAC_2_SQRT_PI, PI};
+
 /// 1/(1 + e⁻ˣ), exact at both ends.
 pub(crate) fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
@@ -11,15 +13,21 @@ pub(crate) fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// sin(πx) / (πx), 1 at 0.
+/// sin(πx) / (πx), 1 at 0. The distance from the nearest integer is exact, so zeros are where they should be.
 pub(crate) fn sinc(x: f64) -> f64 {
-    let angle = x * std::f64::consts::PI;
-    if x == 0.0 { 1.0 } else { angle.sin() / angle }
+    if x == 0.0 {
+        return 1.0;
+    }
+    let nearest = x.round_ties_even();
+    let sine = (PI * (x - nearest)).sin();
+    // What is an even number of half turns is no more than that: all numbers from 2⁵³ on are even.
+    let sine = if nearest % 2.0 == 0.0 { sine } else { -sine };
+    sine / (x * PI)
 }
 
-/// ln(x / (1 - x)).
+/// ln(x / (1 - x)); around 1/2 as an inverse hyperbolic tangent, whose argument is exact there.
 pub(crate) fn logit(x: f64) -> f64 {
-    x.ln() - (-x).ln_1p()
+    if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { x.ln() - (-x).ln_1p() }
 }
 
 /// Error function (FreeBSD msun, through libm).
@@ -34,8 +42,8 @@ pub(crate) fn erfc(x: f64) -> f64 {
 
 /// Inverse of [`erf`]: ±∞ at ±1, NaN outside.
 ///
-/// M. B. Giles, "Approximating the erfinv function" (2011), for a start; then Newton steps on erfc, whose relative error stays
-/// small in the tails. The start is good to 1e-7 in the middle and to 1e-3 at the very ends, so four steps are enough.
+/// M. B. Giles, "Approximating the erfinv function" (2011), for a start; then Newton steps: on erf in the middle, on the
+/// logarithm of erfc in the tails, which is nearly a parabola there and whose relative error stays small.
 pub(crate) fn erfinv(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 1.0 {
         return f64::NAN;
@@ -43,53 +51,41 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     if x.abs() == 1.0 {
         return f64::INFINITY.copysign(x);
     }
-    let w = -((1.0 - x) * (1.0 + x)).ln();
+    let size = x.abs();
+    let w = -((1.0 - size) * (1.0 + size)).ln();
     let polynomial = |t: f64, coefficients: &[f64]| coefficients.iter().fold(0.0, |sum, c| sum * t + c);
-    let mut y = x * if w < 5.0 {
-        polynomial(
-            w - 2.5,
-            &[
-                2.810_226_36e-08,
-                3.432_739_39e-07,
-                -3.523_387_7e-06,
-                -4.391_506_54e-06,
-                2.185_808_7e-04,
-                -1.253_725_03e-03,
-                -4.177_681_640e-03,
-                2.466_407_27e-01,
-                1.501_409_41,
-            ],
-        )
+    let mut y = if w < 5.0 {
+        let central = [
+            2.810_226_36e-08,
+            3.432_739_39e-07,
+            -3.523_387_7e-06,
+            -4.391_506_54e-06,
+            2.185_808_7e-04,
+            -1.253_725_03e-03,
+            -4.177_681_640e-03,
+            2.466_407_27e-01,
+            1.501_409_41,
+        ];
+        size * polynomial(w - 2.5, &central)
     } else {
-        polynomial(
-            w.sqrt() - 3.0,
-            &[
-                -2.002_142_57e-04,
-                1.009_505_58e-04,
-                1.349_343_22e-03,
-                -3.673_428_44e-03,
-                5.739_507_73e-03,
-                -7.622_461_30e-03,
-                9.438_870_47e-03,
-                1.001_674_06,
-                2.832_976_82,
-            ],
-        )
+        // erfc y is about e^(-y²) / (y √π).
+        (w - 0.5 * (PI * w).ln()).sqrt()
     };
-    for _ in 0..4 {
-        // The residual erf(y) - x; near the ends as a difference of erfc, where 1 - |x| is exact.
-        let residual = if x.abs() < 0.5 { erf(y) - x } else { x.signum() * ((1.0 - x.abs()) - erfc(y.abs())) };
-        let slope = std::f64::consts::FRAC_2_SQRT_PI * (-y * y).exp();
-        if slope == 0.0 {
-            break;
-        }
-        let step = residual / slope;
-        y -= step;
+    for _ in 0..6 {
+        let density = FRAC_2_SQRT_PI * (-y * y).exp();
+        let step = if size < 0.5 {
+            (size - erf(y)) / density
+        } else {
+            // 1 - |x| is exact.
+            let tail = erfc(y);
+            (tail / (1.0 - size)).ln() * tail / density
+        };
+        y += step;
         if step.abs() <= f64::EPSILON * y.abs() {
             break;
         }
     }
-    y
+    y.copysign(x)
 }
 
 /// ln |Γ(x)|; ∞ at 0 and the negative integers.
@@ -99,7 +95,9 @@ pub(crate) fn lgamma(x: f64) -> f64 {
 
 /// Derivative of ln Γ(x). As PyTorch: ∓∞ at ±0, NaN at negative integers.
 ///
-/// Recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18); reflection below 0 (6.3.7).
+/// From 1 to 2 the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a
+/// factor; recurrence from 2 to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18); reflection below 0
+/// (6.3.7).
 pub(crate) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -108,32 +106,67 @@ pub(crate) fn digamma(x: f64) -> f64 {
         if x == x.trunc() {
             return f64::NAN;
         }
-        let angle = std::f64::consts::PI * (x - x.trunc());
-        return digamma(1.0 - x) - std::f64::consts::PI / angle.tan();
+        let angle = PI * (x - x.round_ties_even());
+        return digamma(1.0 - x) - PI / angle.tan();
     }
-    let mut x = x;
-    let mut shift = 0.0;
-    while x < 10.0 {
-        shift -= 1.0 / x;
+    if x >= 10.0 || x.is_nan() {
+        if x > 1e17 {
+            return x.ln();
+        }
+        let z = 1.0 / (x * x);
+        let series = z
+            * (1.0 / 12.0
+                - z * (1.0 / 120.0
+                    - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0 - z / 12.0))))));
+        return x.ln() - 0.5 / x - series;
+    }
+    let (mut x, mut shift) = (x, 0.0);
+    while x > 2.0 {
+        x -= 1.0;
+        shift += 1.0 / x;
+    }
+    if x < 1.0 {
+        shift = -1.0 / x;
         x += 1.0;
     }
-    if x > 1e17 {
-        return x.ln();
-    }
-    let z = 1.0 / (x * x);
-    let series = z
-        * (1.0 / 12.0
-            - z * (1.0 / 120.0
-                - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0 - z / 12.0))))));
-    shift + x.ln() - 0.5 / x - series
+    shift + digamma_from_1_to_2(x)
+}
+
+fn digamma_from_1_to_2(x: f64) -> f64 {
+    // The zero, in three parts of which the first ones are short.
+    const ZERO: [f64; 3] = [
+        1_569_415_565.0 / 1_073_741_824.0,
+        381_566_830.0 / 1_073_741_824.0 / 1_073_741_824.0,
+        0.901_631_209_325_869_6e-19,
+    ];
+    const Y: f64 = 0.995_581_626_892_089_8;
+    const P: [f64; 6] = [
+        -0.002_071_332_116_774_595_2,
+        -0.045_251_321_448_739_056,
+        -0.289_191_264_447_747_84,
+        -0.650_318_537_708_965_07,
+        -0.325_550_311_868_044_91,
+        0.254_798_510_611_315_51,
+    ];
+    const Q: [f64; 7] = [
+        -0.557_898_413_216_755_13e-6,
+        0.002_128_498_701_782_114_4,
+        0.054_151_797_245_674_225,
+        0.435_935_296_926_659_69,
+        1.460_624_290_976_351_5,
+        2.076_711_702_373_046_9,
+        1.0,
+    ];
+    let polynomial = |coefficients: &[f64]| coefficients.iter().fold(0.0, |sum, c| sum * (x - 1.0) + c);
+    let distance = ZERO.iter().fold(x, |distance, part| distance - part);
+    distance * Y + distance * (polynomial(&P) / polynomial(&Q))
 }
 
 /// Derivative of digamma, with as many terms of the asymptotic series (Abramowitz and Stegun 6.4.12) as PyTorch takes: it is
 /// exact to nine digits. Reflection below 1/2 (6.4.7).
 pub(crate) fn trigamma(x: f64) -> f64 {
-    let pi = std::f64::consts::PI;
     let (mut sum, sign, mut x) = match x < 0.5 {
-        true => (-(pi / (pi * x).sin()).powi(2), -1.0, 1.0 - x),
+        true => (-(PI / (PI * x).sin()).powi(2), -1.0, 1.0 - x),
         false => (0.0, 1.0, x),
     };
     for _ in 0..6 {

@@ -8,6 +8,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 use super::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::error::Error;
+use crate::program::{Instruction, Output, Program};
 use crate::{Binary, Element, Float, Unary};
 
 /// Activation functions.
@@ -81,6 +82,18 @@ pub trait Activations: TensorLike<Elem: Float> {
 
         /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
         fn gelu | try_gelu(&self) -> Self = at {
+            let program = || {
+                let instructions = vec![
+                    Instruction::Binary(Binary::Mul, 0, 1),
+                    Instruction::Unary(Unary::Erfc, 3),
+                    Instruction::Binary(Binary::Mul, 0, 2),
+                    Instruction::Binary(Binary::Mul, 5, 4),
+                ];
+                Program::new(3, instructions, vec![Output::Whole(6)], None)
+            };
+            if let Some(result) = self.apply_program(program, &[self], &[-FRAC_1_SQRT_2, 0.5], at) {
+                return result;
+            }
             // Φ(x) = erfc(-x/√2) / 2 keeps its digits in the left tail, where 1 + erf would cancel.
             let tail = self.try_mul(-FRAC_1_SQRT_2)?.apply_unary(Unary::Erfc, at)?;
             self.try_mul(0.5)?.try_mul(&tail)
@@ -208,7 +221,8 @@ pub(super) fn strictly_inside<A: TensorLike<Elem: Float>>(x: &A, low: f64, high:
 
 /// `scale`·x above 0, `alpha`·(e^(`rate`·x) - 1) elsewhere.
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A, A::Error> {
-    let negative = try_where_(&x.try_lt(0.0)?, x, &zero(x)?)?;
+    // Written so that a NaN stays one.
+    let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
     let curved = try_where_(&x.try_gt(0.0)?, &x.try_mul(scale)?, &curved)?;
     // At 0 the slope is that of the curved side, and the second derivative 0.
@@ -227,6 +241,8 @@ mod tests {
         assert_eq!(x.hardswish().to_vec(), [0.0, 0.0, 0.0, 3.0, inf]);
         assert_eq!(x.softplus(1.0, 20.0).to_vec()[4], inf);
         assert_eq!(x.elu(2.0).to_vec()[0], -2.0);
+        let nan = Tensor::scalar(f64::NAN);
+        assert!(nan.elu(1.0).item().is_nan() && nan.selu().item().is_nan() && nan.celu(0.5).item().is_nan());
         assert_eq!(x.logsigmoid().to_vec()[0], -inf);
         assert!(x.gelu().to_vec()[0].is_nan() && x.silu().to_vec()[0].is_nan() && x.mish().to_vec()[0].is_nan());
         assert_eq!(Tensor::from([-40.0f64]).gelu().to_vec()[0], -20.0 * libm::erfc(40.0 / 2f64.sqrt()));

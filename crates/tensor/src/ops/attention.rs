@@ -86,7 +86,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     }
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
-    let scores = super::products::product(query, &swapped(key, at)?, at)?.times(scale, at)?;
+    let query = query.times(scale, at)?;
+    let scores = super::products::product(&query, &swapped(key, at)?, at)?;
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {

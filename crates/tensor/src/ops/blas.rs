@@ -4,7 +4,7 @@
 //! The general product, with batches that broadcast, is [`Products::matmul`](super::Products::matmul).
 
 use super::along::with_number;
-use super::pair::{expanded, number};
+use super::pair::{expanded, number, same_shape};
 use super::{InPlace, TensorLike, twin};
 use crate::dims::Sizes;
 use crate::error::{Error, Site, raise};
@@ -128,7 +128,40 @@ pub trait Blas: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
-/// [`Blas::addmm`] in place.
+/// Writes pairs of a method that panics and one that returns the error.
+macro_rules! in_place {
+    ($($(#[$doc:meta])* $name:ident | $try_name:ident ($x:ident, $y:ident) = $function:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+        #[track_caller]
+        fn $name(&mut self, $x: &Self, $y: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
+            self.$try_name($x, $y, beta, alpha).unwrap_or_else(|error| raise(error));
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
+        ///
+        /// # Errors
+        ///
+        /// Where the operands do not multiply, the result has not the shape of `self`, or `self` is expanded.
+        #[track_caller]
+        fn $try_name(
+            &mut self,
+            $x: &Self,
+            $y: &Self,
+            beta: impl Into<f64>,
+            alpha: impl Into<f64>,
+        ) -> Result<(), Self::Error> {
+            let at = Site::here(stringify!($name));
+            self.check_write(None, at)?;
+            let (own, value) = (self.shape(), self.$function($x, $y, beta, alpha)?);
+            same_shape(&own, &value.shape(), &value.shape(), at)?;
+            self.put(value, at)
+        }
+    )*};
+}
+
+/// The products that are added, in place.
 pub trait BlasInPlace: Blas + InPlace {
     /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
     /// PyTorch: `addmm_`.
@@ -162,6 +195,17 @@ pub trait BlasInPlace: Blas + InPlace {
         }
         let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
         self.put(value, at)
+    }
+
+    in_place! {
+        /// `self` = `beta` * `self` + `alpha` * (`matrix` x `vector`); `self` is `[m]`. PyTorch: `addmv_`.
+        addmv_ | try_addmv_(matrix, vector) = try_addmv;
+        /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
+        baddbmm_ | try_baddbmm_(first, second) = try_baddbmm;
+        /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
+        addbmm_ | try_addbmm_(first, second) = try_addbmm;
+        /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
+        addr_ | try_addr_(column, row) = try_addr;
     }
 }
 

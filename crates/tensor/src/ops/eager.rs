@@ -1,10 +1,14 @@
 //! The primitives on tensors: computed at once.
 
+use smallvec::SmallVec;
+
 use super::TensorLike;
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::kernel::map::Source;
 use crate::kernel::{line, map, product, reduce};
+use crate::program::Program;
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -41,14 +45,33 @@ impl<T: Element> TensorLike for Tensor<T> {
         if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
+    fn apply_program(
+        &self,
+        program: impl FnOnce() -> Program,
+        inputs: &[&Self],
+        numbers: &[f64],
+        at: Site,
+    ) -> Option<Result<Self, Error>> {
+        // What fits into the first-level cache gains nothing by one pass, and a program costs something to make.
+        if self.numel() < PASS || !matches!(T::DTYPE, DType::F32 | DType::F64) {
+            return None;
+        }
+        T::run(&program(), inputs, numbers, self.shape(), at)
+    }
+
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
-        Tensor::build(self.shape(), at, |out| map::unary(op, self.source(), out))
+        elementwise(self.shape(), at, [self.layout()], |[x], out| {
+            map::unary(op, Source { data: self.source().data, layout: x }, out);
+        })
     }
 
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         check_binary(op, other, at)?;
-        Tensor::build(self.shape(), at, |out| map::binary(op, self.source(), other.source(), out))
+        elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
+            let (first, second) = (self.source().data, other.source().data);
+            map::binary(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
+        })
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
@@ -57,11 +80,18 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
-        Tensor::build(self.shape(), at, |out| map::compare(op, self.source(), other.source(), out))
+        elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
+            let (first, second) = (self.source().data, other.source().data);
+            map::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
+        })
     }
 
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
-        Tensor::build(x.shape(), at, |out| map::select(mask.source(), x.source(), y.source(), out))
+        elementwise(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
+            let x = Source { data: x.source().data, layout: first };
+            let y = Source { data: y.source().data, layout: second };
+            map::select(Source { data: mask.source().data, layout: third }, x, y, out);
+        })
     }
 
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
@@ -86,7 +116,8 @@ impl<T: Element> TensorLike for Tensor<T> {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
-            crate::kernel::gather::embed(self.source(), &window, out);
+            let shared = matches!(view, View::Expand(_) | View::Unfold { .. });
+            crate::kernel::gather::embed(self.source(), &window, shared, out);
         })
     }
 
@@ -155,6 +186,42 @@ impl<T: Element> TensorLike for Tensor<T> {
             }
         })
     }
+}
+
+/// Elements from which on several operations are done in one pass.
+const PASS: usize = 1 << 12;
+
+/// A tensor that `fill` computes element by element from operands of these layouts. The result lies in memory as they do, where
+/// they agree on an order that is not row-major (transposed operands give a transposed result), as in PyTorch: then all are
+/// read and written one after the other.
+fn elementwise<T: Element, const N: usize>(
+    shape: &Shape,
+    at: Site,
+    layouts: [&Layout; N],
+    fill: impl FnOnce([&Layout; N], &mut [T]),
+) -> Result<Tensor<T>, Error> {
+    let leads = |layout: &&&Layout| {
+        !layout.is_contiguous()
+            && layout.strides().iter().zip(shape.iter()).all(|(&stride, &size)| stride != 0 || size == 1)
+    };
+    let other = |layout: &&Layout| layout.is_contiguous() && layout.numel() > 1;
+    let leader = match layouts.iter().any(other) {
+        true => None,
+        false => layouts.iter().find(leads),
+    };
+    let Some(leader) = leader.filter(|leader| leader.numel() > 0) else {
+        return Tensor::build(shape, at, |out| fill(layouts, out));
+    };
+    let mut axes: SmallVec<[usize; 6]> = (0..shape.rank()).collect();
+    axes.sort_by_key(|&axis| std::cmp::Reverse(leader.strides()[axis].unsigned_abs()));
+    let turned = layouts.map(|layout| layout.permute(&axes));
+    let result = Tensor::build(turned[0].shape(), at, |out| fill(turned.each_ref(), out))?;
+    let mut back: SmallVec<[usize; 6]> = axes.clone();
+    for (position, &axis) in axes.iter().enumerate() {
+        back[axis] = position;
+    }
+    let layout = result.layout().permute(&back);
+    Ok(result.with_layout(layout))
 }
 
 /// The layout with the repetitions along expanded dimensions of `axes` left out, where `op` allows it, and how many

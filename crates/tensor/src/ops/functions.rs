@@ -15,6 +15,7 @@ macro_rules! functions {
 }
 
 /// Elementwise functions. They work in the element's own precision and follow IEEE 754 at infinities and NaN.
+/// How accurate each is, in units in the last place, is in the repository's `docs/accuracy.md`.
 pub trait Functions: TensorLike {
     functions! {
         /// -x. PyTorch: `neg`.

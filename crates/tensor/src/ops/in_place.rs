@@ -106,8 +106,8 @@ pub trait InPlace: TensorLike {
         fmod_ | try_fmod_ [Self::Elem: Number] = Fmod;
         /// `self = self.remainder(other)`. PyTorch: `remainder_`.
         remainder_ | try_remainder_ [Self::Elem: Number] = Remainder;
-        /// `self = self.floor_divide(other)`. PyTorch: `floor_divide_`.
-        floor_divide_ | try_floor_divide_ [Self::Elem: Number] = FloorDivide;
+        /// `self = self.div_floor(other)`. PyTorch: `div_` with `rounding_mode='floor'`.
+        div_floor_ | try_div_floor_ [Self::Elem: Number] = FloorDivide;
         /// `self = self.atan2(other)`. PyTorch: `atan2_`.
         atan2_ | try_atan2_ [Self::Elem: Float] = Atan2;
         /// `self = self.hypot(other)`. PyTorch: `hypot_`.
@@ -122,6 +122,14 @@ pub trait InPlace: TensorLike {
         bitwise_or_ | try_bitwise_or_ [] = Or;
         /// `self = self.bitwise_xor(other)`. PyTorch: `bitwise_xor_`.
         bitwise_xor_ | try_bitwise_xor_ [] = Xor;
+        /// `self = self.bitwise_left_shift(other)`. PyTorch: `bitwise_left_shift_`.
+        bitwise_left_shift_ | try_bitwise_left_shift_ [] = ShiftLeft;
+        /// `self = self.bitwise_right_shift(other)`. PyTorch: `bitwise_right_shift_`.
+        bitwise_right_shift_ | try_bitwise_right_shift_ [] = ShiftRight;
+        /// `self = self.gcd(other)`. PyTorch: `gcd_`.
+        gcd_ | try_gcd_ [] = Gcd;
+        /// `self = self.lcm(other)`. PyTorch: `lcm_`.
+        lcm_ | try_lcm_ [] = Lcm;
     }
 
     in_place! { unary

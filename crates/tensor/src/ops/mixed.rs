@@ -27,11 +27,10 @@ pub trait Mixed: TensorLike<Elem: Float> {
                 }
                 Argument::Array(weight) => three(self, end, &weight, at)?,
             };
-            let difference = y.try_sub(&x)?;
-            let from_start = x.try_add(&weight.try_mul(&difference)?)?;
-            let rest = weight.try_neg()?.try_add(1.0)?;
-            let from_end = y.try_sub(&difference.try_mul(&rest)?)?;
-            try_where_(&weight.try_abs()?.try_lt(0.5)?, &from_start, &from_end)
+            // From the nearer end, so that both ends are exact; the derivatives are the same from either.
+            let near = weight.try_abs()?.try_lt(0.5)?;
+            let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
+            try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
         }
 
         /// `self + value · x · y`. PyTorch: `addcmul`.

@@ -37,6 +37,7 @@
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
 //! | [`InPlace`] | `add_` and its kind |
+//! | [`FunctionsInPlace`], [`ViewsInPlace`] | `floor_` and its kind; `t_`, `squeeze_`, … |
 //! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
 mod activations;
@@ -58,6 +59,7 @@ mod equation;
 mod extremes;
 mod formula;
 mod functions;
+mod functions_in_place;
 mod in_place;
 mod index;
 mod indexing;
@@ -107,6 +109,7 @@ pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingOptions};
 pub use extremes::Extremes;
 pub use functions::Functions;
+pub use functions_in_place::{FunctionsInPlace, ViewsInPlace};
 pub use in_place::InPlace;
 pub use index::{IndexItem, ItemIndexing};
 pub use indexing::Indexing;

@@ -95,9 +95,26 @@ pub trait Overwrite: InPlace {
             self.update(Binary::Xlogy, other, at)
         }
 
+        /// `self = self.ldexp(other)`. PyTorch: `ldexp_`.
+        fn ldexp_ | try_ldexp_(&mut self, other: impl Operand<Self>) [Self::Elem: Float] = at {
+            one_operand(self, other, at, |own, other| own.try_ldexp(other))
+        }
+
+        /// `self = self.heaviside(values)`. PyTorch: `heaviside_`.
+        fn heaviside_ | try_heaviside_(&mut self, values: impl Operand<Self>) [Self::Elem: Float] = at {
+            one_operand(self, values, at, |own, values| own.try_heaviside(values))
+        }
+
         /// `self = self.div_trunc(other)`. PyTorch: `div_` with `rounding_mode='trunc'`.
         fn div_trunc_ | try_div_trunc_(&mut self, other: impl Operand<Self>) [Self::Elem: Number] = at {
             one_operand(self, other, at, |own, other| own.try_div_trunc(other))
+        }
+
+        /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
+        fn floor_divide_ | try_floor_divide_(&mut self, other: impl Operand<Self>) [Self::Elem: Number] = at {
+            self.update(Binary::FloorDivide, other, at)?;
+            let value = self.opaque(at)?;
+            self.put(value, at)
         }
 
         /// `self = self.leaky_relu(slope)`. PyTorch: `leaky_relu_`.

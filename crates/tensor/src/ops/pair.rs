@@ -72,7 +72,7 @@ impl<A: TensorLike> Operand<A> for bool {
 
 /// A number repeated over `shape`, beside `x`: a rank-0 constant, expanded.
 pub(super) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
-    expanded(&x.constant(&Tensor::scalar(value)), shape, at)
+    expanded(&x.number(value), shape, at)
 }
 
 /// `x` expanded to `shape`, which it fits; itself where nothing changes.

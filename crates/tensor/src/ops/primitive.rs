@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::program::Program;
 use crate::view::View;
 use crate::{Element, Shape, Tensor};
 
@@ -28,6 +29,11 @@ pub trait TensorLike: Clone + Sized {
 
     /// Plain data as an operand beside this one (on the same tape). Nothing is copied.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
+
+    /// A number beside this one (on the same tape), of no dimensions.
+    fn number(&self, value: Self::Elem) -> Self {
+        self.constant(&Tensor::scalar(value))
+    }
 
     /// A mask of plain data beside this one (on the same tape).
     fn mask(&self, mask: &Tensor<bool>) -> Self::Mask;
@@ -99,6 +105,19 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// Where one is not, and where it cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
+
+    /// What `program` makes of `inputs` and, after them, `numbers`, over the shape of this: where values are computed at once, in one pass. `None` where
+    /// operations are recorded one by one, or the element type has no programs: then the same is to be composed.
+    fn apply_program(
+        &self,
+        program: impl FnOnce() -> Program,
+        inputs: &[&Self],
+        numbers: &[f64],
+        at: Site,
+    ) -> Option<Result<Self, Self::Error>> {
+        let _ = (program, inputs, numbers, at);
+        None
+    }
 
     /// `op` of each element.
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;

@@ -167,3 +167,38 @@ fn position_of<T: Element>(
     let (kept, line) = super::eager::split(x.layout(), &Axes::from_slice(&[axis]));
     Tensor::build(&result, at, |out| reduce::arg(largest, x.source().data, &kept, &line, out))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// N. J. Higham, "The Accuracy of Floating Point Summation" (1993): the error of a sum is at most u Σ|x| for every
+    /// addition that an element goes through. Pairwise these are the logarithm of the count, here with runs of 64 at the
+    /// leaves; one after the other they are the count.
+    #[test]
+    fn ten_million_numbers_are_summed_pairwise() {
+        let count = 10_000_000;
+        let mut state = 1u32;
+        let data: Vec<f32> = (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 24) as f32
+            })
+            .collect();
+        let exact: f64 = data.iter().map(|&x| f64::from(x)).sum();
+        let in_order: f32 = data.iter().sum();
+        let x = Tensor::from(data);
+        let error = |got: f32| (f64::from(got) - exact).abs() / exact;
+        let unit = f64::from(f32::EPSILON) / 2.0;
+        let additions = 64.0 + f64::from(count).log2();
+        assert!(error(x.sum(.., false).item()) <= additions * unit, "{}", error(x.sum(.., false).item()));
+        assert!(error(in_order) > additions * unit, "{}", error(in_order));
+        // What is expected of errors that point both ways: hardly more than one rounding.
+        assert!(error(x.sum(.., false).item()) <= 4.0 * unit);
+        // Along either dimension of a matrix, and with a stride.
+        for (x, dim) in [(x.reshape([2, -1]), 1), (x.reshape([-1, 2]), 0), (x.reshape([-1, 2]).t(), 1)] {
+            let sums = x.sum(dim, false).cast::<f64>();
+            assert!((sums.sum(.., false).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");
+        }
+    }
+}

@@ -1,11 +1,13 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
+use super::pair::number;
 use super::reductions::without;
 use super::{Comparison, TensorLike, try_where_, twin};
 use crate::Float;
 use crate::dims::{self, Axes, Dims};
 use crate::error::Site;
 use crate::kernel::instruction::{Binary, Reduction, Unary};
+use crate::program::{Instruction, Output, Program};
 use crate::view::View;
 
 /// `softmax` and its kin.
@@ -20,6 +22,10 @@ pub trait Softmax: TensorLike<Elem: Float> {
         /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
         /// ```
         fn softmax | try_softmax(&self, dim: isize) -> Self = at {
+            let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
             let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
             exponentials.apply_binary(Binary::Div, &total, at)
         }
@@ -34,6 +40,14 @@ pub trait Softmax: TensorLike<Elem: Float> {
         /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
         /// `log_softmax`.
         fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
+            let rest = [
+                Instruction::Reduce(Reduction::Sum, 3),
+                Instruction::Unary(Unary::Log, 4),
+                Instruction::Binary(Binary::Sub, 2, 5),
+            ];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
             let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
             shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
         }
@@ -46,8 +60,10 @@ pub trait Softmax: TensorLike<Elem: Float> {
                 self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
             } else {
                 let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-                // An infinite largest element is left where it is: inf - inf would make NaN of it.
-                let shift = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+                let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
+                let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
                 let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
                 let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, &axes, at)?;
                 sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
@@ -58,6 +74,35 @@ pub trait Softmax: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// Rows up to this length are normalised in one pass; a row is one thread's work.
+const ROW: usize = 1 << 15;
+
+/// In one pass over rows, where `dim` is the last and values are computed at once: what `rest` makes of x - max (value 2) and
+/// e^(x - max) (value 3).
+fn one_pass<A: TensorLike<Elem: Float>>(
+    x: &A,
+    dim: isize,
+    rest: &[Instruction],
+    at: Site,
+) -> Option<Result<A, A::Error>> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at).ok()?;
+    if axis + 1 != shape.rank() || !(16..=ROW).contains(&shape[axis]) {
+        return None;
+    }
+    let program = || {
+        let mut instructions = vec![
+            Instruction::Reduce(Reduction::Amax, 0),
+            Instruction::Binary(Binary::Sub, 0, 1),
+            Instruction::Unary(Unary::Exp, 2),
+        ];
+        instructions.extend_from_slice(rest);
+        let last = instructions.len() as u32;
+        Program::new(1, instructions, vec![Output::Whole(last)], Some(axis))
+    };
+    x.apply_program(program, &[x], &[], at)
+}
 
 /// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
 #[allow(clippy::type_complexity)]

@@ -38,8 +38,8 @@ pub trait Sorting: TensorLike {
             Ok(along.restored(&positions, at)?)
         }
 
-        /// The `k` largest (or smallest) along `dim` in descending (ascending) order, and their positions; of ties the
-        /// first ones. Refused where there are not as many. PyTorch: `topk` with `sorted=True`.
+        /// The `k` largest (or smallest) along `dim` in descending (ascending) order, and their positions; which of
+        /// several equal ones is not specified. Refused where there are not as many. PyTorch: `topk` with `sorted=True`.
         ///
         /// ```
         /// use wengert_tensor::prelude::*;
@@ -52,14 +52,14 @@ pub trait Sorting: TensorLike {
             if k > along.len() {
                 return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
             }
-            let positions = along.positions(k, at, |line, out| line::order(largest, line, out))?;
+            let positions = along.positions(k, at, |line, out| line::top(largest, line, out))?;
             let taken = along.taken(&positions, at)?;
             // Of a rank-0 array, one element is of rank 0 again; none are a line.
             if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
         }
 
-        /// The `k`-th smallest along `dim`, counting from 1, and its position. Refused where there are not as many. PyTorch:
-        /// `kthvalue`.
+        /// The `k`-th smallest along `dim`, counting from 1, and its position, one of several if they are equal.
+        /// Refused where there are not as many. PyTorch: `kthvalue`.
         fn kthvalue | try_kthvalue(&self, k: usize, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
             let along = Along::new(self, dim, at)?;
             if k < 1 || k > along.len() {

@@ -107,10 +107,18 @@ pub(super) fn of_tensor<T: Element>(
 ) -> Result<Tensor<T>, Error> {
     let count = count(x.shape(), axes);
     let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
-    let mean = with_number(Binary::Div, &sum(x)?, count, at)?;
-    let distance = x.apply_binary(Binary::Sub, &expanded(&mean, x.shape(), at)?, at)?;
+    let minus = |x: &Tensor<T>, y: &Tensor<T>| x.apply_binary(Binary::Sub, &expanded(y, x.shape(), at)?, at);
+    // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
+    let x = if x.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
+    let mean = with_number(Binary::Div, &sum(&x)?, count, at)?;
+    let distance = minus(&x, &mean)?;
     let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
     with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
+}
+
+/// The first element along `axes`, which stay with size 1.
+fn first<T: Element>(x: &Tensor<T>, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
+    axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
 /// A reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless `keepdim`.
@@ -138,6 +146,16 @@ mod tests {
         let (variance, mean) = x.var_mean(.., 0, false);
         assert_eq!((variance.item(), mean.item()), (14.0, 5.0));
         assert_eq!(x.std_mean(0, 0, false).1.to_vec(), [3.0, 7.0]);
+    }
+
+    #[test]
+    fn equal_elements_do_not_vary() {
+        for count in 1..40 {
+            let x = Tensor::full([count], 0.1);
+            assert_eq!(x.std(0, 0, false).item(), 0.0, "{count}");
+        }
+        assert_eq!(Tensor::full([3, 7], 2.395_648_934_561_237_7).var(.., 1, false).item(), 0.0);
+        assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1, false).item(), 1.0);
     }
 
     #[test]

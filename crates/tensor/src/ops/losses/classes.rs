@@ -205,7 +205,8 @@ mod tests {
         let x = Tensor::<f64>::zeros([2, 3]);
         let sentence = |target: Tensor<i64>| x.try_nll_loss(&target, ClassOptions::default()).unwrap_err().sentence();
         assert_eq!(sentence(Tensor::zeros([3])), "Expected input batch_size (2) to match target batch_size (3).");
-        assert_eq!(sentence(Tensor::from([0i64, 3])), "Target 3 is out of bounds.");
+        let outside = "Target 3 is out of bounds. (It is number 1 of the targets, from 0; there are 3 classes.)";
+        assert_eq!(sentence(Tensor::from([0i64, 3])), outside);
         assert_eq!(sentence(Tensor::zeros([2, 3])), "0D or 1D target tensor expected, multi-target not supported");
     }
 }

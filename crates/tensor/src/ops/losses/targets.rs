@@ -49,9 +49,13 @@ impl Targets {
         let kept = target.compared(Compare::Ne, ignored, at)?;
         let index = target.chosen(&kept, 0, at)?;
         let count = kept.iter().filter(|&kept| kept).count();
-        let outside = target.iter().find(|&class| class != ignored && !(0..classes as i64).contains(&class));
-        if let Some(class) = outside {
-            return Err(Error::IndexRange { message: format!("Target {class} is out of bounds."), at });
+        let outside = |&(_, class): &(usize, i64)| class != ignored && !(0..classes as i64).contains(&class);
+        if let Some((position, class)) = target.iter().enumerate().find(outside) {
+            let message = format!(
+                "Target {class} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
+                 classes.)"
+            );
+            return Err(Error::IndexRange { message, at });
         }
         Ok(Targets { axis, classes, index, kept, count })
     }

@@ -35,13 +35,13 @@ pub trait AdaptivePooling: TensorLike<Elem: Float> {
         /// The largest of each of `size` windows of `[n, c, l]` (or `[c, l]`); the gradient goes to the first of several that
         /// are equal. PyTorch: `nn.functional.adaptive_max_pool1d`.
         fn adaptive_max_pool1d | try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Self = at {
-            pooled(self, 1, &size.into(), at, |part, axis| largest(part, axis, at))
+            pooled(self, 1, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
         }
 
         /// The largest of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`); the gradient goes to the first of
         /// several that are equal. PyTorch: `nn.functional.adaptive_max_pool2d`.
         fn adaptive_max_pool2d | try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Self = at {
-            pooled(self, 2, &size.into(), at, |part, axis| largest(part, axis, at))
+            pooled(self, 2, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
         }
     }
 }
@@ -56,7 +56,7 @@ fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
 }
 
 fn mean<A: TensorLike<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
-    let sum = pooled(x, rank, size, at, |part, axis| part.summed(&[axis], at))?;
+    let sum = pooled(x, rank, size, None, at, |part, axis| part.summed(&[axis], at))?;
     let (from, to) = (x.shape(), sum.shape());
     let mut counts = Tensor::scalar(A::Elem::ONE);
     for back in 1..=rank {
@@ -69,19 +69,21 @@ fn mean<A: TensorLike<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) 
     sum.divided(&sum.constant(&counts), at)
 }
 
-/// Every window along every dimension made one element by `fold`.
+/// Every window along every dimension made one element by `fold`. The dimensions from number `filled_from`, or those that
+/// are pooled, must not be empty.
 fn pooled<A: TensorLike>(
     x: &A,
     rank: usize,
     size: &Sizes,
+    filled_from: Option<usize>,
     at: Site,
     fold: impl Fn(&A, usize) -> Result<A, A::Error>,
 ) -> Result<A, A::Error> {
     let shape = x.shape();
     let lead = shape.rank().saturating_sub(rank);
-    if !(1..=2).contains(&lead) || shape[lead - 1..].contains(&0) {
+    if !(1..=2).contains(&lead) || shape[filled_from.unwrap_or(lead)..].contains(&0) {
         let message = format!(
-            "{}: Expected {}D or {}D tensor of non-zero sizes but the batch, but got {shape}",
+            "{}: Expected {}D or {}D tensor that is not empty but for the batch, but got {shape}",
             at.operation,
             rank + 1,
             rank + 2

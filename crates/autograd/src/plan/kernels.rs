@@ -1,0 +1,420 @@
+//! From values to steps: what has one shape is fused into one program, everything else is a step of its own.
+//!
+//! Each value has a level. An elementwise value is of the level of its operands of the same shape, so that whole chains
+//! fall into one kernel; a value that must be finished before it is read (a product, a sum over columns, an operand of
+//! another shape) raises the level. A sum over rows does not: the rest of the row's program goes on with it, so that softmax
+//! and layer norm are one pass. Values of one level and one shape cannot wait for one another but through the fused program
+//! itself, so they are one kernel.
+//!
+//! What several kernels of one shape read is computed again in each where that is cheaper than reading it from memory.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+use wengert_tensor::program::{AxisSet, Instruction, Output, Program};
+use wengert_tensor::{Binary, Float, Reduction, Unary};
+
+use super::values::{Id, Make, ShapeId, Values};
+use super::{Plan, Source, Step, Work};
+use crate::record::{Index, Record};
+
+/// Elements of a row that is reduced within the pass, at most: a row's registers stay in the second-level cache.
+const LONGEST_ROW: usize = 1 << 14;
+
+/// Elements of a whole tensor that is reduced to one number within the pass, at most: a row is one thread's work.
+const LONGEST_WHOLE: usize = 1 << 12;
+
+/// Elements of a row, at least, for a row at a time to be worth while; or so many elements in all that it hardly matters.
+const SHORTEST_ROW: usize = 32;
+const FEW: usize = 1 << 12;
+
+/// A value that takes this many cheap instructions from memory, or fewer, is computed again rather than stored and read.
+const CHEAP: u32 = 6;
+
+/// Where a value is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// It is there.
+    Source,
+    /// By a step of its own.
+    Single,
+    /// In a kernel, over the whole shape.
+    Whole(u32),
+    /// In a kernel, one for each row.
+    PerRow(u32),
+    /// By a kernel, when it has run.
+    Reduced(u32),
+    /// Nowhere: nothing that was asked for depends on it.
+    Dead,
+}
+
+struct Kernel {
+    level: u32,
+    space: ShapeId,
+    /// The first dimension of a row, where rows are reduced, and the shape of one number for each row.
+    row: Option<(usize, ShapeId)>,
+    /// Ascending, those that are only computed again included.
+    members: Vec<Id>,
+}
+
+struct Grouping<'a, T: Float> {
+    record: &'a Record<T>,
+    values: &'a Values<T>,
+    homes: Vec<Home>,
+    /// From which level on others can read a value.
+    ready: Vec<u32>,
+    kernels: Vec<Kernel>,
+    by_place: HashMap<(u32, ShapeId), u32>,
+    singles: Vec<(u32, Id)>,
+}
+
+/// The steps that compute `roots`.
+pub(super) fn plan<T: Float>(record: &Record<T>, values: Values<T>, roots: &[Index]) -> Plan<T> {
+    let mut grouping = Grouping {
+        record,
+        values: &values,
+        homes: vec![Home::Dead; values.list.len()],
+        ready: vec![0; values.list.len()],
+        kernels: Vec::new(),
+        by_place: HashMap::new(),
+        singles: Vec::new(),
+    };
+    let live = grouping.live(roots);
+    for id in (0..values.list.len() as Id).filter(|&id| live[id as usize]) {
+        grouping.place(id);
+    }
+    let outside = grouping.recompute(roots, &live);
+    grouping.steps(roots, &outside)
+}
+
+impl<T: Float> Grouping<'_, T> {
+    fn live(&self, roots: &[Index]) -> Vec<bool> {
+        let mut live = vec![false; self.values.list.len()];
+        let mut open: Vec<Id> = roots.iter().map(|&root| self.values.of(root)).collect();
+        while let Some(id) = open.pop() {
+            if !std::mem::replace(&mut live[id as usize], true) {
+                open.extend(self.reads(id));
+            }
+        }
+        live
+    }
+
+    /// The values that a value is made of.
+    fn reads(&self, id: Id) -> SmallVec<[Id; 3]> {
+        match self.values.list[id as usize].make {
+            Make::Node(node) => self.record.operands(node).iter().map(|&input| self.values.of(input)).collect(),
+            make => make.operands(),
+        }
+    }
+
+    /// The kernel in which a value can be read while it is computed, over the shape `space`.
+    fn tile(&self, id: Id, space: ShapeId) -> Option<u32> {
+        match self.homes[id as usize] {
+            Home::Whole(kernel) | Home::PerRow(kernel) if self.kernels[kernel as usize].space == space => Some(kernel),
+            _ => None,
+        }
+    }
+
+    /// The level of a reader of `operands` that is computed over `space`.
+    fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
+        let needs = |&operand: &Id| match self.tile(operand, space) {
+            Some(kernel) => self.kernels[kernel as usize].level,
+            None => self.ready[operand as usize],
+        };
+        operands.iter().map(needs).max().unwrap_or(0)
+    }
+
+    fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
+        *self.by_place.entry((level, space)).or_insert_with(|| {
+            self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
+            (self.kernels.len() - 1) as u32
+        })
+    }
+
+    fn join(&mut self, id: Id, kernel: u32, home: Home) {
+        let joined = &mut self.kernels[kernel as usize];
+        joined.members.push(id);
+        self.ready[id as usize] = joined.level + 1;
+        self.homes[id as usize] = home;
+    }
+
+    fn place(&mut self, id: Id) {
+        let value = self.values.list[id as usize];
+        match value.make {
+            Make::Known(_) | Make::Number(_) => self.homes[id as usize] = Home::Source,
+            Make::Node(_) => self.alone(id),
+            Make::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
+            make => {
+                let operands = make.operands();
+                let level = self.level(&operands, value.shape);
+                // One number for each row, of a kernel that has just reduced its rows?
+                for &operand in &operands {
+                    if let Home::PerRow(kernel) = self.homes[operand as usize] {
+                        let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
+                        let fits = row.is_some_and(|(_, shape)| shape == value.shape);
+                        let others = |&other: &Id| {
+                            self.homes[other as usize] == Home::PerRow(kernel) || self.ready[other as usize] <= own
+                        };
+                        if fits && space != value.shape && own < level && operands.iter().all(others) {
+                            return self.join(id, kernel, Home::PerRow(kernel));
+                        }
+                    }
+                }
+                let kernel = self.kernel(level, value.shape);
+                self.join(id, kernel, Home::Whole(kernel));
+            }
+        }
+    }
+
+    fn alone(&mut self, id: Id) {
+        let level = self.reads(id).iter().map(|&input| self.ready[input as usize]).max().unwrap_or(0);
+        self.ready[id as usize] = level;
+        self.homes[id as usize] = Home::Single;
+        self.singles.push((level, id));
+    }
+
+    fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
+        let space = self.values.list[x as usize].shape;
+        let sizes = &self.values.shapes[space as usize];
+        let (rank, total) = (sizes.len(), sizes.numel());
+        let kept = self.values.shape(id).numel();
+        let level = self.level(&[x], space);
+        // Does it reduce whole rows, the last dimensions?
+        let first = axes.trailing_zeros() as usize;
+        let rows = (axes >> first) + 1 == 1 << (rank - first);
+        let length: usize = sizes[first..].iter().product();
+        let longest = if first == 0 { LONGEST_WHOLE } else { LONGEST_ROW };
+        if rows && total > 0 && length <= longest && (length >= SHORTEST_ROW || total <= FEW) {
+            let kernel = self.kernel(level, space);
+            let shape = self.values.list[id as usize].shape;
+            let row = self.kernels[kernel as usize].row.get_or_insert((first, shape));
+            if *row == (first, shape) {
+                return self.join(id, kernel, Home::PerRow(kernel));
+            }
+        }
+        // Every task has totals of its own; many totals are better kept apart.
+        if op != Reduction::Prod && (kept.saturating_mul(16) <= total || total <= LONGEST_ROW) {
+            let kernel = self.kernel(level, space);
+            return self.join(id, kernel, Home::Reduced(kernel));
+        }
+        self.alone(id);
+    }
+
+    /// Decides which values are computed again by their readers; gives those that must be stored.
+    fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
+        let mut outside = vec![false; self.values.list.len()];
+        for &root in roots {
+            outside[self.values.of(root) as usize] = true;
+        }
+        for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
+            let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
+            for read in self.reads(id) {
+                // Read by a step of its own, or over another shape.
+                if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
+                    outside[read as usize] = true;
+                }
+            }
+        }
+        let costs = self.costs();
+        for kernel in 0..self.kernels.len() as u32 {
+            let Kernel { space, .. } = self.kernels[kernel as usize];
+            let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
+            let mut has = vec![false; 0];
+            let mut open: Vec<Id> = Vec::new();
+            let elsewhere = |grouping: &Self, id: Id| grouping.home_kernel(id).is_some_and(|home| home != kernel);
+            for &member in &members {
+                open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
+            }
+            if !open.is_empty() {
+                has = vec![false; self.values.list.len()];
+            }
+            while let Some(id) = open.pop() {
+                if has[id as usize] || outside[id as usize] {
+                    continue;
+                }
+                let whole = matches!(self.homes[id as usize], Home::Whole(_)) && self.tile(id, space).is_some();
+                if whole && costs[id as usize] <= CHEAP {
+                    has[id as usize] = true;
+                    members.push(id);
+                    open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
+                } else {
+                    outside[id as usize] = true;
+                }
+            }
+            members.sort_unstable();
+            self.kernels[kernel as usize].members = members;
+        }
+        outside
+    }
+
+    fn home_kernel(&self, id: Id) -> Option<u32> {
+        match self.homes[id as usize] {
+            Home::Whole(kernel) | Home::PerRow(kernel) | Home::Reduced(kernel) => Some(kernel),
+            Home::Source | Home::Single | Home::Dead => None,
+        }
+    }
+
+    /// Cheap instructions from memory to each value, those of operands of other shapes not counted. Reading a second whole
+    /// operand counts as reading the value itself would.
+    fn costs(&self) -> Vec<u32> {
+        let mut costs = vec![0u32; self.values.list.len()];
+        let mut reads = vec![0u32; self.values.list.len()];
+        for (id, value) in self.values.list.iter().enumerate() {
+            if !value.make.is_elementwise() {
+                reads[id] = 1;
+                continue;
+            }
+            let own = match value.make {
+                Make::Unary(op, _) if is_cheap(op) => 1,
+                Make::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Maximum | Binary::Minimum, ..) => 1,
+                Make::Binary(Binary::Div, ..) => 2,
+                Make::Compare(..) | Make::Select(..) => 1,
+                _ => 1000,
+            };
+            let same = |operand: &&Id| self.values.list[**operand as usize].shape == value.shape;
+            let operands = value.make.operands();
+            costs[id] = operands.iter().filter(same).fold(own, |sum, &x| sum.saturating_add(costs[x as usize]));
+            reads[id] = operands.iter().filter(same).fold(0u32, |sum, &x| sum.saturating_add(reads[x as usize]));
+            if reads[id] > 2 {
+                costs[id] = 1000;
+            }
+        }
+        costs
+    }
+
+    fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
+        let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
+        order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
+        order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
+        order.sort_unstable();
+        let mut slots = Slots { of: vec![u32::MAX; self.values.list.len()], count: 0 };
+        let mut steps = Vec::with_capacity(order.len());
+        for (_, fused, number) in order {
+            steps.push(match fused {
+                true => self.fused(number, outside, &mut slots),
+                false => self.single(number, &mut slots),
+            });
+        }
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|&root| (self.source(self.values.of(root), &slots), self.record.shape(root).clone()))
+            .collect();
+        drops(&mut steps, &roots, slots.count);
+        Plan { steps, slots: slots.count as usize, roots }
+    }
+
+    fn source(&self, id: Id, slots: &Slots) -> Source<T> {
+        match self.values.list[id as usize].make {
+            Make::Known(node) => Source::Known(node),
+            Make::Number(number) => Source::Number(self.values.numbers[number as usize]),
+            _ => Source::Slot(slots.of[id as usize]),
+        }
+    }
+
+    fn single(&self, id: Id, slots: &mut Slots) -> Step<T> {
+        let value = self.values.list[id as usize];
+        let reads = self.reads(id).iter().map(|&read| self.source(read, slots)).collect();
+        let work = match value.make {
+            Make::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
+            _ => {
+                let shapes = self.record.operands(value.node).iter().map(|&input| self.record.shape(input).clone());
+                Work::Node(value.node, shapes.collect())
+            }
+        };
+        Step { work, reads, writes: SmallVec::from_slice(&[slots.new(id)]), drops: SmallVec::new(), node: value.node }
+    }
+
+    fn fused(&self, number: u32, outside: &[bool], slots: &mut Slots) -> Step<T> {
+        let kernel = &self.kernels[number as usize];
+        let is_instruction = |&id: &Id| !matches!(self.homes[id as usize], Home::Reduced(_));
+        let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * kernel.members.len());
+        // Operands that no member computes are inputs; how many they are is known only when all have been seen.
+        let instructions: Vec<Id> = kernel.members.iter().copied().filter(is_instruction).collect();
+        for &id in &instructions {
+            numbers.insert(id, 0);
+        }
+        let mut reads: SmallVec<[Source<T>; 4]> = SmallVec::new();
+        for &member in &kernel.members {
+            for operand in self.reads(member) {
+                numbers.entry(operand).or_insert_with(|| {
+                    reads.push(self.source(operand, slots));
+                    (reads.len() - 1) as u32
+                });
+            }
+        }
+        let inputs = reads.len() as u32;
+        for (position, id) in instructions.iter().enumerate() {
+            numbers.insert(*id, inputs + position as u32);
+        }
+        let at = |id: Id| numbers[&id];
+        let code = instructions
+            .iter()
+            .map(|&id| match self.values.list[id as usize].make {
+                Make::Unary(op, x) => Instruction::Unary(op, at(x)),
+                Make::Binary(op, x, y) => Instruction::Binary(op, at(x), at(y)),
+                Make::Compare(op, x, y) => Instruction::Compare(op, at(x), at(y)),
+                Make::Select(mask, x, y) => Instruction::Select(at(mask), at(x), at(y)),
+                Make::Reduce(op, x, _) => Instruction::Reduce(op, at(x)),
+                make => unreachable!("{make:?} is a step of its own"),
+            })
+            .collect();
+        let mut outputs = Vec::new();
+        let mut writes = SmallVec::new();
+        for &id in &kernel.members {
+            let output = match (self.homes[id as usize], self.values.list[id as usize].make) {
+                (Home::Reduced(_), Make::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
+                (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
+                    debug_assert!(home != Home::Dead);
+                    continue;
+                }
+                (Home::PerRow(_), _) => Output::PerRow(at(id)),
+                _ => Output::Whole(at(id)),
+            };
+            outputs.push(output);
+            writes.push(slots.new(id));
+        }
+        let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
+        let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
+        let space = self.values.shapes[kernel.space as usize].clone();
+        Step { work: Work::Fused(Box::new(program), space), reads, writes, drops: SmallVec::new(), node }
+    }
+}
+
+/// Numbers of stored values.
+struct Slots {
+    of: Vec<u32>,
+    count: u32,
+}
+
+impl Slots {
+    fn new(&mut self, id: Id) -> u32 {
+        self.of[id as usize] = self.count;
+        self.count += 1;
+        self.count - 1
+    }
+}
+
+/// Notes with each step what is read for the last time.
+fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(Source<T>, wengert_tensor::Shape)], count: u32) {
+    let mut done = vec![false; count as usize];
+    for (source, _) in roots {
+        if let Source::Slot(slot) = source {
+            done[*slot as usize] = true;
+        }
+    }
+    for step in steps.iter_mut().rev() {
+        let written = step.writes.iter().copied();
+        let slots = step.reads.iter().filter_map(|read| if let Source::Slot(slot) = read { Some(*slot) } else { None });
+        let slots: SmallVec<[u32; 8]> = slots.chain(written).collect();
+        for slot in slots {
+            if !std::mem::replace(&mut done[slot as usize], true) {
+                step.drops.push(slot);
+            }
+        }
+    }
+}
+
+fn is_cheap(op: Unary) -> bool {
+    use Unary::{Abs, Ceil, Floor, Neg, Reciprocal, Relu, Round, Sign, Sqrt, SqrtFlat, Square, Trunc};
+    matches!(op, Abs | Ceil | Floor | Neg | Reciprocal | Relu | Round | Sign | Sqrt | SqrtFlat | Square | Trunc)
+}

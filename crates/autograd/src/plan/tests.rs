@@ -1,0 +1,233 @@
+//! The engine against the oracle, one node at a time; what is fused; what is kept.
+
+use proptest::prelude::*;
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::prelude::*;
+
+use super::{Plan, Step, Work};
+use crate::evaluate::{needed, one_at_a_time};
+use crate::record::Index;
+use crate::{Tape, Var};
+
+/// Instructions of each step; 0 for what is no fused program.
+fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
+    let record = tape.record.borrow();
+    let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let plan = Plan::new(&record, &needed(&record, &roots), &roots, true);
+    let instructions = |step: &Step<f64>| match &step.work {
+        Work::Fused(program, _) => program.instructions().len(),
+        _ => 0,
+    };
+    plan.steps.iter().map(instructions).collect()
+}
+
+#[test]
+fn a_chain_of_one_shape_is_one_step() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([3, 4]));
+    let y = ((x * x).tanh() + x).exp() - x;
+    assert_eq!(steps(&tape, &[y]), [5]);
+}
+
+#[test]
+fn softmax_is_one_pass() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([3, 40]));
+    let e = (x - x.amax(1, true)).exp();
+    assert_eq!(steps(&tape, &[e / e.sum(1, true)]), [5]);
+}
+
+#[test]
+fn a_sum_over_columns_is_finished_before_it_is_read() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([30, 40]));
+    // x - mean is computed again: that is cheaper than storing it.
+    let centred = x - x.mean(0, true);
+    let y = centred / centred.square().mean(0, true).sqrt();
+    assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
+}
+
+#[test]
+fn what_is_expanded_is_computed_before_it_is_expanded() {
+    let tape = Tape::<f64>::new();
+    let row = tape.var(&Tensor::ones([40]));
+    let y = row.expand([30, 40]).exp() * 2.0;
+    assert_eq!(y.value().strides(), [0, 1]);
+    let [d] = y.sum(.., false).grad([row]);
+    assert_eq!(d.value().to_vec()[0], 60.0 * 1f64.exp());
+}
+
+#[test]
+fn a_plan_is_found_again_and_another_program_is_not_taken_for_it() {
+    let run = |numbers: [f64; 2], size: usize, known: bool| {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::full([size], numbers[0]));
+        let y = x.exp() * numbers[1];
+        if known {
+            y.value();
+        }
+        (y + x).sum(.., false).item()
+    };
+    for _ in 0..3 {
+        for known in [false, true] {
+            assert_eq!(run([0.0, 2.0], 4, known), 8.0);
+            assert_eq!(run([0.0, 3.0], 4, known), 12.0);
+            assert_eq!(run([0.0, 2.0], 5, known), 10.0);
+        }
+    }
+}
+
+/// What a random program does next; numbers choose among the values that are there.
+#[derive(Clone, Debug)]
+enum Move {
+    Unary(u8, usize),
+    Binary(u8, usize, usize),
+    Select(usize, usize, usize),
+    Sum(usize, usize),
+    Amax(usize, usize),
+    Transpose(usize),
+    Slice(usize),
+    Detach(usize),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let pick = 0usize..1000;
+    let one = prop_oneof![
+        4 => (0u8..6, pick.clone()).prop_map(|(op, x)| Move::Unary(op, x)),
+        8 => (0u8..6, pick.clone(), pick.clone()).prop_map(|(op, x, y)| Move::Binary(op, x, y)),
+        2 => (pick.clone(), pick.clone(), pick.clone()).prop_map(|(m, x, y)| Move::Select(m, x, y)),
+        2 => (pick.clone(), 0usize..3).prop_map(|(x, d)| Move::Sum(x, d)),
+        1 => (pick.clone(), 0usize..3).prop_map(|(x, d)| Move::Amax(x, d)),
+        1 => pick.clone().prop_map(Move::Transpose),
+        1 => pick.clone().prop_map(Move::Slice),
+        1 => pick.prop_map(Move::Detach),
+    ];
+    proptest::collection::vec(one, 1..60)
+}
+
+/// Plays the moves; those that shapes do not allow are left out.
+fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<Var<'t, f64>> {
+    let leaf = |shape: &Vec<usize>| {
+        let seed = shape.len() as f64 + 1.0;
+        tape.var(&Tensor::from_fn(&shape[..], |i| {
+            let place = i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64);
+            (place * 12.9898).sin()
+        }))
+    };
+    let mut values: Vec<Var<'t, f64>> = shapes.iter().map(leaf).collect();
+    for step in moves {
+        let at = |k: &usize| values[k % values.len()];
+        let result = match step {
+            Move::Unary(op, x) => {
+                let x = at(x);
+                Some(match op {
+                    0 => x.exp(),
+                    1 => x.tanh(),
+                    2 => -x,
+                    3 => x.abs(),
+                    4 => x.sigmoid(),
+                    _ => x * 0.5,
+                })
+            }
+            Move::Binary(op, x, y) => {
+                let (x, y) = (at(x), at(y));
+                match op {
+                    0 => x.try_add(y).ok(),
+                    1 => x.try_mul(y).ok(),
+                    2 => x.try_sub(y).ok(),
+                    3 => x.try_maximum(y).ok(),
+                    4 => x.try_lt(y).ok(),
+                    _ => x.try_hypot(y).ok(),
+                }
+            }
+            Move::Select(mask, x, y) => try_where_(&at(mask).gt(0.0), &at(x), at(y)).ok(),
+            Move::Sum(x, dim) => at(x).try_sum(*dim as isize, true).ok(),
+            Move::Amax(x, dim) => at(x).try_amax(*dim as isize, true).ok(),
+            Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
+            Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
+            Move::Detach(x) => Some(TensorLike::detach(&at(x))),
+        };
+        values.extend(result.filter(|value| value.shape().numel() < 3_000));
+    }
+    values
+}
+
+use wengert_tensor::ops::try_where_;
+
+fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
+    match several {
+        true => values.iter().step_by(3).map(|value| value.index).collect(),
+        false => vec![values[values.len() - 1].index],
+    }
+}
+
+fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
+    let record = tape.record.borrow();
+    let plan = Plan::new(&record, &needed(&record, roots), roots, simplify);
+    crate::evaluate::run(&record, &plan, wengert_tensor::Site::here("test")).unwrap()
+}
+
+/// Programs of operations that are smooth and bounded, so that another order of summation changes little.
+fn is_smooth(step: &Move) -> bool {
+    match step {
+        Move::Unary(op, _) => *op != 0,
+        Move::Binary(op, ..) => *op < 3,
+        Move::Select(..) => false,
+        _ => true,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Sums of at most two elements: every order gives the same bits.
+    #[test]
+    fn fused_equals_one_at_a_time(
+        shapes in proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
+        moves in moves(),
+        several in any::<bool>(),
+        simplify in any::<bool>(),
+    ) {
+        let tape = Tape::new();
+        let values = play(&tape, &shapes, &moves);
+        let roots = roots_of(&values, several);
+        let expected = one_at_a_time(&tape, &roots).unwrap();
+        for (got, expected) in evaluated(&tape, &roots, simplify).iter().zip(&expected) {
+            prop_assert_eq!(got.shape(), expected.shape());
+            for (x, y) in got.iter().zip(expected.iter()) {
+                // A multiple of -0 is -0, a sum of it 0.
+                let same = x.to_bits() == y.to_bits() || x == 0.0 && y == 0.0 || x.is_nan() && y.is_nan();
+                prop_assert!(same, "{} for {}", x, y);
+            }
+        }
+    }
+
+    #[test]
+    fn fused_is_close_to_one_at_a_time_where_sums_are_long(
+        sizes in proptest::collection::vec(1usize..40, 3),
+        which in proptest::collection::vec(proptest::collection::vec(0usize..3, 1..4), 1..4),
+        moves in moves(),
+        several in any::<bool>(),
+        simplify in any::<bool>(),
+    ) {
+        // Sizes that meet: of one of three lengths, or 1.
+        let shapes: Vec<Vec<usize>> = which
+            .iter()
+            .map(|which| which.iter().enumerate().map(|(k, &w)| if w == k { 1 } else { sizes[k] }).collect())
+            .collect();
+        let tape = Tape::new();
+        let moves: Vec<Move> = moves.into_iter().filter(is_smooth).collect();
+        let values = play(&tape, &shapes, &moves);
+        let roots = roots_of(&values, several);
+        let expected = one_at_a_time(&tape, &roots).unwrap();
+        for (got, expected) in evaluated(&tape, &roots, simplify).iter().zip(&expected) {
+            prop_assert_eq!(got.shape(), expected.shape());
+            let scale = expected.iter().filter(|x| x.is_finite()).fold(1e-3f64, |most, x| most.max(x.abs()));
+            for (x, y) in got.iter().zip(expected.iter()) {
+                let close = (x - y).abs() <= 1e-7 * scale || x == y || x.is_nan() && y.is_nan();
+                // Products of products leave the range of numbers on either side of the limit.
+                prop_assert!(close || scale > 1e100, "{} for {}", x, y);
+            }
+        }
+    }
+}

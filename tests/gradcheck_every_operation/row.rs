@@ -1,0 +1,205 @@
+//! A row of the tables: an operation, its operands, and how it is called.
+
+use wengert::autograd::gradcheck::{Failure, Report};
+use wengert::autograd::{Error, GradCheck};
+use wengert::prelude::*;
+
+use crate::grid::{Approximate, Distinct, Domain, Fixed, Form, Integers, Single, forms, pairs, tensor};
+
+pub type V<'t> = Var<'t, f64>;
+
+/// One operation on some operands.
+pub struct Row {
+    /// The operation's name.
+    pub name: &'static str,
+    /// What is special about this row, where the operation has several.
+    pub case: &'static str,
+    /// How it is called, as it is written in the table.
+    pub call: &'static str,
+    pub operands: Operands,
+    pub f: for<'t> fn(&[V<'t>]) -> V<'t>,
+}
+
+/// What an operation is checked on.
+#[derive(Clone, Copy)]
+pub enum Operands {
+    /// One of every form.
+    One(Domain),
+    /// Two of every pair of forms; and one in both places where the flag is set, which it is unless that is at a kink or outside
+    /// of a domain.
+    Two(Domain, Domain, bool),
+    /// The first of which is changed: one of every form that may be written to.
+    OneInPlace(Domain),
+    /// The same with two, of every pair of which the second fits into the first.
+    TwoInPlace(Domain, Domain),
+    /// These shapes.
+    Of(Domain, &'static [&'static [usize]]),
+}
+
+/// The rows of operations on one operand of any shape: `name "case": domain => |x| call;`.
+macro_rules! one {
+    ($($name:ident $($case:literal)?: $domain:expr => |$x:ident| $f:expr;)*) => {
+        &[$($crate::row::row!($name [$($case)?] One($domain) => |$x| $f)),*]
+    };
+}
+
+/// The rows of operations on two operands that broadcast: `name "case": domain, domain, with itself => |x, y| call;`.
+macro_rules! two {
+    ($($name:ident $($case:literal)?: $first:expr, $second:expr, $itself:expr => |$x:ident, $y:ident| $f:expr;)*) => {
+        &[$($crate::row::row!($name [$($case)?] Two($first, $second, $itself) => |$x, $y| $f)),*]
+    };
+}
+
+/// The rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x, y|`.
+macro_rules! in_place {
+    (@operands $first:expr) => { $crate::row::Operands::OneInPlace($first) };
+    (@operands $first:expr, $second:expr) => { $crate::row::Operands::TwoInPlace($first, $second) };
+    ($($name:ident $($case:literal)?: $($domain:expr),+ => |$x:ident $(, $y:ident)?| $f:expr;)*) => {
+        &[$($crate::row::Row {
+            name: stringify!($name),
+            case: concat!($($case)?),
+            call: stringify!($f),
+            operands: $crate::row::in_place!(@operands $($domain),+),
+            f: |operands| {
+                let &[$x $(, $y)?] = operands else { unreachable!() };
+                let mut $x = $x;
+                $f;
+                $x
+            },
+        }),*]
+    };
+}
+
+/// The rows of operations on operands of certain shapes: `name "case": domain [size, …] [size, …] => |x, y| call;`.
+macro_rules! of {
+    ($($name:ident $($case:literal)?: $domain:ident $([$($size:expr),*])+ => |$($x:ident),+| $f:expr;)*) => {
+        &[$($crate::row::row!($name [$($case)?] Of($domain, &[$(&[$($size),*]),+]) => |$($x),+| $f)),*]
+    };
+}
+
+macro_rules! row {
+    ($name:ident [$($case:literal)?] $kind:ident($($operands:tt)*) => |$($x:ident),+| $f:expr) => {
+        $crate::row::Row {
+            name: stringify!($name),
+            case: concat!($($case)?),
+            call: stringify!($f),
+            operands: $crate::row::Operands::$kind($($operands)*),
+            f: |operands| {
+                let &[$($x),+] = operands else { unreachable!() };
+                $f
+            },
+        }
+    };
+}
+
+pub(crate) use {in_place, of, one, row, two};
+
+impl Row {
+    /// Checks orders 1 and 2, reverse and forward, on all operands.
+    pub fn check(&self) {
+        let title = if self.case.is_empty() { self.name.to_owned() } else { format!("{}, {}", self.name, self.case) };
+        match self.operands {
+            Operands::One(domain) => one_operand(&title, domain, |x| (self.f)(&[x])),
+            Operands::Two(first, second, itself) => {
+                two_operands(&title, first, second, itself, |x, y| (self.f)(&[x, y]))
+            }
+            Operands::OneInPlace(domain) => {
+                for form in forms().filter(|form| !form.is_expanded()) {
+                    self.passes(&title, &[(form, domain)], on_the_grid(domain));
+                }
+            }
+            Operands::TwoInPlace(first, second) => {
+                let fits = |&(left, right): &(Form, Form)| {
+                    let joined = wengert::tensor::ops::broadcast_shapes([left.shape(), right.shape()]);
+                    joined == left.shape() && !left.is_expanded()
+                };
+                for (left, right) in pairs().filter(fits) {
+                    self.passes(&title, &[(left, first), (right, second)], on_the_grid(first));
+                }
+            }
+            Operands::Of(domain, shapes) => {
+                let operands: Vec<_> = shapes.iter().map(|&shape| (Form::Plain(shape), domain)).collect();
+                self.passes(&title, &operands, claiming(GradCheck::new(), domain));
+            }
+        }
+    }
+
+    fn passes(&self, title: &str, operands: &[(Form, Domain)], check: GradCheck) {
+        let inputs: Vec<Tensor<f64>> =
+            operands.iter().enumerate().map(|(k, &(form, domain))| tensor(form, domain, 0.37 * k as f64)).collect();
+        let inputs: Vec<&Tensor<f64>> = inputs.iter().collect();
+        let forms: Vec<Form> = operands.iter().map(|&(form, _)| form).collect();
+        passes(&format!("{title} of {forms:?}"), check.check_slice(self.f, &inputs));
+    }
+}
+
+/// What runs on the grid. Where there are many elements it looks at one random sum of them instead of each: what is wrong with
+/// one element is wrong with the sum.
+fn on_the_grid(domain: Domain) -> GradCheck {
+    claiming(GradCheck::new().full_up_to(4).projections(1), domain)
+}
+
+/// A check that claims no more digits than the operation has.
+fn claiming(check: GradCheck, domain: Domain) -> GradCheck {
+    match domain {
+        Approximate(_) => check.accuracy(1e-9),
+        Single(_) => check.accuracy(f64::from(f32::EPSILON)).order(1),
+        _ => check,
+    }
+}
+
+fn passes(what: &str, result: Result<Report, Failure>) {
+    if let Err(failure) = result {
+        panic!("{what}: {failure}");
+    }
+}
+
+pub fn one_operand(name: &str, domain: Domain, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
+    // The elements of an expanded tensor are equal.
+    let apart = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
+    for form in forms().filter(apart) {
+        let x = tensor(form, domain, 0.0);
+        passes(&format!("{name} of {form:?}"), on_the_grid(domain).check(|[x]| f(x), [&x]));
+    }
+}
+
+pub fn two_operands(
+    name: &str,
+    first: Domain,
+    second: Domain,
+    itself: bool,
+    f: impl for<'t> Fn(V<'t>, V<'t>) -> V<'t>,
+) {
+    for (left, right) in pairs() {
+        let (x, y) = (tensor(left, first, 0.0), tensor(right, second, 0.37));
+        let what = format!("{name} of {left:?} and {right:?}");
+        if let Fixed(_) = first {
+            has_no_derivative(name, &x, |x| f(x, x.tape().constant(&y)));
+            passes(&what, on_the_grid(second).check(|[y]| f(y.tape().constant(&x), y), [&y]));
+        } else {
+            passes(&what, on_the_grid(first).check(|[x, y]| f(x, y), [&x, &y]));
+        }
+    }
+    if itself {
+        one_operand(&format!("{name} with itself"), first, |x| f(x, x));
+    }
+}
+
+/// That a gradient through an operation is refused, by its name.
+pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
+    let tape = Tape::new();
+    let x = tape.var(x);
+    let error = f(x).sum(.., false).try_grad(&[x]).unwrap_err();
+    assert!(matches!(error, Error::NotDifferentiable { operation, .. } if operation == name), "{name}: {error}");
+}
+
+/// That neither a value nor a gradient can be had of an operation on floating-point numbers.
+pub fn is_refused(name: &str, result: Result<V<'_>, Error>) {
+    let value = result.and_then(|result| result.try_value());
+    assert!(value.is_err(), "{name} has a value");
+}
+
+/// Whether this is nowhere to be checked on floating-point numbers.
+pub fn is_for_integers(domain: Domain) -> bool {
+    matches!(domain, Integers)
+}
