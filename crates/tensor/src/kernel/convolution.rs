@@ -7,10 +7,10 @@
 //!
 //! This file does not know padding modes, defaults or what is refused.
 
-use super::product::{Matrix, Sizes};
+use super::product::{Matrix, Scratch, Sizes};
 use super::simd::dispatched;
+use crate::Element;
 use crate::threads::{self, Start};
-use crate::{Element, memory, pool};
 
 /// Elements of a tile of columns, at most, if it has a window or more.
 const TILE: usize = 1 << 16;
@@ -38,16 +38,19 @@ impl Axis {
     pub(crate) const NONE: Axis = Axis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
     /// Where element `tap` of window `number` is.
+    #[inline(always)]
     pub(super) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
     }
 
     /// The windows, first and one past the last, whose element `tap` is inside.
+    #[inline(always)]
     pub(super) fn inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
-        let first = self.before.saturating_sub(shift).div_ceil(self.stride);
-        let end = (self.input + self.before).saturating_sub(shift).div_ceil(self.stride).min(self.output);
-        (first.min(end), end)
+        let (first, end) = (self.before.saturating_sub(shift), (self.input + self.before).saturating_sub(shift));
+        let windows = |places: usize| if self.stride == 1 { places } else { places.div_ceil(self.stride) };
+        let end = windows(end).min(self.output);
+        (windows(first).min(end), end)
     }
 }
 
@@ -88,13 +91,37 @@ impl Plan {
         self.out * self.rows()
     }
 
-    /// Windows of a tile.
+    /// Windows of a tile: an odd multiple of 64, or all there are.
     fn tile(&self) -> usize {
-        (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
+        ((TILE / self.rows() / 64 | 1) * 64).min(self.windows())
     }
 
     fn tiles(&self) -> usize {
         self.windows().div_ceil(self.tile())
+    }
+
+    /// Channel and tap of a row of the matrix of columns, in a plane.
+    fn row(&self, number: usize) -> (usize, usize, usize) {
+        let [_, height, width] = &self.axes;
+        (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
+    }
+
+    /// Whether lines are short and used several times.
+    fn goes_by_lines(&self) -> bool {
+        let [depth, height, width] = &self.axes;
+        depth.input == 1
+            && depth.kernel == 1
+            && depth.before == 0
+            && depth.output == 1
+            && height.kernel > 1
+            && height.stride == 1
+            && width.stride == 1
+            && width.output <= 64
+    }
+
+    /// Elements of all lines, shifted for every column of the kernel.
+    fn lines(&self) -> usize {
+        self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 
     /// Whether the input is its own matrix of columns.
@@ -210,21 +237,6 @@ pub(crate) fn weight_gradient<T: Element>(plan: &Plan, x: &[T], z: &[T], w: &mut
     }
 }
 
-/// Memory for a moment: its elements are anything.
-struct Scratch<T: Element>(Vec<T>);
-
-impl<T: Element> Scratch<T> {
-    fn new(len: usize) -> Self {
-        Scratch(memory::scratch(len).unwrap_or_else(|_| vec![T::ZERO; len]))
-    }
-}
-
-impl<T: Element> Drop for Scratch<T> {
-    fn drop(&mut self) {
-        pool::give(std::mem::take(&mut self.0));
-    }
-}
-
 /// An array in blocks of `len`, parts of which threads write to.
 struct Blocks<T> {
     start: Start<T>,
@@ -244,19 +256,120 @@ impl<T> Blocks<T> {
     }
 }
 
+/// Columns `first .. first + count` of the matrix of columns, row-major: row (c, tap) has what that tap of each window sees of
+/// channel c, zero where that is outside.
+fn gather<T: Element>(plan: &Plan, x: &[T], first: usize, count: usize, columns: &mut [T]) {
+    if plan.goes_by_lines() && count == plan.windows() {
+        gather_lines(plan, x, &mut Scratch::new(plan.lines()).0, columns);
+    } else {
+        gather_runs(plan, x, first, count, columns);
+    }
+}
+
+/// The adjoint of [`gather`]: adds the columns to `x`.
+fn scatter<T: Element>(plan: &Plan, columns: &[T], first: usize, count: usize, x: &mut [T]) {
+    if plan.goes_by_lines() && count == plan.windows() {
+        scatter_lines(plan, columns, &mut Scratch::new(plan.lines()).0, x);
+    } else {
+        scatter_runs(plan, columns, first, count, x);
+    }
+}
+
+// Small images have short lines, and a copy of eight elements costs little more than to find out which. So each line is
+// shifted once for each column of the kernel; rows of the kernel are then whole blocks of lines.
 dispatched! {
-    /// Columns `first .. first + count` of the matrix of columns, row-major: row (c, tap) has what that tap of each window sees
-    /// of channel c, zero where that is outside.
-    fn gather<T: Element>(plan: &Plan, x: &[T], first: usize, count: usize, columns: &mut [T]) {
+    fn gather_lines<T: Element>(plan: &Plan, x: &[T], lines: &mut [T], columns: &mut [T]) {
+        let [_, height, width] = &plan.axes;
+        let (size, block) = (width.output, height.input * width.output);
+        for (number, lines) in lines.chunks_exact_mut(block).enumerate() {
+            let (channel, kw) = (number / width.kernel, number % width.kernel);
+            let (left, right) = width.inside(kw);
+            let x = &x[channel * plan.plane()..][..plan.plane()];
+            for (line, x) in lines.chunks_exact_mut(size).zip(x.chunks_exact(width.input)) {
+                if left < right {
+                    copy(&x[left + kw * width.dilation - width.before..][..right - left], &mut line[left..right]);
+                }
+                line[..left].fill(T::ZERO);
+                line[right..].fill(T::ZERO);
+            }
+        }
+        for (row, columns) in columns.chunks_exact_mut(plan.windows()).take(plan.rows()).enumerate() {
+            let (channel, kh, kw) = plan.row(row);
+            let (low, high) = height.inside(kh);
+            if low < high {
+                let from = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
+                columns[low * size..high * size].copy_from_slice(&lines[from..][..(high - low) * size]);
+            }
+            columns[..low * size].fill(T::ZERO);
+            columns[high * size..].fill(T::ZERO);
+        }
+    }
+}
+
+dispatched! {
+    fn scatter_lines<T: Element>(plan: &Plan, columns: &[T], lines: &mut [T], x: &mut [T]) {
+        let [_, height, width] = &plan.axes;
+        let (size, block) = (width.output, height.input * width.output);
+        lines.fill(T::ZERO);
+        for (row, columns) in columns.chunks_exact(plan.windows()).take(plan.rows()).enumerate() {
+            let (channel, kh, kw) = plan.row(row);
+            let (low, high) = height.inside(kh);
+            if low < high {
+                let to = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
+                add(&columns[low * size..high * size], &mut lines[to..][..(high - low) * size]);
+            }
+        }
+        for (number, lines) in lines.chunks_exact(block).enumerate() {
+            let (channel, kw) = (number / width.kernel, number % width.kernel);
+            let (left, right) = width.inside(kw);
+            let x = &mut x[channel * plan.plane()..][..plan.plane()];
+            if left < right {
+                for (line, x) in lines.chunks_exact(size).zip(x.chunks_exact_mut(width.input)) {
+                    add(&line[left..right], &mut x[left + kw * width.dilation - width.before..][..right - left]);
+                }
+            }
+        }
+    }
+}
+
+dispatched! {
+    fn gather_runs<T: Element>(plan: &Plan, x: &[T], first: usize, count: usize, columns: &mut [T]) {
         walk(plan, first, count, Gather { x, columns });
     }
 }
 
 dispatched! {
-    /// The adjoint of [`gather`]: adds the columns to `x`.
-    fn scatter<T: Element>(plan: &Plan, columns: &[T], first: usize, count: usize, x: &mut [T]) {
+    fn scatter_runs<T: Element>(plan: &Plan, columns: &[T], first: usize, count: usize, x: &mut [T]) {
         walk(plan, first, count, Scatter { columns, x });
     }
+}
+
+/// Runs are short: pieces of a fixed size cost less than a call that copies.
+#[inline(always)]
+fn copy<T: Element>(from: &[T], to: &mut [T]) {
+    let count = from.len();
+    match from.last_chunk::<8>() {
+        Some(last) if count < 64 => {
+            for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(from.as_chunks::<8>().0) {
+                *to = *from;
+            }
+            to[count - 8..].copy_from_slice(last);
+        }
+        Some(_) => to.copy_from_slice(from),
+        None => to.iter_mut().zip(from).for_each(|(to, &from)| *to = from),
+    }
+}
+
+/// `to += from`.
+#[inline(always)]
+fn add<T: Element>(from: &[T], to: &mut [T]) {
+    let ((whole, last), (chunks, rest)) = (to.as_chunks_mut::<8>(), from.as_chunks::<8>());
+    for (to, from) in whole.iter_mut().zip(chunks) {
+        for i in 0..8 {
+            to[i] = to[i].plus(from[i]);
+        }
+    }
+    last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
 /// What is done with runs of a row of the matrix of columns.
@@ -271,43 +384,50 @@ trait Runs {
 fn walk(plan: &Plan, first: usize, count: usize, mut runs: impl Runs) {
     let [depth, height, width] = &plan.axes;
     let (end, plane) = (first + count, plan.plane());
+    // Lines of windows, of which the first and the last may lie in the tile in part.
+    let (line, within) = (first / width.output, first % width.output);
+    let (first_d, first_h) = (line / height.output, line % height.output);
     let mut row = 0;
     for channel in 0..plan.channels {
-        for tap in 0..plan.taps() {
-            let (kd, kh, kw) =
-                (tap / (height.kernel * width.kernel), tap / width.kernel % height.kernel, tap % width.kernel);
-            let (left, right) = width.inside(kw);
-            // Lines of windows, of which the first and the last may lie in the tile in part.
-            let (mut line, mut at) = (first / width.output, first);
-            while at < end {
-                let start = line * width.output;
-                let stop = (start + width.output).min(end);
-                let column = row * count + at - first;
-                let place = |line: usize| {
-                    let d = depth.place(line / height.output, kd)?;
-                    Some((d * height.input + height.place(line % height.output, kh)?) * width.input)
-                };
-                match place(line) {
-                    None => runs.outside(column, stop - at),
-                    Some(begin) => {
-                        let (low, high) = ((start + left).clamp(at, stop), (start + right).clamp(at, stop));
-                        if low > at {
-                            runs.outside(column, low - at);
+        for kd in 0..depth.kernel {
+            for kh in 0..height.kernel {
+                for kw in 0..width.kernel {
+                    let (left, right) = width.inside(kw);
+                    let shift = left * width.stride + kw * width.dilation - if left < right { width.before } else { 0 };
+                    let (mut d, mut h, mut from, mut at) = (first_d, first_h, within, first);
+                    while at < end {
+                        let to = width.output.min(from + end - at);
+                        let column = row * count + at - first;
+                        let inside = match (depth.place(d, kd), height.place(h, kh)) {
+                            (Some(d), Some(h)) => Some(channel * plane + (d * height.input + h) * width.input),
+                            _ => None,
+                        };
+                        match inside {
+                            Some(begin) if left < right => {
+                                let (low, high) = (left.clamp(from, to), right.clamp(from, to));
+                                if low > from {
+                                    runs.outside(column, low - from);
+                                }
+                                if high > low {
+                                    let place = begin + shift + (low - left) * width.stride;
+                                    runs.inside(column + low - from, place, width.stride, high - low);
+                                }
+                                if to > high {
+                                    runs.outside(column + high - from, to - high);
+                                }
+                            }
+                            _ => runs.outside(column, to - from),
                         }
-                        if high > low {
-                            let x = (low - start) * width.stride + kw * width.dilation - width.before;
-                            runs.inside(column + low - at, channel * plane + begin + x, width.stride, high - low);
-                        }
-                        let rest = high.max(low);
-                        if stop > rest {
-                            runs.outside(column + rest - at, stop - rest);
+                        at += to - from;
+                        from = 0;
+                        h += 1;
+                        if h == height.output {
+                            (d, h) = (d + 1, 0);
                         }
                     }
+                    row += 1;
                 }
-                at = stop;
-                line += 1;
             }
-            row += 1;
         }
     }
 }
@@ -325,19 +445,7 @@ impl<T: Element> Runs for Gather<'_, T> {
             let from = self.x[place..].iter().step_by(step);
             return to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
         }
-        // Runs are short: pieces of a fixed size cost less than a call that copies.
-        let from = &self.x[place..place + count];
-        if let (Some(last), true) = (from.last_chunk::<8>(), count < 64) {
-            let (chunks, _) = from.as_chunks::<8>();
-            for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(chunks) {
-                *to = *from;
-            }
-            to[count - 8..].copy_from_slice(last);
-        } else if count < 8 {
-            to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
-        } else {
-            to.copy_from_slice(from);
-        }
+        copy(&self.x[place..place + count], to);
     }
 
     #[inline(always)]
@@ -359,17 +467,123 @@ impl<T: Element> Runs for Scatter<'_, T> {
             let to = self.x[place..].iter_mut().step_by(step);
             return to.zip(from).for_each(|(to, &from)| *to = to.plus(from));
         }
-        let to = &mut self.x[place..place + count];
-        let (chunks, rest) = from.as_chunks::<8>();
-        let (whole, last) = to.as_chunks_mut::<8>();
-        for (to, from) in whole.iter_mut().zip(chunks) {
-            for i in 0..8 {
-                to[i] = to[i].plus(from[i]);
-            }
-        }
-        last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
+        add(from, &mut self.x[place..place + count]);
     }
 
     #[inline(always)]
     fn outside(&mut self, _column: usize, _count: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Σ x w z over everything that meets, by the definition: `each(x, w, z)` is called with positions in the three.
+    fn by_definition(plan: &Plan, mut each: impl FnMut(usize, usize, usize)) {
+        let [d, h, w] = &plan.axes;
+        for block in 0..plan.batch * plan.groups {
+            for (out, channel) in (0..plan.out).flat_map(|out| (0..plan.channels).map(move |channel| (out, channel))) {
+                for (window, tap) in (0..plan.windows()).flat_map(|i| (0..plan.taps()).map(move |tap| (i, tap))) {
+                    let place = |axis: &Axis, window: usize, tap: usize| {
+                        let place = (window * axis.stride + tap * axis.dilation) as isize - axis.before as isize;
+                        (place >= 0 && place < axis.input as isize).then_some(place as usize)
+                    };
+                    let places = (
+                        place(d, window / (h.output * w.output), tap / (h.kernel * w.kernel)),
+                        place(h, window / w.output % h.output, tap / w.kernel % h.kernel),
+                        place(w, window % w.output, tap % w.kernel),
+                    );
+                    if let (Some(i), Some(j), Some(k)) = places {
+                        let x = (block * plan.channels + channel) * plan.plane() + (i * h.input + j) * w.input + k;
+                        let weights =
+                            (block % plan.groups * plan.out + out) * plan.rows() + channel * plan.taps() + tap;
+                        each(x, weights, (block * plan.out + out) * plan.windows() + window);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Small integers, whose sums and products are exact.
+    fn integers<T: Element>(len: usize, seed: usize) -> Vec<T> {
+        (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
+    }
+
+    fn check<T: Element>(plan: &Plan) {
+        let blocks = plan.batch * plan.groups;
+        let x = integers::<T>(blocks * plan.channels * plan.plane(), 1);
+        let w = integers::<T>(plan.groups * plan.weights(), 5);
+        let z = integers::<T>(blocks * plan.out * plan.windows(), 11);
+        let twin = |len: usize, f: &dyn Fn(&mut [T], usize, usize, usize)| {
+            let mut sums = vec![T::ZERO; len];
+            by_definition(plan, |x, w, z| f(&mut sums, x, w, z));
+            sums
+        };
+        let times = |a: T, b: T| T::from_f64(a.to_f64() * b.to_f64());
+        let mut out = integers::<T>(z.len(), 3);
+        forward(plan, &x, &w, &mut out);
+        assert_eq!(out, twin(z.len(), &|sums, i, j, k| sums[k] = sums[k].plus(times(x[i], w[j]))), "{plan:?}");
+        let mut out = integers::<T>(x.len(), 3);
+        input_gradient(plan, &w, &z, &mut out);
+        assert_eq!(out, twin(x.len(), &|sums, i, j, k| sums[i] = sums[i].plus(times(w[j], z[k]))), "{plan:?}");
+        let mut out = integers::<T>(w.len(), 3);
+        weight_gradient(plan, &x, &z, &mut out);
+        assert_eq!(out, twin(w.len(), &|sums, i, j, k| sums[j] = sums[j].plus(times(x[i], z[k]))), "{plan:?}");
+    }
+
+    fn axis() -> impl Strategy<Value = Axis> {
+        let sizes = (1..5usize, 1..4usize, 1..4usize, 0..4usize, 0..14usize);
+        sizes.prop_map(|(kernel, stride, dilation, before, more)| {
+            let span = (kernel - 1) * dilation + 1;
+            let (input, after) = (1 + more, before / 2);
+            let room = (before + input + after).max(span) - span;
+            Axis { input, kernel, output: room / stride + 1, stride, dilation, before }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+
+        #[test]
+        fn convolutions_equal_their_twins(
+            counts in [1..4usize, 1..4usize, 1..4usize, 1..4usize],
+            axes in [axis(), axis(), axis()],
+            rank in 1..4usize,
+        ) {
+            let [batch, groups, channels, out] = counts;
+            let axes = std::array::from_fn(|k| if k + rank < 3 { Axis::NONE } else { axes[k] });
+            let plan = Plan { batch, groups, channels, out, axes };
+            check::<f64>(&plan);
+            check::<f32>(&plan);
+            check::<i64>(&plan);
+        }
+    }
+
+    #[test]
+    fn several_tiles_and_parts() {
+        let axis = |input, kernel, before| Axis {
+            input,
+            kernel,
+            output: input + 2 * before + 1 - kernel,
+            stride: 1,
+            dilation: 1,
+            before,
+        };
+        let plan = |batch, channels, out, size, kernel, before| {
+            let axes = [Axis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
+            Plan { batch, groups: 1, channels, out, axes }
+        };
+        // Many windows; many images; a kernel of one element; lines of more than one tile; rows of more than a tile.
+        for plan in
+            [plan(1, 16, 5, 40, 3, 1), plan(70, 2, 3, 9, 3, 0), plan(3, 5, 4, 17, 1, 0), plan(2, 90, 2, 8, 4, 2)]
+        {
+            check::<f64>(&plan);
+        }
+        let line = Axis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
+        let plan = Plan { batch: 1, groups: 1, channels: 4, out: 2, axes: [Axis::NONE, Axis::NONE, line] };
+        assert!(plan.tiles() > 1);
+        check::<f64>(&plan);
+    }
 }

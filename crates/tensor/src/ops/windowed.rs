@@ -109,8 +109,13 @@ impl PoolingForm {
 pub trait Windowed: TensorLike {
     /// The derivative of the form with respect to `slot`, a function of the other two (`self` and `other`, in order).
     #[doc(hidden)]
-    fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site)
-    -> Result<Self, Self::Error>;
+    fn apply_convolution(
+        &self,
+        other: &Self,
+        form: &ConvolutionForm,
+        slot: Slot,
+        at: Site,
+    ) -> Result<Self, Self::Error>;
 
     /// The elements of `values` at the places where `self`, of the same shape, is largest in its window; `nothing` where a
     /// window is empty.

@@ -40,14 +40,6 @@ impl Window {
         if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.taps(&spans.shape()), at) }
     }
 
-    /// The adjoint of [`view`](Self::view) of a tensor of shape `shape`.
-    pub(super) fn embed<A: TensorLike>(self, x: &A, axis: usize, shape: &Shape, at: Site) -> Result<A, A::Error> {
-        let unfold = View::Unfold { axis, size: self.span(), step: self.stride };
-        let spans = unfold.shape(shape);
-        let whole = if self.dilation == 1 { x.clone() } else { x.apply_embed(self.taps(&spans), &spans, at)? };
-        whole.apply_embed(unfold, shape, at)
-    }
-
     /// Every `dilation`-th element of the last dimension.
     fn taps(self, spans: &Shape) -> View {
         View::Slice { axis: spans.rank() - 1, start: 0, len: self.kernel, step: self.dilation as isize }

@@ -23,12 +23,6 @@ impl Axis {
         let needed = self.window.extent(self.count) as isize;
         (self.axis, self.padding as isize, needed - (self.padding + self.size) as isize)
     }
-
-    /// Position of element `tap` of window `number`, where it is inside.
-    pub(super) fn place(&self, number: usize, tap: usize) -> Option<usize> {
-        let place = (number * self.window.stride + tap * self.window.dilation).checked_sub(self.padding)?;
-        (place < self.size).then_some(place)
-    }
 }
 
 /// What a pooling does, checked.
