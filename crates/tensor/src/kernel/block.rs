@@ -92,7 +92,7 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
 /// [`one`] for a function that is always inlined: passed as a value it might not be, and would be compiled without the
 /// instructions that the caller is allowed.
 macro_rules! one_inlined {
-    ($x:ident, $out:ident, $f:path) => {
+    ($x:ident, $out:ident, $f:expr) => {
         match $x {
             Operand::Slice(x) => {
                 let x = &x[..$out.len()];
@@ -310,10 +310,10 @@ macro_rules! floats {
                             Unary::Ceil => one(x, out, |x| x.ceil()),
                             Unary::Round => one(x, out, |x| x.round_ties_even()),
                             Unary::Trunc => one(x, out, |x| x.trunc()),
-                            Unary::Exp => one_inlined!(x, out, math::exp),
+                            Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
                             Unary::Exp2 => one(x, out, |x| x.exp2()),
                             Unary::Expm1 => one(x, out, |x| x.exp_m1()),
-                            Unary::Log => one_inlined!(x, out, math::log),
+                            Unary::Log => one_inlined!(x, out, math::log::<FMA>),
                             Unary::Log2 => one(x, out, |x| x.log2()),
                             Unary::Log10 => one(x, out, |x| x.log10()),
                             Unary::Log1p => one(x, out, |x| x.ln_1p()),
@@ -325,19 +325,19 @@ macro_rules! floats {
                             Unary::Atan => one(x, out, |x| x.atan()),
                             Unary::Sinh => one(x, out, |x| x.sinh()),
                             Unary::Cosh => one(x, out, |x| x.cosh()),
-                            Unary::Tanh => one_inlined!(x, out, math::tanh),
+                            Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
                             Unary::Asinh => one(x, out, via_f64(libm::asinh)),
                             Unary::Acosh => one(x, out, via_f64(libm::acosh)),
                             Unary::Atanh => one(x, out, via_f64(libm::atanh)),
-                            Unary::Sigmoid => one_inlined!(x, out, math::sigmoid),
+                            Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                             Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
                             Unary::Hardsigmoid => one(x, out, |x| {
                                 if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
                             }),
                             Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
                             Unary::Logit => one(x, out, via_f64(scalar::logit)),
-                            Unary::Erf => one_inlined!(x, out, math::erf),
-                            Unary::Erfc => one_inlined!(x, out, math::erfc),
+                            Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
+                            Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
                             Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
                             Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
                             Unary::Digamma => one(x, out, via_f64(scalar::digamma)),

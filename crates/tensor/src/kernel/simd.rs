@@ -1,8 +1,9 @@
 //! Which vector instructions the kernels use: chosen once, at run time, from what the processor has.
 //!
 //! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it several times, each time
-//! allowed more instructions, and calls the best one that this machine runs. No kernel contracts a multiplication and an
-//! addition into one rounding, so that every instruction set gives the same bits.
+//! allowed more instructions, and calls the best one that this machine runs. Arithmetic gives the same bits on every set: no
+//! product and sum that a program asks for are rounded as one. The polynomials inside functions such as `exp` are, where the
+//! processor can, so that their last bit may depend on it.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -88,13 +89,14 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Uses `set` from now on, or the best that the machine has where it lacks `set`. For tests and measurements: kernels give
-/// the same bits whichever is used.
+/// Uses `set` from now on, or the best that the machine has where it lacks `set`. For tests and measurements: arithmetic
+/// gives the same bits whichever is used, and functions such as `exp` the same but for the last one.
 pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }
 
-/// Compiles functions for every [`InstructionSet`]; a call runs the one in use.
+/// Compiles functions for every [`InstructionSet`]; a call runs the one in use. The body may ask the constant `FMA` whether a
+/// product and a sum in one instruction are to be had.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -105,19 +107,19 @@ macro_rules! dispatched {
         #[allow(unsafe_code, clippy::too_many_arguments)]
         $visible fn $name $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
             #[inline(always)]
-            #[allow(clippy::too_many_arguments)]
-            fn portable $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? $body
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+            fn plain<$($($generic: $bound,)*)? const FMA: bool>($($arg: $ty),*) $(-> $out)? $body
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(clippy::too_many_arguments)]
             fn avx2 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
-                portable $(::<$($generic),*>)? ($($arg),*)
+                plain::<$($($generic,)*)? true>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
             #[allow(clippy::too_many_arguments)]
             fn avx512 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
-                portable $(::<$($generic),*>)? ($($arg),*)
+                plain::<$($($generic,)*)? true>($($arg),*)
             }
             match $crate::kernel::simd::instruction_set() {
                 // SAFETY: a set is in use only where the processor was asked and has it.
@@ -126,7 +128,8 @@ macro_rules! dispatched {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::kernel::simd::InstructionSet::Avx2 => unsafe { avx2 $(::<$($generic),*>)? ($($arg),*) },
-                _ => portable $(::<$($generic),*>)? ($($arg),*),
+                // Of the other architectures, this one always has it.
+                _ => plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*),
             }
         }
     )*};
