@@ -9,7 +9,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Site, compat};
 
 use crate::error::or_raise;
-use crate::record::{Index, Op};
+use crate::record::{Index, Inputs, Op};
 use crate::rules::{self, Mode};
 use crate::{Error, Gradients, Tape, Var};
 
@@ -57,15 +57,15 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Option<Var<'t, T>>>, Error> {
         for (position, (output, seed)) in outputs.iter().enumerate() {
-            let (expected, got) = (Box::new(output.shape()), Box::new(seed.shape()));
-            if expected != got {
-                return Err(Error::SeedShape { position, expected, got, at });
-            }
-            if output.tape.id != self.id || seed.tape.id != self.id {
+            if !std::ptr::eq(output.tape, self) || !std::ptr::eq(seed.tape, self) {
                 return Err(Error::OtherTape { at });
             }
+            if !output.same_shape(seed) {
+                let (expected, got) = (Box::new(output.shape()), Box::new(seed.shape()));
+                return Err(Error::SeedShape { position, expected, got, at });
+            }
         }
-        if inputs.iter().any(|input| input.tape.id != self.id) {
+        if inputs.iter().any(|input| !std::ptr::eq(input.tape, self)) {
             return Err(Error::OtherTape { at });
         }
         let Some(last) = outputs.iter().map(|(output, _)| output.index).max() else {
@@ -99,16 +99,12 @@ impl<'t, T: Float> Tape<T> {
                 continue;
             };
             let index = path.first + slot as Index;
-            lines.on_behalf_of(index);
-            let (op, inputs) = {
-                let record = self.record.borrow();
-                (record.node(index).op, record.inputs(index))
-            };
+            let (op, inputs) = lines.on_behalf_of(index);
             for (position, &input) in inputs.iter().enumerate() {
                 let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, position, g, Mode::Vjp, at)? {
+                if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, at)? {
                     adjoints[below] = Some(rules::accumulate(adjoints[below], term, at)?);
                 }
             }
@@ -133,7 +129,7 @@ impl<'t, T: Float> Tape<T> {
             }
             let index = first + slot as Index;
             let op = record.node(index).op;
-            marks[slot] = record.inputs(index).iter().enumerate().any(|(position, &input)| {
+            marks[slot] = record.operands(index).iter().enumerate().any(|(position, &input)| {
                 input >= first && marks[(input - first) as usize] && rules::flows(op, position)
             });
         }
@@ -183,10 +179,11 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<T: Float> Deriving<'_, T> {
-    /// From here on: the derivative of node `index`.
-    pub(crate) fn on_behalf_of(&self, index: Index) {
+    /// From here on: the derivative of node `index`. Gives what it does and its inputs.
+    pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));
+        (record.node(index).op, record.inputs(index))
     }
 }
 

@@ -76,11 +76,7 @@ impl<'t, T: Float> Tape<T> {
         let lines = self.derive();
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let index = path.first + slot as Index;
-            lines.on_behalf_of(index);
-            let (op, operands) = {
-                let record = self.record.borrow();
-                (record.node(index).op, record.inputs(index))
-            };
+            let (op, operands) = lines.on_behalf_of(index);
             if let Op::Opaque(_) = op {
                 let operation = self.record.borrow().name(index);
                 // Whatever comes from below: it may be zero already (of a `floor`), and must not be asked for.
@@ -92,7 +88,7 @@ impl<'t, T: Float> Tape<T> {
                 let Some(v) = below.and_then(|below| tangents[below]) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, position, v, Mode::Jvp, at)? {
+                if let Some(term) = rules::derivative(self, index, op, &operands, position, v, Mode::Jvp, at)? {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
-use crate::record::{Index, Op};
+use crate::record::{ByNode, Index, Op};
 use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable.
@@ -15,7 +15,7 @@ use crate::{Error, Parameter, Var};
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float> {
     tape: u64,
-    by_node: HashMap<Index, Tensor<T>>,
+    by_node: ByNode<T>,
     nodes: HashMap<u64, Index>,
 }
 
@@ -28,7 +28,7 @@ pub trait Key {
 }
 
 impl<T: Float> Gradients<T> {
-    pub(crate) fn new(tape: u64, by_node: HashMap<Index, Tensor<T>>, parameters: Vec<(u64, Index)>) -> Self {
+    pub(crate) fn new(tape: u64, by_node: ByNode<T>, parameters: Vec<(u64, Index)>) -> Self {
         Gradients { tape, by_node, nodes: parameters.into_iter().collect() }
     }
 

@@ -1,12 +1,14 @@
 //! The operators `+ - * / %` and unary `-` on variables: with variables, tensors, and numbers on either side.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
+use std::panic::Location;
 
 use wengert_tensor::ops::{Arithmetic, Functions, InPlace, TensorLike};
-use wengert_tensor::{Binary, Float, Site, Tensor};
+use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 
 use crate::Var;
 use crate::error::or_raise;
+use crate::record::Op;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
@@ -14,8 +16,12 @@ macro_rules! operator {
             type Output = Var<'t, T>;
 
             #[track_caller]
+            #[inline]
             fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                Arithmetic::$op(&self, other)
+                match self.beside(Binary::$primitive, other, Location::caller()) {
+                    Some(result) => result,
+                    None => Arithmetic::$op(&self, other),
+                }
             }
         }
 
@@ -106,5 +112,23 @@ impl<'t, T: Float> Neg for Var<'t, T> {
     #[track_caller]
     fn neg(self) -> Var<'t, T> {
         Functions::neg(&self)
+    }
+}
+
+impl<'t, T: Float> Var<'t, T> {
+    /// `op` of two variables of one tape and one shape, where nothing is to be asked or checked: the common case, in one
+    /// look at the tape. `None` where there is.
+    #[inline]
+    pub(crate) fn beside(self, op: Binary, other: Self, location: &'static Location<'static>) -> Option<Self> {
+        if !std::ptr::eq(self.tape, other.tape) || !compat::zero_dim_allowed() {
+            return None;
+        }
+        let mut record = self.tape.record.borrow_mut();
+        let shape = record.node(self.index).shape;
+        if record.node(other.index).shape != shape {
+            return None;
+        }
+        let index = record.push(Op::Binary(op), [self.index, other.index], shape, location)?;
+        Some(Var::new(self.tape, index))
     }
 }

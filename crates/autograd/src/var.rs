@@ -9,7 +9,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 use crate::error::{or_raise, raise};
 use crate::record::{Index, Op, UNPLACED};
 use crate::rules::{
-    Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, StraightThrough, Take, Variance, WithDerivative,
+    Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, Take, Variance, WithDerivative,
 };
 use crate::{Error, Tape};
 
@@ -190,10 +190,6 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn opaque(&self, at: Site) -> Result<Self, Error> {
         let op = self.tape.record.borrow_mut().opaque(at.operation);
         self.record(op, at)
-    }
-
-    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(StraightThrough), &[*self, *value], &self.shape(), at)
     }
 
     fn with_derivative(

@@ -15,7 +15,6 @@
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`norm`] | p-norms |
 //! | [`variance`] | variances |
-//! | [`straight_through`] | the value of one, the derivative of another |
 //! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
@@ -32,13 +31,12 @@ mod movement;
 mod norm;
 mod power;
 mod reduction;
-mod straight_through;
 mod unary;
 mod variance;
 mod windows;
 
 use wengert_tensor::ops::{TensorLike, Views};
-use wengert_tensor::{Float, Site};
+use wengert_tensor::{Binary, Float, Site};
 
 pub(crate) use cumulative::CumSum;
 pub(crate) use meta::{Guard, WithDerivative};
@@ -46,7 +44,6 @@ pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
-pub(crate) use straight_through::StraightThrough;
 pub(crate) use variance::Variance;
 
 use crate::record::{Index, Op};
@@ -80,19 +77,28 @@ pub(crate) fn flows(op: Op, input: usize) -> bool {
 }
 
 /// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse
-/// mode, the input's tangent in forward mode. `None` where it is zero.
+/// mode, the input's tangent in forward mode. `None` where it is zero. `op` and `inputs` are the node's.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn derivative<'t, T: Float>(
     tape: &'t Tape<T>,
     index: Index,
+    op: Op,
+    inputs: &[Index],
     input: usize,
     v: Var<'t, T>,
     mode: Mode,
     at: Site,
 ) -> Result<Option<Var<'t, T>>, Error> {
-    let (op, inputs) = {
-        let record = tape.record.borrow();
-        (record.node(index).op, record.inputs(index))
-    };
+    // What has neither a formula to write nor a shape to check.
+    match op {
+        Op::Binary(Binary::Add) => return Ok(Some(v)),
+        Op::Binary(Binary::Sub) if input == 0 => return Ok(Some(v)),
+        Op::Binary(Binary::Mul) => {
+            let other = tape.at(inputs[1 - input]);
+            return v.apply_binary(Binary::Mul, &other, at).map(Some);
+        }
+        _ => {}
+    }
     let said = || {
         let record = tape.record.borrow();
         (record.name(index), record.location(index))
@@ -159,7 +165,7 @@ pub(crate) fn accumulate<'t, T: Float>(
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
     match total {
-        Some(total) => total.apply_binary(wengert_tensor::Binary::Add, &term, at),
+        Some(total) => total.apply_binary(Binary::Add, &term, at),
         None => Ok(term),
     }
 }

@@ -37,10 +37,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn with_value(&self, value: &Self, _at: Site) -> Result<Self, Error> {
-        Ok(value.clone())
-    }
-
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }

@@ -79,7 +79,10 @@ pub trait TensorLike: Clone + Sized {
     /// # Errors
     ///
     /// Where it cannot be recorded.
-    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error>;
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error> {
+        value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
+    }
+
     /// The values of `self` with a derivative of its own: Σ slope · d input over the pairs that `terms` gives, all of the
     /// shape of `self`; no slope means 1. For what is computed one way and, by convention, differentiated another way. The
     /// slopes are differentiated in turn where a second derivative is asked for. Where nothing is recorded, it is `self`, and
