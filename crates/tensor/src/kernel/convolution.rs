@@ -91,9 +91,9 @@ impl Plan {
         self.out * self.rows()
     }
 
-    /// Windows of a tile: an odd multiple of 64, or all there are.
+    /// Windows of a tile.
     fn tile(&self) -> usize {
-        ((TILE / self.rows() / 64 | 1) * 64).min(self.windows())
+        (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
 
     fn tiles(&self) -> usize {
