@@ -7,8 +7,9 @@
 use gemm_common::Parallelism;
 
 use super::map::Source;
+use super::simd::dispatched;
 use crate::nest::Nest;
-use crate::{Element, Layout, Shape, memory, pool, threads};
+use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 
 /// A product of fewer multiplications is not worth a second thread.
 const PARALLEL: usize = 1 << 20;
@@ -25,6 +26,38 @@ fn small<T: Products + Copy>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Mat
             for (j, out) in out.iter_mut().enumerate() {
                 let term = factor.times(y.at(l, j));
                 *out = if fresh { term } else { out.plus(term) };
+            }
+        }
+    }
+}
+
+/// Elements of a row that are summed up side by side.
+const SIDE: usize = 64;
+
+dispatched! {
+    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order.
+    fn row_times_matrix<T: Float>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+        let (chunks, rest) = out.as_chunks_mut::<SIDE>();
+        let count = chunks.len();
+        let row = |l: usize, from: usize| (y.offset as isize + l as isize * y.row_stride) as usize + from;
+        for (number, out) in chunks.iter_mut().enumerate() {
+            let mut sums = if add { *out } else { [T::ZERO; SIDE] };
+            for l in 0..k {
+                let (factor, from) = (x.at(0, l), row(l, number * SIDE));
+                let Some(values) = y.data[from..].first_chunk::<SIDE>() else { return };
+                for i in 0..SIDE {
+                    sums[i] = sums[i] + factor * values[i];
+                }
+            }
+            *out = sums;
+        }
+        if !rest.is_empty() {
+            if !add {
+                rest.fill(T::ZERO);
+            }
+            for l in 0..k {
+                let (factor, values) = (x.at(0, l), &y.data[row(l, count * SIDE)..][..rest.len()]);
+                rest.iter_mut().zip(values).for_each(|(sum, &value)| *sum = *sum + factor * value);
             }
         }
     }
@@ -102,6 +135,9 @@ macro_rules! floats {
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
                 if m * n * k <= SMALL {
                     return small(Sizes { m, n, k, add }, x, y, out);
+                }
+                if m == 1 && y.column_stride == 1 {
+                    return row_times_matrix(add, k, x, y, out);
                 }
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is
                 // written as m rows of n elements, all of it; no two of them overlap, since `out` is borrowed mutably.
@@ -197,7 +233,9 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
             out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(part * together + b, 0, out));
         });
     } else {
-        let rows = m.div_ceil(2).next_multiple_of(16).min(m);
+        // So many rows that the right side, which each piece goes through anew, is not most of the work.
+        let rows = if n * k <= 1 << 16 { PARALLEL / (n * k) } else { m.div_ceil(if m < 1024 { 2 } else { 4 }) };
+        let rows = rows.next_multiple_of(16).min(m);
         threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
     }
 }
