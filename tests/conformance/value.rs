@@ -1,13 +1,13 @@
 //! What a program of a case computes with: tensors of several types, arguments as written, and the ways a call can end.
 
-use wengert_tensor::ops::{InPlace, Windowed};
+use wengert_tensor::ops::{InPlace, TensorLike, Windowed};
 use wengert_tensor::{DType, Error, Float, Sizes, Tensor};
 
 use super::refusal::Refusal;
 use super::skip::Reason;
 
 /// Eager tensors and recorded variables of a floating-point type: whatever has all operations.
-pub trait Array: Windowed<Elem: Float> + InPlace {
+pub trait Array: TensorLike<Elem: Float> + InPlace + Windowed {
     /// PyTorch's `view`, which a tensor refuses where strides do not allow it.
     fn view(&self, sizes: Sizes) -> Result<Self, Self::Error>;
 }

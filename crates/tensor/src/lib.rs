@@ -58,9 +58,9 @@ pub mod prelude {
     pub use crate::ops::{
         AdaptivePooling, Arithmetic, Attention, Blas, BlasInPlace, ClassLosses, Columns, Comparison, Contractions,
         Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, FunctionsInPlace, InPlace,
-        Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization,
-        Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
-        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
+        IncompleteGamma, Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero,
+        Normalization, Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition,
+        Scatter, ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Shape, Tensor};

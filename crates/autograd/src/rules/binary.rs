@@ -54,8 +54,8 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
         // 0 where x was brought into [y, 1 - y]; y is a constant.
         (Binary::LogitWithin, 0) => {
-            let inside = x.ge(y).logical_and(x.le(1.0 - y));
-            where_(&inside, &(v / (x * (1.0 - x))), zero())
+            let outside = x.lt(y).logical_or(x.gt(1.0 - y));
+            where_(&outside, &zero(), v / (x * (1.0 - x)))
         }
         (Binary::LogitWithin, _) => return Some(None),
         (Binary::Xlogy, 0) => where_(&x.eq(0.0).logical_and(y.le(0.0)), &zero(), v.xlogy(y)),

@@ -94,3 +94,26 @@ impl<T: Float> Operation<T> for Guard<T> {
         Some(v)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::Tape;
+
+    #[test]
+    fn incomplete_gamma_functions_have_a_derivative_to_their_bound_alone() {
+        let tape = Tape::<f64>::new();
+        let (a, x) = (tape.var(&Tensor::from([2.0, 3.0])), tape.var(&Tensor::from([3.0, 0.5])));
+        let near =
+            |got: &Tensor<f64>, want: [f64; 2]| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
+        // x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3), and their derivatives.
+        let [slope] = a.igamma(x).sum(.., false).grad([x]);
+        assert!(near(&slope.value(), [3.0 * (-3f64).exp(), 0.125 * (-0.5f64).exp()]));
+        let [second] = slope.sum(.., false).grad([x]);
+        assert!(near(&second.value(), [-2.0 * (-3f64).exp(), 0.375 * (-0.5f64).exp()]));
+        let [upper] = a.igammac(x).sum(.., false).grad([x]);
+        assert_eq!(upper.value(), -slope.value());
+        assert!(a.igamma(x).sum(.., false).try_grad(&[a]).is_err());
+    }
+}

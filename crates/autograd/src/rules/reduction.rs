@@ -96,3 +96,23 @@ impl<T: Float> Operation<T> for Factors {
         self.times_slope(call, v)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::Tape;
+
+    #[test]
+    fn a_product_is_divided_by_factors_that_are_not_finite() {
+        let tape = Tape::<f64>::new();
+        let slopes = |factors: [f64; 3]| {
+            let x = tape.var(&Tensor::from(factors));
+            x.prod(0, false).grad([x])[0].value().to_vec()
+        };
+        assert_eq!(slopes([2.0, 0.0, 5.0]), [0.0, 10.0, 0.0]);
+        let divided = slopes([2.0, f64::INFINITY, 5.0]);
+        assert!(divided[0] == f64::INFINITY && divided[1].is_nan() && divided[2] == f64::INFINITY);
+        assert_eq!(slopes([0.0, f64::INFINITY, 5.0])[1], 0.0);
+    }
+}

@@ -74,8 +74,8 @@ pub(crate) mod single {
     pub(crate) fn sigmoid(x: f32) -> f32 {
         // e⁻ˣ of a large negative argument would overflow where the result is a small number still.
         let e = exp(-x.abs());
-        let positive = 1.0 / (1.0 + e);
-        if x >= 0.0 { positive } else { e * positive }
+        let over = if x >= 0.0 { 1.0 } else { e };
+        over / (1.0 + e)
     }
 
     /// tanh x; 2 units in the last place.

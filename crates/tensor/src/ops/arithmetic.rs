@@ -31,6 +31,12 @@ pub trait Arithmetic: TensorLike {
             x.apply_binary(Binary::Sub, &y, at)
         }
 
+        /// `other - self`. PyTorch: `rsub`.
+        fn rsub | try_rsub(&self, other: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
+            let (x, y) = pair(self, other, at)?;
+            y.apply_binary(Binary::Sub, &x, at)
+        }
+
         /// `self * other`. For `bool`: and. PyTorch: `mul`.
         fn mul | try_mul(&self, other: impl Operand<Self>) -> Self = at {
             let (x, y) = pair(self, other, at)?;
@@ -79,7 +85,7 @@ pub trait Arithmetic: TensorLike {
 
         /// `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even at NaN; a negative base with a fractional
         /// exponent gives NaN. The plain numbers 1/2 and -1/2 as exponents take the root, of which -0 has the negative sign and
-        /// -∞ has none. PyTorch: `pow`.
+        /// -∞ has none. PyTorch: `pow`, `float_power`.
         fn pow | try_pow(&self, exponent: impl Operand<Self>) -> Self [Self::Elem: Number] = at {
             let exponent = exponent.into_argument(self);
             if let Some(inverse) = is_root(&exponent) {

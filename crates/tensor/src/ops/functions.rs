@@ -22,7 +22,7 @@ pub trait Functions: TensorLike {
         neg | try_neg [Self::Elem: Number] = Neg;
         /// |x|. Derivative 0 at 0. PyTorch: `abs`.
         abs | try_abs [Self::Elem: Number] = Abs;
-        /// -1, 0 or 1; 0 at NaN. PyTorch: `sign`.
+        /// -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
         sign | try_sign [Self::Elem: Number] = Sign;
         /// 1/x. PyTorch: `reciprocal`.
         reciprocal | try_reciprocal [Self::Elem: Float] = Reciprocal;

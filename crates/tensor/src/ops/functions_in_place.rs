@@ -194,7 +194,7 @@ mod tests {
         let mut x = Tensor::from([12i64, 18]);
         x.gcd_(8);
         assert_eq!(x.to_vec(), [4, 2]);
-        x.lcm_(&Tensor::from([6i64]));
+        x.lcm_(Tensor::from([6i64]));
         x.bitwise_left_shift_(1);
         x.bitwise_right_shift_(2);
         assert_eq!(x.to_vec(), [6, 3]);
@@ -202,6 +202,6 @@ mod tests {
         x.heaviside_(0.5);
         x.ldexp_(3.0);
         assert_eq!(x.to_vec(), [0.0, 4.0, 8.0]);
-        assert!(x.try_ldexp_(&Tensor::ones([2, 3])).is_err());
+        assert!(x.try_ldexp_(Tensor::ones([2, 3])).is_err());
     }
 }

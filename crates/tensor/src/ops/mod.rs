@@ -24,6 +24,7 @@
 //! | [`LinearMaps`] | `linear`, `bilinear` |
 //! | [`Activations`] | `leaky_relu`, `gelu`, `softplus`, … |
 //! | [`Clamp`], [`Bounded`] | `clamp`, `nan_to_num`, `logit`, … |
+//! | [`IncompleteGamma`] | `igamma`, `igammac` |
 //! | [`Mixed`], [`Masking`] | `lerp`, `addcmul`, `logaddexp`, `masked_fill`, … |
 //! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
 //! | [`ItemIndexing`] | `x[1, :, index]`: a list of integers, slices, index tensors, masks |
@@ -61,6 +62,7 @@ mod formula;
 mod functions;
 mod functions_in_place;
 mod in_place;
+mod incomplete_gamma;
 mod index;
 mod indexing;
 mod interpolation;
@@ -111,6 +113,7 @@ pub use extremes::Extremes;
 pub use functions::Functions;
 pub use functions_in_place::{FunctionsInPlace, ViewsInPlace};
 pub use in_place::InPlace;
+pub use incomplete_gamma::IncompleteGamma;
 pub use index::{IndexItem, ItemIndexing};
 pub use indexing::Indexing;
 pub use interpolation::{InterpolateMode, Interpolation};
