@@ -132,3 +132,34 @@ impl<T: Float> Windowed for Var<'_, T> {
         self.tape.record_operation(Rc::new(GiveBack { form: form.clone() }), &[*self, *g], form.input(), at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::{ConvOptions, PoolOptions};
+    use wengert_tensor::prelude::*;
+
+    /// Numbers that are all different.
+    fn numbers(shape: [usize; 4], seed: usize) -> Tensor<f64> {
+        let count: usize = shape.iter().product();
+        let values = (0..count).map(|i| ((i * 37 + seed) % 101) as f64 * 0.02 - 1.0).collect();
+        Tensor::from_vec(values, shape)
+    }
+
+    #[test]
+    fn a_convolution_has_both_derivatives_of_both_orders() {
+        let options = ConvOptions::default().stride([1, 2]).padding([0, 1]).dilation([2, 1]).groups(2);
+        let (x, w) = (numbers([2, 2, 5, 4], 0), numbers([4, 1, 2, 3], 50));
+        crate::assert_gradcheck!(|x, w| x.conv2d(&w, None, &options).square(), &x, &w);
+        let (g, w) = (numbers([1, 2, 3, 2], 9), numbers([2, 2, 2, 2], 70));
+        let options = ConvOptions::default().stride(2).output_padding(1);
+        crate::assert_gradcheck!(|g, w| g.conv_transpose2d(&w, None, &options).square(), &g, &w);
+    }
+
+    #[test]
+    fn the_largest_of_a_window_has_both_derivatives_of_both_orders() {
+        let x = numbers([2, 1, 6, 5], 3);
+        crate::assert_gradcheck!(|x| x.max_pool2d(2, &PoolOptions::default()).square(), &x);
+        let options = PoolOptions::default().stride(1).padding(1);
+        crate::assert_gradcheck!(|x| x.max_pool2d([3, 2], &options).square(), &x);
+    }
+}

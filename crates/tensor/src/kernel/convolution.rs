@@ -91,9 +91,9 @@ impl Plan {
         self.out * self.rows()
     }
 
-    /// Windows of a tile: an odd multiple of 64, or all there are.
+    /// Windows of a tile.
     fn tile(&self) -> usize {
-        ((TILE / self.rows() / 64 | 1) * 64).min(self.windows())
+        (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
 
     fn tiles(&self) -> usize {
@@ -511,26 +511,30 @@ mod tests {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
+    /// `len` sums of what `term` says, at the place that it says, over everything that meets.
+    fn twin<T: Element>(plan: &Plan, len: usize, term: impl Fn(usize, usize, usize) -> (usize, T)) -> Vec<T> {
+        let mut sums = vec![T::ZERO; len];
+        by_definition(plan, |x, w, z| {
+            let (place, term) = term(x, w, z);
+            sums[place] = sums[place].plus(term);
+        });
+        sums
+    }
+
     fn check<T: Element>(plan: &Plan) {
         let blocks = plan.batch * plan.groups;
         let x = integers::<T>(blocks * plan.channels * plan.plane(), 1);
         let w = integers::<T>(plan.groups * plan.weights(), 5);
         let z = integers::<T>(blocks * plan.out * plan.windows(), 11);
-        let twin = |len: usize, f: &dyn Fn(&mut [T], usize, usize, usize)| {
-            let mut sums = vec![T::ZERO; len];
-            by_definition(plan, |x, w, z| f(&mut sums, x, w, z));
-            sums
-        };
-        let times = |a: T, b: T| T::from_f64(a.to_f64() * b.to_f64());
         let mut out = integers::<T>(z.len(), 3);
         forward(plan, &x, &w, &mut out);
-        assert_eq!(out, twin(z.len(), &|sums, i, j, k| sums[k] = sums[k].plus(times(x[i], w[j]))), "{plan:?}");
+        assert_eq!(out, twin(plan, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{plan:?}");
         let mut out = integers::<T>(x.len(), 3);
         input_gradient(plan, &w, &z, &mut out);
-        assert_eq!(out, twin(x.len(), &|sums, i, j, k| sums[i] = sums[i].plus(times(w[j], z[k]))), "{plan:?}");
+        assert_eq!(out, twin(plan, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{plan:?}");
         let mut out = integers::<T>(w.len(), 3);
         weight_gradient(plan, &x, &z, &mut out);
-        assert_eq!(out, twin(w.len(), &|sums, i, j, k| sums[j] = sums[j].plus(times(x[i], z[k]))), "{plan:?}");
+        assert_eq!(out, twin(plan, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{plan:?}");
     }
 
     fn axis() -> impl Strategy<Value = Axis> {

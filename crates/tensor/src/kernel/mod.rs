@@ -8,6 +8,7 @@
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
+//! - [`convolution`], [`pooling`]: windows over images;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;

@@ -7,20 +7,60 @@
 use gemm_common::Parallelism;
 
 use super::map::Source;
+use super::simd::dispatched;
 use crate::nest::Nest;
-use crate::{Element, Layout, Shape, memory, pool, threads};
+use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 
 /// A product of fewer multiplications is not worth a second thread.
 const PARALLEL: usize = 1 << 20;
 
-/// Rows of a product that are made in padded memory, at a time.
-const ROWS: usize = 256;
+/// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
+const SMALL: usize = 256;
 
-/// Whether the rows of the result lie a multiple of 1 KiB apart, so that stores to many of them meet in few sets of the cache:
-/// seven times slower than in memory with padded rows, measured on 144 x 64 x 512. Small products are not worth a copy.
-fn is_aliased<T>(sizes: Sizes) -> bool {
-    let Sizes { m, n, k, .. } = sizes;
-    m > 8 && k > 8 && n * size_of::<T>() % 1024 == 0
+/// A product by the definition, a row at a time.
+fn small<T: Products + Copy>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
+        for l in 0..k {
+            let factor = x.at(i, l);
+            let fresh = l == 0 && !add;
+            for (j, out) in out.iter_mut().enumerate() {
+                let term = factor.times(y.at(l, j));
+                *out = if fresh { term } else { out.plus(term) };
+            }
+        }
+    }
+}
+
+/// Elements of a row that are summed up side by side.
+const SIDE: usize = 64;
+
+dispatched! {
+    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order.
+    fn row_times_matrix<T: Float>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+        let (chunks, rest) = out.as_chunks_mut::<SIDE>();
+        let count = chunks.len();
+        let row = |l: usize, from: usize| (y.offset as isize + l as isize * y.row_stride) as usize + from;
+        for (number, out) in chunks.iter_mut().enumerate() {
+            let mut sums = if add { *out } else { [T::ZERO; SIDE] };
+            for l in 0..k {
+                let (factor, from) = (x.at(0, l), row(l, number * SIDE));
+                let Some(values) = y.data[from..].first_chunk::<SIDE>() else { return };
+                for i in 0..SIDE {
+                    sums[i] = sums[i] + factor * values[i];
+                }
+            }
+            *out = sums;
+        }
+        if !rest.is_empty() {
+            if !add {
+                rest.fill(T::ZERO);
+            }
+            for l in 0..k {
+                let (factor, values) = (x.at(0, l), &y.data[row(l, count * SIDE)..][..rest.len()]);
+                rest.iter_mut().zip(values).for_each(|(sum, &value)| *sum = *sum + factor * value);
+            }
+        }
+    }
 }
 
 /// One matrix of a product: where it starts and how it strides.
@@ -76,6 +116,8 @@ pub trait Products: Sized {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]);
 
     fn plus(self, other: Self) -> Self;
+
+    fn times(self, other: Self) -> Self;
 }
 
 macro_rules! floats {
@@ -85,43 +127,33 @@ macro_rules! floats {
                 self + other
             }
 
-            fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
-                let Sizes { m, n, k, add } = sizes;
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            fn product(Sizes { m, n, k, add }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
-                let gemm = |rows: usize, first: usize, out: &mut [Self], pitch: usize, add: bool| {
-                    assert!(first + rows <= m && pitch >= n && out.len() >= (rows - 1) * pitch + n);
-                    let x_at = (x.offset as isize + first as isize * x.row_stride) as usize;
-                    // SAFETY: `x` and `y` are read at positions within their slices (asserted above; m, n, k > 0), and `out`
-                    // is written as `rows` rows of n elements, all within it; no two overlap, since `out` is borrowed
-                    // mutably.
-                    unsafe {
-                        $gemm()(
-                            rows, n, k,
-                            out.as_mut_ptr(), 1, pitch as isize,
-                            add,
-                            x.data.as_ptr().add(x_at), x.column_stride, x.row_stride,
-                            y.data.as_ptr().add(y.offset), y.column_stride, y.row_stride,
-                            1.0, 1.0,
-                            false, false, false,
-                            Parallelism::None,
-                        );
-                    }
-                };
-                if !is_aliased::<Self>(sizes) {
-                    return gemm(m, 0, out, n, add);
+                if m * n * k <= SMALL {
+                    return small(Sizes { m, n, k, add }, x, y, out);
                 }
-                let pitch = n + 64 / size_of::<Self>();
-                let mut padded = Scratch::<Self>::new(pitch * m.min(ROWS));
-                for (block, out) in out.chunks_mut(ROWS * n).enumerate() {
-                    let rows = out.len() / n;
-                    gemm(rows, block * ROWS, &mut padded.0, pitch, false);
-                    for (out, row) in out.chunks_exact_mut(n).zip(padded.0.chunks(pitch)) {
-                        if add {
-                            out.iter_mut().zip(row).for_each(|(out, &x)| *out += x);
-                        } else {
-                            out.copy_from_slice(&row[..n]);
-                        }
-                    }
+                if m == 1 && y.column_stride == 1 {
+                    return row_times_matrix(add, k, x, y, out);
+                }
+                // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is
+                // written as m rows of n elements, all of it; no two of them overlap, since `out` is borrowed mutably.
+                unsafe {
+                    // Of the transposes, in reverse order: `gemm` is made for results whose columns lie in one piece, and up
+                    // to seven times slower where the rows do.
+                    $gemm()(
+                        n, m, k,
+                        out.as_mut_ptr(), n as isize, 1,
+                        add,
+                        y.data.as_ptr().add(y.offset), y.row_stride, y.column_stride,
+                        x.data.as_ptr().add(x.offset), x.row_stride, x.column_stride,
+                        1.0, 1.0,
+                        false, false, false,
+                        Parallelism::None,
+                    );
                 }
             }
         }
@@ -137,13 +169,12 @@ macro_rules! integers {
                 self.wrapping_add(other)
             }
 
-            fn product(Sizes { m, n, k, add }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
-                for (i, row) in out.chunks_exact_mut(n).enumerate().take(m) {
-                    for (j, out) in row.iter_mut().enumerate() {
-                        let first = if add { *out } else { 0 };
-                        *out = (0..k).fold(first, |sum: $type, l| sum.wrapping_add(x.at(i, l).wrapping_mul(y.at(l, j))));
-                    }
-                }
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+                small(sizes, x, y, out);
             }
         }
     )*};
@@ -156,12 +187,12 @@ impl Products for bool {
         self | other
     }
 
-    fn product(Sizes { n, k, add, .. }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
-        for (i, row) in out.chunks_exact_mut(n).enumerate() {
-            for (j, out) in row.iter_mut().enumerate() {
-                *out = add && *out || (0..k).any(|l| x.at(i, l) && y.at(l, j));
-            }
-        }
+    fn times(self, other: Self) -> Self {
+        self & other
+    }
+
+    fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
+        small(sizes, x, y, out);
     }
 }
 
@@ -202,7 +233,9 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
             out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(part * together + b, 0, out));
         });
     } else {
-        let rows = m.div_ceil(2).next_multiple_of(16).min(m);
+        // So many rows that the right side, which each piece goes through anew, is not most of the work.
+        let rows = if n * k <= 1 << 16 { PARALLEL / (n * k) } else { m.div_ceil(if m < 1024 { 2 } else { 4 }) };
+        let rows = rows.next_multiple_of(16).min(m);
         threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
     }
 }

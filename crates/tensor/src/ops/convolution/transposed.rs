@@ -44,7 +44,7 @@ pub(super) fn transposed<A: Windowed<Elem: Number>>(
         }
     }
     let mut result: Shape = [own[0], out].into();
-    (0..rank).for_each(|k| result.push(windows[k].extent(own[2 + k]) + more[k] - 2 * sides[k]));
+    (0..rank).for_each(|k| result.push(windows[k].extent(own[2 + k]).saturating_add(more[k]) - 2 * sides[k]));
     let form = ConvolutionForm::new([result, kernel, own], &windows, &sides, groups);
     let z = weight.apply_convolution(&x, &form, Slot::Input, at)?;
     unbatched(with_bias(z, bias, at)?, added, at)
