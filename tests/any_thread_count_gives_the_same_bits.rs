@@ -1,8 +1,11 @@
 //! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the
 //! same bits.
 
-use rayon::ThreadPoolBuilder;
+use std::sync::{Mutex, PoisonError};
+
+use wengert::tensor::ops::{ConvOptions, PoolOptions};
 use wengert::tensor::prelude::*;
+use wengert::tensor::set_num_threads;
 
 /// Numbers whose sums round, with every layout that kernels tell apart.
 fn layouts() -> Vec<Tensor<f32>> {
@@ -23,10 +26,14 @@ fn bits(x: &Tensor<f32>) -> Vec<u32> {
     x.iter().map(f32::to_bits).collect()
 }
 
+/// The number of threads is the process's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn every_number_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let on = |threads: usize| {
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
-        pool.install(|| compute().iter().map(bits).collect::<Vec<_>>())
+        set_num_threads(threads);
+        compute().iter().map(bits).collect::<Vec<_>>()
     };
     let alone = on(1);
     assert!(alone.iter().all(|result| !result.is_empty()));
@@ -75,6 +82,25 @@ fn products() {
             batch.matmul(&batch.transpose(1, 2)),
             x.matmul(&turned.select(1, 0)),
         ]
+    });
+}
+
+#[test]
+fn long_lines_in_order() {
+    let x = Tensor::from_fn([100_003], |index| ((index[0] * 7919) % 10_007) as f32);
+    every_number_of_threads(|| {
+        let (sorted, places) = x.sort(0, false);
+        vec![sorted, places.cast(), x.reshape([-1]).argsort(0, true).cast()]
+    });
+}
+
+#[test]
+fn convolutions_and_poolings() {
+    let images = layouts()[7].narrow(0, 0, 300).narrow(1, 0, 512).reshape([30, 5, 32, 32]);
+    let weight = layouts()[7].narrow(0, 0, 9).narrow(1, 0, 50).reshape([10, 5, 3, 3]) * 0.1;
+    every_number_of_threads(|| {
+        let maps = images.conv2d(&weight, None, &ConvOptions::default().padding(1));
+        vec![maps.max_pool2d(2, &PoolOptions::default()), maps.softmax(-1), maps.gelu(), maps]
     });
 }
 

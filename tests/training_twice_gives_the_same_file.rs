@@ -46,31 +46,29 @@ fn digits() -> Dataset<f32> {
 /// Trains for three epochs with so many threads. Batches are large enough for products to be divided among threads.
 fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
     let (checkpoint, curve) = (folder.join("model.safetensors"), folder.join("loss.svg"));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| {
-        let mut generator = Generator::new(seed);
-        let (train, test) = digits().random_split(0.25, &mut generator).unwrap();
-        let (mut model, mut sgd, mut history) = (Mlp::new(seed), Sgd::new(0.1).momentum(0.9), History::default());
-        for _ in 0..3 {
-            for (inputs, targets) in train.shuffled(&mut generator).unwrap().batches(256) {
-                let gradients = {
-                    let tape = Tape::new();
-                    cross_entropy(&model.forward(tape.constant(&inputs)), &targets).backward()
-                };
-                sgd.step(model.parameters_mut(), &gradients);
-            }
-            let (seen, held_out) = (model.logits(train.inputs()), model.logits(test.inputs()));
-            history.push(Epoch {
-                train_loss: cross_entropy(&seen, train.targets()).item().into(),
-                test_loss: cross_entropy(&held_out, test.targets()).item().into(),
-                train_accuracy: accuracy(&seen, train.targets()),
-                test_accuracy: accuracy(&held_out, test.targets()),
-            });
+    wengert::tensor::set_num_threads(threads);
+    let mut generator = Generator::new(seed);
+    let (train, test) = digits().random_split(0.25, &mut generator).unwrap();
+    let (mut model, mut sgd, mut history) = (Mlp::new(seed), Sgd::new(0.1).momentum(0.9), History::default());
+    for _ in 0..3 {
+        for (inputs, targets) in train.shuffled(&mut generator).unwrap().batches(256) {
+            let gradients = {
+                let tape = Tape::new();
+                cross_entropy(&model.forward(tape.constant(&inputs)), &targets).backward()
+            };
+            sgd.step(model.parameters_mut(), &gradients);
         }
-        assert!(history.last().unwrap().test_accuracy > 0.7, "it learns: {:?}", history.last());
-        save(&model, &checkpoint).unwrap();
-        history.save_loss_curve(&curve).unwrap();
-    });
+        let (seen, held_out) = (model.logits(train.inputs()), model.logits(test.inputs()));
+        history.push(Epoch {
+            train_loss: cross_entropy(&seen, train.targets()).item().into(),
+            test_loss: cross_entropy(&held_out, test.targets()).item().into(),
+            train_accuracy: accuracy(&seen, train.targets()),
+            test_accuracy: accuracy(&held_out, test.targets()),
+        });
+    }
+    assert!(history.last().unwrap().test_accuracy > 0.7, "it learns: {:?}", history.last());
+    save(&model, &checkpoint).unwrap();
+    history.save_loss_curve(&curve).unwrap();
     (checkpoint, curve)
 }
 

@@ -8,9 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::{or_raise, raise};
 use crate::record::{Index, Op, UNPLACED};
-use crate::rules::{
-    Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, Take, Variance, WithDerivative,
-};
+use crate::rules::{Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, Take, Variance, WithDerivative};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.

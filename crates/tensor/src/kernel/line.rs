@@ -6,12 +6,17 @@
 
 use std::cmp::Ordering;
 
+use rayon::slice::ParallelSliceMut;
+
 use super::map::Source;
 use crate::nest::Nest;
 use crate::{DType, Element, Shape, threads};
 
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
+
+/// A line this long is put in order by several threads.
+const LONG: usize = 1 << 15;
 
 /// Calls `f` with every line of `x` along dimension `axis` and the line of `len` results that it gives. `out` is row-major,
 /// in the shape of `x` with size `len` along `axis`.
@@ -113,7 +118,12 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
         positions.truncate(wanted);
     }
     // No two positions compare equal, so an unstable sort has one result, and that is the stable one.
-    positions.sort_unstable_by(before);
+    if positions.len() >= LONG && threads::num_threads() > 1 {
+        // Work that divides as it goes is what rayon is for.
+        positions.par_sort_unstable_by(before);
+    } else {
+        positions.sort_unstable_by(before);
+    }
     out.copy_from_slice(&positions[..wanted]);
 }
 

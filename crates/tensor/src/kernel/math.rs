@@ -115,15 +115,8 @@ pub(crate) mod single {
     }
 
     /// (erf x)/x - 1 as a polynomial in x², below 0.93.
-    const ERF_NEAR: [f32; 7] = [
-        8.316_766_6e-5,
-        -8.130_010_7e-4,
-        5.199_906_4e-3,
-        -2.685_894_1e-2,
-        0.112_836_88,
-        -0.376_126_32,
-        0.128_379_17,
-    ];
+    const ERF_NEAR: [f32; 7] =
+        [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
     /// Error function; 2 units in the last place. Both parts are polynomials fitted with weights of the relative error: of
     /// (erf x)/x - 1 over x² below 0.93, and of -ln(1 - erf x) above.

@@ -1,0 +1,126 @@
+//! One engine, run in every way that a user can ask for: each instruction set, any number of threads, with simplification and
+//! without it, with the pool and without it. Threads change no bit; the others change rounding at most.
+
+use std::sync::{Mutex, PoisonError};
+
+use wengert::autograd::set_simplification;
+use wengert::nn::cross_entropy;
+use wengert::prelude::*;
+use wengert::tensor::{
+    InstructionSet, instruction_set, pool_statistics, set_instruction_set, set_num_threads, set_pool_capacity,
+};
+
+/// What is set is the process's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
+    Tensor::from_fn(shape, |index| {
+        let place = index.iter().fold(seed, |sum, &i| sum * 131 + i * 7919);
+        T::from_f64((place % 10_007) as f64 / 2500.0 - 2.0)
+    })
+}
+
+/// Programs of every kind of step, large enough for several threads.
+fn programs<T: Float>() -> Vec<Tensor<T>> {
+    let (x, row, column) = (numbers::<T>(&[300, 517], 1), numbers::<T>(&[517], 2), numbers::<T>(&[300, 1], 3));
+    let mut results = Vec::new();
+    // Layer norm: rows reduced within the pass, columns by the gradient.
+    let tape = Tape::new();
+    let (a, b) = (tape.var(&x), tape.var(&row));
+    let d = a - a.mean(1, true);
+    let y = d / (d.square().mean(1, true) + 1e-5).sqrt() * b + b;
+    let [da, db] = (y * y * y).sum(.., false).grad([a, b]);
+    results.extend([y.value(), da.value(), db.value()]);
+    // Columns reduced and read again; functions; transposed operands.
+    let tape = Tape::new();
+    let (a, c) = (tape.var(&x), tape.var(&column));
+    let centred = a - a.mean(0, true);
+    let y = (centred.tanh() * c.sigmoid() + (a * 0.3).exp()).log_softmax(-1) + a.t().gelu().t();
+    let [da, dc] = y.square().mean(.., false).grad([a, c]);
+    results.extend([y.value(), da.value(), dc.value()]);
+    // Products, and a network with its loss.
+    let tape = Tape::new();
+    let (w, v) = (tape.var(&numbers::<T>(&[517, 64], 4)), tape.var(&numbers::<T>(&[64, 10], 5)));
+    let targets = Tensor::from_fn([300], |index| index[0] as i64 % 10);
+    let logits = (tape.constant(&x).matmul(&w) * 0.01).relu().matmul(&v);
+    let loss = cross_entropy(&logits, &targets);
+    let [dw, dv] = loss.grad([w, v]);
+    results.extend([loss.value(), dw.value(), dv.value()]);
+    // At once.
+    results.extend([x.softmax(1), &x + &row, x.amax(0, false), x.sum(.., false), x.matmul(&x.t()), x.t() + x.t()]);
+    results
+}
+
+fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
+    results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
+}
+
+/// The largest difference, of what the largest element is.
+fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
+    assert_eq!(x.shape(), y.shape());
+    let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));
+    x.iter().zip(y.iter()).fold(0.0, |most: f64, (x, y)| most.max((x.to_f64() - y.to_f64()).abs() / scale))
+}
+
+fn the_same_everywhere<T: Float>(tolerance: f64) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let best = instruction_set();
+    set_num_threads(2);
+    let expected = programs::<T>();
+    for set in InstructionSet::ALL.into_iter().filter(|&set| set <= best) {
+        set_instruction_set(set);
+        assert_eq!(instruction_set(), set);
+        for simplify in [true, false] {
+            set_simplification(simplify);
+            set_num_threads(1);
+            let alone = programs::<T>();
+            for (number, (got, expected)) in alone.iter().zip(&expected).enumerate() {
+                let off = distance(got, expected);
+                assert!(off < tolerance, "result {number} with {set}, simplification {simplify}: {off:e}");
+            }
+            for threads in [2, 7] {
+                set_num_threads(threads);
+                let same = bits(&programs::<T>()) == bits(&alone);
+                assert!(same, "{threads} threads with {set}, simplification {simplify}");
+            }
+        }
+    }
+    set_instruction_set(best);
+    set_simplification(true);
+}
+
+#[test]
+fn single_precision() {
+    the_same_everywhere::<f32>(2e-4);
+}
+
+#[test]
+fn double_precision() {
+    the_same_everywhere::<f64>(1e-12);
+}
+
+#[test]
+fn the_pool_changes_nothing_and_can_be_emptied() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let with = bits(&programs::<f32>());
+    assert!(pool_statistics().held_bytes > 0);
+    let capacity = pool_statistics().capacity;
+    set_pool_capacity(0);
+    assert_eq!(pool_statistics().held_buffers, 0);
+    let reused = pool_statistics().reused;
+    assert!(bits(&programs::<f32>()) == with);
+    assert_eq!((pool_statistics().reused, pool_statistics().held_bytes), (reused, 0));
+    set_pool_capacity(capacity);
+}
+
+#[test]
+fn from_many_threads_at_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    set_num_threads(3);
+    let expected = bits(&programs::<f32>());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert!(bits(&programs::<f32>()) == expected));
+        }
+    });
+}

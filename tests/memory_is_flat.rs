@@ -1,0 +1,82 @@
+//! A training loop that runs for ever needs no more memory than one that runs for a while, whatever it does: small steps, large
+//! steps, shapes that never come again.
+
+#![cfg(target_os = "linux")]
+
+use std::sync::{Mutex, PoisonError};
+
+use wengert::nn::{Generator, Linear, Module, Sgd, cross_entropy};
+use wengert::prelude::*;
+
+/// Memory is the process's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Resident memory in bytes.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("the second number");
+    pages * 4096
+}
+
+/// Runs `step` so many times, a tenth of them first: the rest must not need more than `slack` bytes beyond.
+fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    (0..steps / 10).for_each(&mut step);
+    let before = resident();
+    (steps / 10..steps).for_each(&mut step);
+    let after = resident();
+    assert!(after <= before + slack, "from {before} to {after} bytes");
+}
+
+#[test]
+fn a_hundred_thousand_small_steps() {
+    let mut generator = Generator::new(1);
+    let mut model = Linear::<f32>::new("fc", 4, 1, &mut generator);
+    let mut sgd = Sgd::new(0.01);
+    let (x, y) = (Tensor::from_fn([8, 4], |i| (i[0] + 2 * i[1]) as f32 * 0.1), Tensor::ones([8, 1]));
+    flat(100_000, 2 << 20, |_| {
+        let gradients = {
+            let tape = Tape::new();
+            let error = model.forward(tape.constant(&x)) - &y;
+            error.square().mean(.., false).backward()
+        };
+        sgd.step(model.parameters_mut(), &gradients);
+    });
+}
+
+#[test]
+fn a_thousand_large_steps() {
+    let mut generator = Generator::new(1);
+    let mut model = Linear::<f32>::new("fc", 256, 10, &mut generator);
+    let mut sgd = Sgd::new(0.01);
+    let x = Tensor::from_fn([1024, 256], |i| ((i[0] * 31 + i[1] * 17) % 101) as f32 * 0.01);
+    let targets = Tensor::from_fn([1024], |i| (i[0] % 10) as i64);
+    flat(1_000, 16 << 20, |_| {
+        let gradients = {
+            let tape = Tape::new();
+            cross_entropy(&model.forward(tape.constant(&x).tanh()), &targets).backward()
+        };
+        sgd.step(model.parameters_mut(), &gradients);
+    });
+}
+
+#[test]
+fn shapes_that_never_come_again() {
+    flat(10_000, 16 << 20, |step| {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::<f32>::ones([1 + step % 97, 2 + step / 7]));
+        let row = tape.var(&Tensor::ones([2 + step / 7]));
+        let gradients = (x * row).tanh().sum(.., false).backward();
+        assert_eq!(gradients.of(row).numel(), 2 + step / 7);
+    });
+}
+
+#[test]
+fn numbers_that_never_come_again() {
+    flat(20_000, 2 << 20, |step| {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::<f64>::ones([3]));
+        let gradients = (x * step as f64).sum(.., false).backward();
+        assert_eq!(gradients.of(x).to_vec(), [step as f64; 3]);
+    });
+}
