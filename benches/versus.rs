@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::{Value, json};
+use wengert::autograd::transforms::grad;
 use wengert::nn::{Adam, Conv2d, Generator, Linear, Module, Sgd, cross_entropy};
 use wengert::prelude::*;
 use wengert::tensor::ops::{LossReduction, PoolOptions};
@@ -215,9 +216,7 @@ fn gradient(
     f: impl for<'t> Fn(Var<'t, f32>, Var<'t, f32>) -> Var<'t, f32> + 'static,
 ) -> Step {
     Box::new(move || {
-        let tape = Tape::new();
-        let (a, b) = (tape.var(&a), tape.var(&b));
-        black_box(f(a, b).backward());
+        black_box(grad(|[a, b]| f(a, b), [&a, &b]));
     })
 }
 

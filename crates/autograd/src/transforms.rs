@@ -54,7 +54,7 @@ pub fn try_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
 ) -> Result<[Tensor<T>; N], Error> {
-    value_and_gradients(f, inputs, Site::here("grad")).map(|(_, gradients)| gradients)
+    value_and_gradients(f, inputs, false, Site::here("grad")).map(|(_, gradients)| gradients)
 }
 
 /// What a function gives, which is one number, and its gradients as [`grad`] has them, from one evaluation. JAX:
@@ -88,7 +88,10 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
 ) -> Result<(T, [Tensor<T>; N]), Error> {
-    value_and_gradients(f, inputs, Site::here("value_and_grad"))
+    value_and_gradients(f, inputs, true, Site::here("value_and_grad")).map(|(value, gradients)| match value {
+        Some(value) => (value, gradients),
+        None => unreachable!("the value was asked for"),
+    })
 }
 
 /// All derivatives of a function at `input`, of shape `[d…]`, as a tensor of shape `[e…, d…]` where the function gives
@@ -215,17 +218,20 @@ pub fn try_hvp<T: Float>(
 fn value_and_gradients<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
+    with_value: bool,
     at: Site,
-) -> Result<(T, [Tensor<T>; N]), Error> {
+) -> Result<(Option<T>, [Tensor<T>; N]), Error> {
     let tape = Tape::new();
     let vars = inputs.map(|input| tape.leaf_at(input, at));
     let y = f(vars);
     let gradients = tape.reverse(&[(y, y.one(at)?)], &vars, at)?;
     let mut roots: Vec<Index> =
         gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index).collect();
-    roots.push(y.index);
+    // What is not asked for is not computed.
+    roots.extend(with_value.then_some(y.index));
     let values = tape.evaluate(&roots, at)?;
-    Ok((values[N].try_item()?, std::array::from_fn(|input| values[input].clone())))
+    let value = values.get(N).map(Tensor::try_item).transpose()?;
+    Ok((value, std::array::from_fn(|input| values[input].clone())))
 }
 
 /// The gradient of a number, as a variable.

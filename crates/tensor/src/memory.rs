@@ -3,7 +3,8 @@
 //! An operating system may promise memory that it does not have and end the process on first use. So large requests are
 //! first held against what the machine and its control group have available.
 
-use crate::{Element, pool};
+use crate::pool::{self, Block};
+use crate::Element;
 
 /// A request that memory cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +20,10 @@ pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
     Ok(data)
 }
 
-/// A vector of `len` elements that are anything, for those who write all of them; [`pool::give`] takes it back.
-pub(crate) fn scratch<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
-    if !pool::serves::<T>(len) {
-        return zeroed(len);
-    }
-    if let Some(data) = pool::take(len) {
-        return Ok(data);
+/// A buffer of `len` elements that are anything, for those who write all of them. The pool [`serves`](pool::serves) it.
+pub(crate) fn scratch<T: Element>(len: usize) -> Result<Block<T>, Refused> {
+    if let Some(block) = pool::take(len) {
+        return Ok(block);
     }
     check::<T>(len)?;
     pool::fresh(len)

@@ -17,6 +17,9 @@ pub(crate) struct Nest<const N: usize> {
     strides: SmallVec<[[isize; N]; 6]>,
     /// Where each operand starts.
     offsets: [usize; N],
+    /// For each loop ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by
+    /// invariant integers using multiplication", 1994); 0 where indices may be larger.
+    reciprocals: SmallVec<[u64; 6]>,
 }
 
 /// How one operand moves through a stretch of consecutive elements.
@@ -40,7 +43,7 @@ impl<const N: usize> Nest<N> {
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
             // No element: one empty loop. The other sizes are not entered, they may be too large to multiply.
-            return Nest { sizes: smallvec![0], strides: smallvec![[1; N]], offsets };
+            return Nest { sizes: smallvec![0], strides: smallvec![[1; N]], offsets, reciprocals: smallvec![0] };
         }
         for axis in 0..shape.rank() {
             let size = shape[axis];
@@ -63,7 +66,23 @@ impl<const N: usize> Nest<N> {
             sizes.push(1);
             strides = smallvec![[1; N]];
         }
-        Nest { sizes, strides, offsets }
+        let small = sizes.iter().product::<usize>() < 1 << 32;
+        let reciprocal = |&size: &usize| if small && size > 1 { (u64::MAX / size as u64).wrapping_add(1) } else { 0 };
+        let reciprocals = sizes.iter().map(reciprocal).collect();
+        Nest { sizes, strides, offsets, reciprocals }
+    }
+
+    /// `index` divided by the size of a loop, and the rest.
+    #[inline]
+    fn divide(&self, index: usize, axis: usize) -> (usize, usize) {
+        let size = self.sizes[axis];
+        match self.reciprocals[axis] {
+            0 => (index / size, index % size),
+            reciprocal => {
+                let quotient = ((index as u128 * u128::from(reciprocal)) >> 64) as usize;
+                (quotient, index - quotient * size)
+            }
+        }
     }
 
     /// Number of elements.
@@ -81,7 +100,7 @@ impl<const N: usize> Nest<N> {
         let row = self.row();
         let inner = self.strides[self.strides.len() - 1][k];
         let single = self.sizes.len() == 1;
-        if single || start % row + len <= row {
+        if single || self.divide(start, self.sizes.len() - 1).1 + len <= row {
             let position = self.position(k, start);
             return match inner {
                 1 => Run::Slice(position),
@@ -108,11 +127,12 @@ impl<const N: usize> Nest<N> {
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
         let mut rest = index;
         let mut position = self.offsets[k] as isize;
-        for (&size, stride) in self.sizes.iter().zip(&self.strides).rev() {
-            position += (rest % size) as isize * stride[k];
-            rest /= size;
+        for axis in (1..self.sizes.len()).rev() {
+            let (quotient, own) = self.divide(rest, axis);
+            position += own as isize * self.strides[axis][k];
+            rest = quotient;
         }
-        position as usize
+        (position + rest as isize * self.strides[0][k]) as usize
     }
 
     /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand
@@ -154,6 +174,17 @@ impl<const N: usize> Nest<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn multiplication_divides_exactly() {
+        for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
+            let nest = Nest::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
+            assert_ne!(nest.reciprocals[0], 0);
+            for index in [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789] {
+                assert_eq!(nest.divide(index, 0), (index / size, index % size), "{index} by {size}");
+            }
+        }
+    }
 
     fn positions<const N: usize>(nest: &Nest<N>, k: usize, start: usize, len: usize) -> Vec<usize> {
         let mut out = Vec::new();

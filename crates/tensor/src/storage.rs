@@ -12,27 +12,16 @@ use std::sync::Arc;
 use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 
 use crate::layout::Strides;
-use crate::{Element, Layout, Shape, memory, pool};
+use crate::pool::{self, Block};
+use crate::{Element, Layout, Shape, memory};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) struct Storage<T>(Arc<Buffer<T>>);
 
 enum Buffer<T> {
     Own(Vec<T>),
-    Pooled(Pooled<T>),
+    Pooled(Block<T>),
     Foreign(Foreign<T>),
-}
-
-/// A vector that goes back to the pool.
-struct Pooled<T> {
-    data: Vec<T>,
-    give: fn(Vec<T>),
-}
-
-impl<T> Drop for Pooled<T> {
-    fn drop(&mut self) {
-        (self.give)(std::mem::take(&mut self.data));
-    }
 }
 
 /// Memory that something else owns.
@@ -56,10 +45,9 @@ impl<T: Element> Storage<T> {
 
     /// A buffer of elements that are anything, for those who write all of them, or the refusal where memory cannot hold it.
     pub(crate) fn scratch(len: usize) -> Result<Self, memory::Refused> {
-        let data = memory::scratch(len)?;
         Ok(match pool::serves::<T>(len) {
-            true => Storage(Arc::new(Buffer::Pooled(Pooled { data, give: pool::give }))),
-            false => Self::from_vec(data),
+            true => Storage(Arc::new(Buffer::Pooled(memory::scratch(len)?))),
+            false => Self::from_vec(memory::zeroed(len)?),
         })
     }
 
@@ -147,7 +135,7 @@ impl<T: Element> Storage<T> {
     pub(crate) fn as_slice(&self) -> &[T] {
         match &*self.0 {
             Buffer::Own(data) => data,
-            Buffer::Pooled(pooled) => &pooled.data,
+            Buffer::Pooled(block) => block,
             // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
             // `self`, and nobody writes to them in that time: `from_owner` was promised so.
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.len) },
@@ -163,17 +151,16 @@ impl<T: Element> Storage<T> {
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         match Arc::get_mut(&mut self.0)? {
             Buffer::Own(data) => Some(data),
-            Buffer::Pooled(pooled) => Some(&mut pooled.data),
+            Buffer::Pooled(block) => Some(block),
             Buffer::Foreign(_) => None,
         }
     }
 
-    /// The vector, where the memory is our own and no other tensor holds it; else the storage as it was.
+    /// The vector, where the storage is one and no other tensor holds it; else the storage as it was.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         match Arc::try_unwrap(self.0) {
             Ok(Buffer::Own(data)) => Ok(data),
-            Ok(Buffer::Pooled(mut pooled)) => Ok(std::mem::take(&mut pooled.data)),
-            Ok(foreign) => Err(Storage(Arc::new(foreign))),
+            Ok(other) => Err(Storage(Arc::new(other))),
             Err(shared) => Err(Storage(shared)),
         }
     }

@@ -31,6 +31,11 @@ pub enum Operand<'a, T> {
 pub trait Blocks: Sized {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool;
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool;
+    /// `x = op(x, y)`, for the few operations that are worth a loop of their own; `false`, and nothing done, for the others.
+    fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
+        let _ = (op, x, y);
+        false
+    }
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
     /// `total[i] = op(total[i], x[i])`.
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
@@ -230,6 +235,10 @@ macro_rules! floats {
                 $module::binary(op, x, y, out)
             }
 
+            fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
+                $module::onto(op, x, y)
+            }
+
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
                 $module::compare(op, x, y, out);
             }
@@ -392,6 +401,17 @@ macro_rules! floats {
                         }
                 }
 
+                pub(super) fn onto(op: Binary, x: &mut [$type], y: Operand<$type>) -> bool {
+                    match op {
+                        Binary::Add => onto_operand(x, y, |x, y| x + y),
+                        Binary::Sub => onto_operand(x, y, |x, y| x - y),
+                        Binary::Mul => onto_operand(x, y, |x, y| x * y),
+                        Binary::Div => onto_operand(x, y, |x, y| x / y),
+                        _ => return false,
+                    }
+                    true
+                }
+
                 pub(super) fn compare(op: Compare, x: Operand<$type>, y: Operand<$type>, out: &mut [bool]) {
                     compare_body!(op, x, y, out, |holds| holds);
                 }
@@ -406,13 +426,13 @@ macro_rules! floats {
 
                 pub(super) fn accumulate(op: Reduction, total: &mut [$type], x: &[$type]) {
                     match op {
-                        Reduction::Sum => onto(total, x, |total, x| total + x),
-                        Reduction::Prod => onto(total, x, |total, x| total * x),
+                        Reduction::Sum => each_onto(total, x, |total, x| total + x),
+                        Reduction::Prod => each_onto(total, x, |total, x| total * x),
                         Reduction::Amax | Reduction::Max => {
-                            onto(total, x, |total, x| if total >= x || total.is_nan() { total } else { x });
+                            each_onto(total, x, |total, x| if total >= x || total.is_nan() { total } else { x });
                         }
                         Reduction::Amin | Reduction::Min => {
-                            onto(total, x, |total, x| if total <= x || total.is_nan() { total } else { x });
+                            each_onto(total, x, |total, x| if total <= x || total.is_nan() { total } else { x });
                         }
                     }
                 }
@@ -436,11 +456,24 @@ floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
 
 /// `total = f(total, x)`.
 #[inline(always)]
-fn onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let len = total.len().min(x.len());
     let (total, x) = (&mut total[..len], &x[..len]);
     for i in 0..len {
         total[i] = f(total[i], x[i]);
+    }
+}
+
+/// `x = f(x, y)`.
+#[inline(always)]
+fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
+    match y {
+        Operand::Slice(y) => each_onto(x, &y[..x.len()], f),
+        Operand::Splat(y) => {
+            for i in 0..x.len() {
+                x[i] = f(x[i], y);
+            }
+        }
     }
 }
 

@@ -13,15 +13,12 @@ use smallvec::{SmallVec, smallvec};
 
 use super::block::Operand;
 use super::instruction::{Binary, Reduction};
-use super::map::{self, BLOCK, PARALLEL, STREAM};
+use super::map::{self, BLOCK, PARALLEL, STREAM, TASKS};
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::program::{Argument, AxisSet, Instruction, Output, Program};
 use crate::threads::{self, Start};
 use crate::{Float, Layout, Shape};
-
-/// Tasks of a program with reductions, at most: each has accumulators of its own.
-const TASKS: usize = 64;
 
 /// Blocks that are accumulated one after the other before their total is put aside.
 const STAGE: usize = 16;
@@ -142,7 +139,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(count: usize, row: usize, whole_rows: bool, reduces: bool) -> Self {
+    fn new(count: usize, row: usize, whole_rows: bool) -> Self {
         let (row, block) = match whole_rows {
             true => (row, row),
             false if count <= BLOCK && row >= count => (count, count),
@@ -153,8 +150,7 @@ impl Cut {
         };
         let parts = row.div_ceil(block);
         let blocks = count / row * parts + (count % row).div_ceil(block);
-        let each = if count < PARALLEL { blocks } else { (map::TASK / block).max(1) };
-        let each = if reduces { each.max(blocks.div_ceil(TASKS)) } else { each };
+        let each = if count < PARALLEL { blocks } else { (map::TASK / block).max(blocks.div_ceil(TASKS)) };
         Cut { count, row, parts, block, blocks, each }
     }
 
@@ -207,8 +203,8 @@ pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape
         }
     }
     let cut = match program.row() {
-        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, !reducers.is_empty()),
-        None => Cut::new(count, row, false, !reducers.is_empty()),
+        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true),
+        None => Cut::new(count, row, false),
     };
     for reducer in &mut reducers {
         reducer.stage = STAGE * (reducer.count / cut.block).max(1);

@@ -23,6 +23,9 @@ pub(super) const PARALLEL: usize = 1 << 16;
 /// Elements in a task of many blocks, so that handing it out costs little.
 pub(super) const TASK: usize = PARALLEL / 4;
 
+/// Tasks of an operation, at most: what a thread does next lies after what it did before, which memory gives faster.
+pub(super) const TASKS: usize = 64;
+
 /// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
 /// it.
 pub(super) const STREAM: usize = 16 << 20;
@@ -46,8 +49,8 @@ impl<'a, T: Element> Source<'a, T> {
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
-/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`].
-fn for_blocks<U: Element>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
+/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`]. What is `fresh` is not read by `f`.
+fn for_blocks<U: Element>(row: usize, fresh: bool, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
     let len = out.len();
     if len <= BLOCK && (row < LONG_ROW || row >= len) {
         if len > 0 {
@@ -60,8 +63,8 @@ fn for_blocks<U: Element>(row: usize, out: &mut [U], f: impl Fn(usize, &mut [U])
     let parts = row.div_ceil(BLOCK);
     let block = row.div_ceil(parts);
     let blocks = len / row * parts + (len % row).div_ceil(block);
-    let each = if len < PARALLEL { blocks } else { (TASK / block).max(1) };
-    let streams = size_of_val(out) >= STREAM;
+    let each = if len < PARALLEL { blocks } else { (TASK / block).max(blocks.div_ceil(TASKS)) };
+    let streams = fresh && size_of_val(out) >= STREAM;
     let start = Start(out.as_mut_ptr());
     threads::for_each(blocks.div_ceil(each), |task| {
         let mut buffer = [U::ZERO; BLOCK];
@@ -126,7 +129,7 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
 /// `out = f(x)`, changing the type.
 pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     let nest = Nest::new(x.layout.shape(), [x.layout]);
-    for_blocks(nest.row(), out, |start, out| {
+    for_blocks(nest.row(), true, out, |start, out| {
         let scratch = &mut Vec::new();
         block::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
     });
@@ -139,7 +142,7 @@ pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
         return;
     }
     let nest = Nest::new(x.layout.shape(), [x.layout]);
-    for_blocks(nest.row(), out, |start, out| {
+    for_blocks(nest.row(), true, out, |start, out| {
         let scratch = &mut Vec::new();
         T::unary(op, operand(&nest, 0, x.data, start, out.len(), scratch), out);
     });
@@ -152,7 +155,7 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         return;
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
-    for_blocks(nest.row(), out, |start, out| {
+    for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
         let x = operand(&nest, 0, x.data, start, out.len(), first);
         let y = operand(&nest, 1, y.data, start, out.len(), second);
@@ -163,7 +166,7 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
 /// `out = x op y`; one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
-    for_blocks(nest.row(), out, |start, out| {
+    for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
         let x = operand(&nest, 0, x.data, start, out.len(), first);
         let y = operand(&nest, 1, y.data, start, out.len(), second);
@@ -174,7 +177,7 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
 /// `out = mask ? x : y`; one shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
     let nest = Nest::new(x.layout.shape(), [mask.layout, x.layout, y.layout]);
-    for_blocks(nest.row(), out, |start, out| {
+    for_blocks(nest.row(), true, out, |start, out| {
         let (first, second, third) = (&mut Vec::new(), &mut Vec::new(), &mut Vec::new());
         let mask = operand(&nest, 0, mask.data, start, out.len(), first);
         let x = operand(&nest, 1, x.data, start, out.len(), second);
@@ -185,6 +188,16 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
 
 /// `x = op(x, y)` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
 pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
+    if layout.is_contiguous() && T::onto(op, &mut [], Operand::Splat(T::ZERO)) {
+        let nest = Nest::new(layout.shape(), [layout, y.layout]);
+        let first = layout.offset();
+        for_blocks(nest.row(), false, &mut data[first..first + layout.numel()], |start, out| {
+            let scratch = &mut Vec::new();
+            let y = operand(&nest, 1, y.data, start, out.len(), scratch);
+            T::onto(op, out, y);
+        });
+        return;
+    }
     update(data, layout, y, |x, y, out| {
         T::binary(op, x, y, out);
     });
@@ -208,7 +221,7 @@ fn update<T: Element>(
         // Each block is copied aside, into the first-level cache, and written anew.
         let first = layout.offset();
         let out = &mut data[first..first + layout.numel()];
-        for_blocks(nest.row(), out, |start, out| {
+        for_blocks(nest.row(), false, out, |start, out| {
             let mut before = [T::ZERO; BLOCK];
             let before = &mut before[..out.len()];
             before.copy_from_slice(out);

@@ -4,11 +4,14 @@
 //! that any number of threads gives the same bits.
 #![allow(unsafe_code)]
 
+use std::ops::{Deref, DerefMut};
+
 use gemm_common::Parallelism;
 
 use super::map::Source;
 use super::simd::dispatched;
 use crate::nest::Nest;
+use crate::pool::Block;
 use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 
 /// A product of fewer multiplications is not worth a second thread.
@@ -241,16 +244,37 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
 }
 
 /// Memory for a moment: its elements are anything.
-pub(super) struct Scratch<T: Element>(pub(super) Vec<T>);
+pub(super) struct Scratch<T: Element>(pub(super) Temporary<T>);
+
+/// A buffer of the pool, or a vector where the pool does not serve it.
+pub(super) enum Temporary<T> {
+    Pooled(Block<T>),
+    Own(Vec<T>),
+}
 
 impl<T: Element> Scratch<T> {
     pub(super) fn new(len: usize) -> Self {
-        Scratch(memory::scratch(len).unwrap_or_else(|_| vec![T::ZERO; len]))
+        let pooled = if pool::serves::<T>(len) { memory::scratch(len).ok() } else { None };
+        Scratch(pooled.map_or_else(|| Temporary::Own(vec![T::ZERO; len]), Temporary::Pooled))
     }
 }
 
-impl<T: Element> Drop for Scratch<T> {
-    fn drop(&mut self) {
-        pool::give(std::mem::take(&mut self.0));
+impl<T> Deref for Temporary<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Temporary::Pooled(block) => block,
+            Temporary::Own(data) => data,
+        }
+    }
+}
+
+impl<T> DerefMut for Temporary<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Temporary::Pooled(block) => block,
+            Temporary::Own(data) => data,
+        }
     }
 }

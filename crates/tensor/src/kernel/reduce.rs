@@ -6,13 +6,16 @@
 #![allow(unsafe_code)]
 
 use super::instruction::Reduction;
-use super::map::Source;
+use super::map::{self, Source};
 use crate::nest::{Nest, Run};
 use crate::threads::Start;
 use crate::{Element, Layout, threads};
 
 /// Elements added without a tree.
 const RUN: usize = 512;
+
+/// Elements of a slice that are added without a tree, in 64 chains.
+const LONG_RUN: usize = 4096;
 
 /// Results computed together where the innermost loop runs over results.
 const COLUMNS: usize = 512;
@@ -32,7 +35,8 @@ pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduc
     let rows = Nest::new(kept.shape(), [kept]);
     let columns = Nest::new(reduced.shape(), [reduced]);
     let base = kept.offset() as isize;
-    let task = (PARALLEL / 4 / count.min(PARALLEL / 4)).max(1);
+    // A thread that goes on where it was reads faster than one that jumps.
+    let task = (PARALLEL / 4 / count.min(PARALLEL / 4)).max(out.len().div_ceil(map::TASKS));
 
     // Results that lie next to one another in memory are computed together, a block of them at a time.
     let together = rows.row() >= 8 && matches!(rows.run(0, 0, rows.row()), Run::Slice(_));
@@ -96,6 +100,50 @@ fn combine<T: Element>(op: Reduction, left: T, right: T) -> T {
     total[0]
 }
 
+/// Elements that are one slice, or whole rows that are slices.
+struct Slices<'a> {
+    columns: &'a Nest<1>,
+    start: usize,
+    row: usize,
+    rows: usize,
+}
+
+impl<'a> Slices<'a> {
+    fn new(columns: &'a Nest<1>, start: usize, end: usize) -> Option<Self> {
+        let (row, len) = (columns.row(), end - start);
+        if let Run::Slice(_) = columns.run(0, start, len) {
+            return Some(Slices { columns, start, row: len, rows: 1 });
+        }
+        let whole = row >= 64 && start.is_multiple_of(row) && len.is_multiple_of(row);
+        let slices = whole && matches!(columns.run(0, start, row), Run::Slice(_));
+        slices.then_some(Slices { columns, start, row, rows: len / row })
+    }
+
+    fn total<T: Element>(&self, op: Reduction, data: &[T], moved: isize) -> T {
+        self.rows_between(op, data, moved, 0, self.rows)
+    }
+
+    /// Rows `from .. to`, in a balanced tree.
+    fn rows_between<T: Element>(&self, op: Reduction, data: &[T], moved: isize, from: usize, to: usize) -> T {
+        if to - from > 1 {
+            let middle = from + (to - from) / 2;
+            let left = self.rows_between(op, data, moved, from, middle);
+            return combine(op, left, self.rows_between(op, data, moved, middle, to));
+        }
+        let position = (self.columns.position(0, self.start + from * self.row) as isize + moved) as usize;
+        slice_total(op, &data[position..position + self.row])
+    }
+}
+
+/// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
+fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
+    if x.len() > LONG_RUN {
+        let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
+        return combine(op, slice_total(op, left), slice_total(op, right));
+    }
+    T::reduce(op, x).expect("the operation was checked against the element type")
+}
+
 /// The reduction of elements `start .. end` of one result's column.
 fn tree<T: Element>(
     op: Reduction,
@@ -106,6 +154,9 @@ fn tree<T: Element>(
     end: usize,
     scratch: &mut Vec<T>,
 ) -> T {
+    if let Some(slices) = Slices::new(columns, start, end) {
+        return slices.total(op, data, moved);
+    }
     if end - start > RUN {
         let middle = middle(start, end);
         let left = tree(op, columns, data, moved, start, middle, scratch);
@@ -130,7 +181,7 @@ fn tree<T: Element>(
 /// [`tree`], its lower parts on several threads.
 fn parallel_tree<T: Element>(op: Reduction, columns: &Nest<1>, data: &[T], moved: isize, count: usize) -> T {
     let mut parts = vec![0..count];
-    while parts[0].len() > PARALLEL / 4 {
+    while parts[0].len() > (PARALLEL / 4).max(count / map::TASKS) {
         let halves = parts.iter().flat_map(|part| {
             let middle = middle(part.start, part.end).min(part.end);
             [part.start..middle, middle..part.end]

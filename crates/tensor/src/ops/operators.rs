@@ -4,16 +4,22 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use super::{Arithmetic, Functions, InPlace};
-use crate::{Float, Number, Tensor};
+use super::{Arithmetic, Functions, InPlace, TensorLike};
+use crate::error::{Site, raise};
+use crate::{Binary, Float, Number, Tensor, compat};
 
 macro_rules! operator {
-    ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident) => {
+    ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {
         impl<T: $bound> $trait<&Tensor<T>> for &Tensor<T> {
             type Output = Tensor<T>;
 
             #[track_caller]
             fn $method(self, other: &Tensor<T>) -> Tensor<T> {
+                // Of one shape nothing is to be asked: straight to the kernel.
+                if self.shape() == other.shape() && compat::zero_dim_allowed() {
+                    let at = Site::here(stringify!($op));
+                    return self.apply_binary(Binary::$primitive, other, at).unwrap_or_else(|error| raise(error));
+                }
                 Arithmetic::$op(self, other)
             }
         }
@@ -79,11 +85,11 @@ macro_rules! operator {
     };
 }
 
-operator!(Add add AddAssign add_assign Number = add add_);
-operator!(Sub sub SubAssign sub_assign Number = sub sub_);
-operator!(Mul mul MulAssign mul_assign Number = mul mul_);
-operator!(Div div DivAssign div_assign Float = div div_);
-operator!(Rem rem RemAssign rem_assign Number = remainder remainder_);
+operator!(Add add AddAssign add_assign Number = add add_ Add);
+operator!(Sub sub SubAssign sub_assign Number = sub sub_ Sub);
+operator!(Mul mul MulAssign mul_assign Number = mul mul_ Mul);
+operator!(Div div DivAssign div_assign Float = div div_ Div);
+operator!(Rem rem RemAssign rem_assign Number = remainder remainder_ Remainder);
 
 macro_rules! number_first {
     ($type:ident: $($trait:ident $method:ident $op:ident),*) => {$(
