@@ -3,8 +3,8 @@
 //! An operating system may promise memory that it does not have and end the process on first use. So large requests are
 //! first held against what the machine and its control group have available.
 
-use crate::pool::{self, Block};
 use crate::Element;
+use crate::pool::{self, Block};
 
 /// A request that memory cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -95,6 +95,16 @@ impl<const N: usize> Nest<N> {
         self.sizes[self.sizes.len() - 1]
     }
 
+    /// Number of loops.
+    pub(crate) fn depth(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Size of loop `axis` and the operands' strides along it.
+    pub(crate) fn loop_of(&self, axis: usize) -> (usize, [isize; N]) {
+        (self.sizes[axis], self.strides[axis])
+    }
+
     /// How operand `k` moves through elements `start .. start + len`.
     pub(crate) fn run(&self, k: usize, start: usize, len: usize) -> Run {
         let row = self.row();
@@ -180,7 +190,8 @@ mod tests {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
             let nest = Nest::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
             assert_ne!(nest.reciprocals[0], 0);
-            for index in [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789] {
+            for index in [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789]
+            {
                 assert_eq!(nest.divide(index, 0), (index / size, index % size), "{index} by {size}");
             }
         }

@@ -24,9 +24,9 @@ const LONGEST_ROW: usize = 1 << 14;
 /// Elements of a whole tensor that is reduced to one number within the pass, at most: a row is one thread's work.
 const LONGEST_WHOLE: usize = 1 << 12;
 
-/// Elements of a row, at least, for a row at a time to be worth while; or so many elements in all that it hardly matters.
+/// Elements of a row, at least, for a row at a time to be worth while; or so few rows that it does not matter.
 const SHORTEST_ROW: usize = 32;
-const FEW: usize = 1 << 12;
+const FEW_ROWS: usize = 4;
 
 /// A value that takes this many cheap instructions from memory, or fewer, is computed again rather than stored and read.
 const CHEAP: u32 = 6;
@@ -184,7 +184,7 @@ impl<T: Float> Grouping<'_, T> {
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
         let longest = if first == 0 { LONGEST_WHOLE } else { LONGEST_ROW };
-        if rows && total > 0 && length <= longest && (length >= SHORTEST_ROW || total <= FEW) {
+        if rows && total > 0 && length <= longest && (length >= SHORTEST_ROW || total / length <= FEW_ROWS) {
             let kernel = self.kernel(level, space);
             let shape = self.values.list[id as usize].shape;
             let row = self.kernels[kernel as usize].row.get_or_insert((first, shape));

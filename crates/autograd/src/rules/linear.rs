@@ -4,6 +4,7 @@ use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
 use super::Mode;
+use crate::record::Op;
 use crate::{Error, Var};
 
 pub(super) fn derivative<'t, T: Float>(
@@ -16,8 +17,18 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
+        // The gradient of a transposed matrix will be transposed in its turn: (gᵀ x)ᵀ leaves it lying as the matrix does.
+        (Mode::Vjp, _) if is_turned(y) => {
+            let turned = v.transpose(-2, -1).apply_matmul(&x, at)?;
+            Ok(turned.transpose(-2, -1))
+        }
         (Mode::Vjp, _) => x.transpose(-2, -1).apply_matmul(&v, at),
         (Mode::Jvp, 0) => v.apply_matmul(&y, at),
         (Mode::Jvp, _) => x.apply_matmul(&v, at),
     }
+}
+
+fn is_turned<T: Float>(y: Var<'_, T>) -> bool {
+    let record = y.tape.record.borrow();
+    matches!(record.node(y.index).op, Op::Other(number) if record.operation(number).turns())
 }

@@ -29,6 +29,15 @@ impl<T: Float> Operation<T> for Movement {
         Ok(self.0.shape(&inputs[0]))
     }
 
+    fn turns(&self) -> bool {
+        let View::Permute(order) = &self.0 else { return false };
+        let Some(rows) = order.len().checked_sub(2) else { return false };
+        order
+            .iter()
+            .enumerate()
+            .all(|(position, &axis)| axis == if position < rows { position } else { 2 * rows + 1 - position })
+    }
+
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         Ok(inputs[0].apply_view(self.0.clone(), site(self.0.name()))?)
     }

@@ -24,6 +24,23 @@ pub enum Operand<'a, T> {
     Splat(T),
 }
 
+/// Rows of columns: how two operands lie under them.
+#[derive(Clone, Copy, Debug)]
+pub struct Plane {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// From a row of an operand to the next.
+    pub(crate) x_row: usize,
+    pub(crate) y_row: usize,
+    /// Whether an operand goes on along a row; else it is one number there.
+    pub(crate) x_moves: bool,
+    pub(crate) y_moves: bool,
+}
+
+impl Plane {
+    pub(crate) const NONE: Plane = Plane { rows: 0, columns: 0, x_row: 0, y_row: 0, x_moves: true, y_moves: true };
+}
+
 /// Block operations of an element type. Sealed: it is implemented here, for the five element types.
 ///
 /// A function returns `false`, and writes nothing, where the type does not have the operation.
@@ -31,6 +48,12 @@ pub enum Operand<'a, T> {
 pub trait Blocks: Sized {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool;
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool;
+    /// `out = op(x, y)` over rows of columns, for the few operations that are worth a loop of their own; `false`, and nothing
+    /// done, for the others.
+    fn plane(op: Binary, plane: Plane, x: &[Self], y: &[Self], out: &mut [Self]) -> bool {
+        let _ = (op, plane, x, y, out);
+        false
+    }
     /// `x = op(x, y)`, for the few operations that are worth a loop of their own; `false`, and nothing done, for the others.
     fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
         let _ = (op, x, y);
@@ -235,6 +258,10 @@ macro_rules! floats {
                 $module::binary(op, x, y, out)
             }
 
+            fn plane(op: Binary, plane: Plane, x: &[Self], y: &[Self], out: &mut [Self]) -> bool {
+                $module::plane(op, plane, x, y, out)
+            }
+
             fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
                 $module::onto(op, x, y)
             }
@@ -401,6 +428,17 @@ macro_rules! floats {
                         }
                 }
 
+                pub(super) fn plane(op: Binary, plane: Plane, x: &[$type], y: &[$type], out: &mut [$type]) -> bool {
+                    match op {
+                        Binary::Add => rows(plane, x, y, out, |x, y| x + y),
+                        Binary::Sub => rows(plane, x, y, out, |x, y| x - y),
+                        Binary::Mul => rows(plane, x, y, out, |x, y| x * y),
+                        Binary::Div => rows(plane, x, y, out, |x, y| x / y),
+                        _ => return false,
+                    }
+                    true
+                }
+
                 pub(super) fn onto(op: Binary, x: &mut [$type], y: Operand<$type>) -> bool {
                     match op {
                         Binary::Add => onto_operand(x, y, |x, y| x + y),
@@ -461,6 +499,36 @@ fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let (total, x) = (&mut total[..len], &x[..len]);
     for i in 0..len {
         total[i] = f(total[i], x[i]);
+    }
+}
+
+/// `out = f(x, y)` over rows of columns.
+#[inline(always)]
+fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+    let Plane { rows, columns, x_row, y_row, x_moves, y_moves } = plane;
+    for row in 0..rows {
+        let out = &mut out[row * columns..][..columns];
+        let (x, y) = (&x[row * x_row..], &y[row * y_row..]);
+        match (x_moves, y_moves) {
+            (true, true) => {
+                let (x, y) = (&x[..columns], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y[i]);
+                }
+            }
+            (true, false) => {
+                let (x, y) = (&x[..columns], y[0]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y);
+                }
+            }
+            (false, _) => {
+                let (x, y) = (x[0], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x, y[i]);
+                }
+            }
+        }
     }
 }
 

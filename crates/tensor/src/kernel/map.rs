@@ -4,7 +4,7 @@
 //! same bits.
 #![allow(unsafe_code)]
 
-use super::block::{self, Operand};
+use super::block::{self, Operand, Plane};
 use super::instruction::{Binary, Compare, Unary};
 use super::simd;
 use crate::nest::{Nest, Run};
@@ -155,12 +155,75 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         return;
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
+    if let Some(planes) = Planes::new(&nest).filter(|_| T::plane(op, Plane::NONE, &[], &[], &mut [])) {
+        planes.fill(out, |plane, [first, second], out| {
+            T::plane(op, plane, &x.data[first..], &y.data[second..], out);
+        });
+        return;
+    }
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
         let x = operand(&nest, 0, x.data, start, out.len(), first);
         let y = operand(&nest, 1, y.data, start, out.len(), second);
         T::binary(op, x, y, out);
     });
+}
+
+/// A nest whose rows are short: the two innermost loops are done in one call, whose set-up a row alone would not be worth.
+struct Planes<'a> {
+    nest: &'a Nest<2>,
+    plane: Plane,
+}
+
+impl<'a> Planes<'a> {
+    /// `None` where rows are long, or an operand neither stands still along them nor goes on one by one.
+    fn new(nest: &'a Nest<2>) -> Option<Self> {
+        let rows = nest.depth().checked_sub(2)?;
+        let ((rows, [x_row, y_row]), (columns, inner)) = (nest.loop_of(rows), nest.loop_of(rows + 1));
+        let plain = inner.iter().all(|&stride| stride == 0 || stride == 1) && inner != [0, 0];
+        if columns > BLOCK / 2 || !plain || x_row < 0 || y_row < 0 {
+            return None;
+        }
+        let plane = Plane {
+            rows,
+            columns,
+            x_row: x_row as usize,
+            y_row: y_row as usize,
+            x_moves: inner[0] == 1,
+            y_moves: inner[1] == 1,
+        };
+        Some(Planes { nest, plane })
+    }
+
+    /// Fills `out` by parts of planes: `f(part, first element of each operand, out)`.
+    fn fill<T: Element>(&self, out: &mut [T], f: impl Fn(Plane, [usize; 2], &mut [T]) + Sync) {
+        let Plane { rows: height, columns, .. } = self.plane;
+        let total = out.len() / columns;
+        let each = if out.len() < PARALLEL { total } else { (TASK / columns).max(total.div_ceil(TASKS)).max(1) };
+        let streams = size_of_val(out) >= STREAM;
+        threads::for_chunks(out, each * columns, |task, out| {
+            let mut buffer = [T::ZERO; BLOCK];
+            let (mut row, mut rest) = (task * each, out);
+            while !rest.is_empty() {
+                let left = height - row % height;
+                let rows = left.min(rest.len() / columns).min(if streams { BLOCK / columns } else { left });
+                let (now, later) = rest.split_at_mut(rows * columns);
+                let at = [0, 1].map(|k| self.nest.position(k, row * columns));
+                let plane = Plane { rows, ..self.plane };
+                if streams {
+                    f(plane, at, &mut buffer[..now.len()]);
+                    simd::stream(&buffer[..now.len()], now);
+                } else {
+                    f(plane, at, now);
+                }
+                row += rows;
+                rest = later;
+            }
+            if streams {
+                simd::streamed();
+            }
+        });
+    }
 }
 
 /// `out = x op y`; one shape.
