@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wengert::prelude::*;
+use wengert_benches::against_traffic;
 
 fn broadcasting_add(c: &mut Criterion) {
     let mut group = c.benchmark_group("add");
@@ -12,6 +13,7 @@ fn broadcasting_add(c: &mut Criterion) {
         ("row", &[1024, 1024], &[1024]),
         ("column", &[1024, 1024], &[1024, 1]),
         ("bias", &[4, 32, 14, 14], &[32, 1, 1]),
+        ("short rows", &[64, 64, 7, 7], &[64, 1, 7]),
         ("tiny", &[8], &[8]),
     ];
     for (name, left, right) in cases {
@@ -28,20 +30,23 @@ fn functions(c: &mut Criterion) {
     let x = Tensor::<f32>::linspace(0.1, 2.0, 1 << 18);
     group.throughput(Throughput::Bytes(8 * x.numel() as u64));
     group.bench_function("exp", |b| b.iter(|| black_box(&x).exp()));
+    group.bench_function("log", |b| b.iter(|| black_box(&x).log()));
     group.bench_function("tanh", |b| b.iter(|| black_box(&x).tanh()));
+    group.bench_function("sigmoid", |b| b.iter(|| black_box(&x).sigmoid()));
+    group.bench_function("gelu", |b| b.iter(|| black_box(&x).gelu()));
     group.bench_function("sqrt", |b| b.iter(|| black_box(&x).sqrt()));
     group.finish();
 }
 
-fn reductions(c: &mut Criterion) {
-    let mut group = c.benchmark_group("sum");
-    let x = Tensor::<f32>::ones([1024, 1024]);
-    group.throughput(Throughput::Bytes(4 * x.numel() as u64));
-    group.bench_function("rows", |b| b.iter(|| black_box(&x).sum(0, false)));
-    group.bench_function("columns", |b| b.iter(|| black_box(&x).sum(1, false)));
-    group.bench_function("all", |b| b.iter(|| black_box(&x).sum(.., false)));
-    group.finish();
+fn limits(_: &mut Criterion) {
+    const SIDE: usize = 4096;
+    let (x, y) = (Tensor::<f32>::ones([SIDE, SIDE]), Tensor::<f32>::ones([SIDE, SIDE]));
+    let row = Tensor::<f32>::ones([SIDE]);
+    let len = SIDE * SIDE;
+    against_traffic("add, 4096x4096 and a row", len, 1, true, || drop(black_box(&x + &row)));
+    against_traffic("add, two of 4096x4096", len, 2, true, || drop(black_box(&x + &y)));
+    against_traffic("exp, 4096x4096", len, 1, true, || drop(black_box(x.exp())));
 }
 
-criterion_group!(benches, broadcasting_add, functions, reductions);
+criterion_group!(benches, limits, broadcasting_add, functions);
 criterion_main!(benches);

@@ -1,1 +1,142 @@
-//! Speed, by family of operations.
+//! What the benches share: the machine's own limits, measured by plain loops in the same run, and how near an operation comes.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use wengert::tensor::num_threads;
+
+/// The shortest of several runs of `work`, in seconds: what the machine does when nothing else disturbs it.
+pub fn shortest(mut work: impl FnMut()) -> f64 {
+    work();
+    let end = Instant::now() + Duration::from_millis(300);
+    let mut least = f64::INFINITY;
+    let mut runs = 0;
+    while runs < 5 || Instant::now() < end {
+        let start = Instant::now();
+        work();
+        least = least.min(start.elapsed().as_secs_f64());
+        runs += 1;
+    }
+    least
+}
+
+/// Seconds in which plain loops, one for each thread, read `inputs` arrays of `len` numbers and write one where `writes`: the
+/// traffic of an operation on operands of that size, with no more arithmetic than an addition.
+pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
+    let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![k as f32; len]).collect();
+    let mut out = vec![0f32; if writes { len } else { 0 }];
+    let part = len.div_ceil(num_threads());
+    shortest(|| {
+        std::thread::scope(|scope| {
+            let mut rest = &mut out[..];
+            for start in (0..len).step_by(part) {
+                let end = (start + part).min(len);
+                let (now, later) = rest.split_at_mut(if writes { end - start } else { 0 });
+                rest = later;
+                let data = &data;
+                scope.spawn(move || {
+                    let slices: Vec<&[f32]> = data.iter().map(|array| &array[start..end]).collect();
+                    match (&slices[..], writes) {
+                        ([x], true) => now.copy_from_slice(x),
+                        ([x, y], true) => now.iter_mut().zip(*x).zip(*y).for_each(|((out, x), y)| *out = x + y),
+                        (arrays, _) => arrays.iter().for_each(|array| {
+                            black_box(total(array));
+                        }),
+                    }
+                });
+            }
+        });
+    })
+}
+
+/// A sum in as many chains as it takes to be limited by memory alone.
+fn total(x: &[f32]) -> f32 {
+    let (chunks, rest) = x.as_chunks::<64>();
+    let mut totals = [0f32; 64];
+    for chunk in chunks {
+        for k in 0..64 {
+            totals[k] += chunk[k];
+        }
+    }
+    totals.iter().chain(rest).sum()
+}
+
+/// Prints how near `work` comes to moving its bytes as fast as plain loops do.
+pub fn against_traffic(name: &str, len: usize, inputs: usize, writes: bool, work: impl FnMut()) {
+    let (limit, ours) = (traffic(len, inputs, writes), shortest(work));
+    let bytes = 4 * len * (inputs + usize::from(writes));
+    println!(
+        "{name}: {:.1} GB/s, {:.0}% of what plain loops of the same traffic reach ({:.1} GB/s)",
+        bytes as f64 / ours / 1e9,
+        100.0 * limit / ours,
+        bytes as f64 / limit / 1e9
+    );
+}
+
+/// Flops a second of fused multiply-adds in registers, all threads together.
+pub fn peak_flops() -> f64 {
+    const ROUNDS: usize = 1 << 16;
+    let threads = num_threads();
+    let seconds = shortest(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| black_box(multiply_adds(black_box(1.0), ROUNDS)));
+            }
+        });
+    });
+    (threads * ROUNDS * 2 * CHAINS) as f64 / seconds
+}
+
+/// Independent chains of multiply-adds: enough vectors to hide the latency of each.
+const CHAINS: usize = 16 * 16;
+
+fn multiply_adds(x: f32, rounds: usize) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has AVX-512 F, asked above.
+            #[allow(unsafe_code)]
+            return unsafe { multiply_adds_avx512(x, rounds) };
+        }
+        if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2 and FMA, asked above.
+            #[allow(unsafe_code)]
+            return unsafe { multiply_adds_avx2(x, rounds) };
+        }
+    }
+    chains(x, rounds)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,fma")]
+fn multiply_adds_avx512(x: f32, rounds: usize) -> f32 {
+    chains(x, rounds)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn multiply_adds_avx2(x: f32, rounds: usize) -> f32 {
+    chains(x, rounds)
+}
+
+#[inline(always)]
+fn chains(x: f32, rounds: usize) -> f32 {
+    let mut totals = [x; CHAINS];
+    for _ in 0..rounds {
+        for total in &mut totals {
+            *total = total.mul_add(0.999, 0.001);
+        }
+    }
+    totals.iter().sum()
+}
+
+/// Prints how near `work`, of so many flops, comes to the peak.
+pub fn against_peak(name: &str, flops: f64, peak: f64, work: impl FnMut()) {
+    let reached = flops / shortest(work);
+    println!(
+        "{name}: {:.1} GFLOP/s, {:.0}% of the measured peak ({:.1})",
+        reached / 1e9,
+        100.0 * reached / peak,
+        peak / 1e9
+    );
+}

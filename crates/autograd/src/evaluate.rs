@@ -57,7 +57,7 @@ pub(crate) fn needed<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index
 /// What a run has computed and not yet dropped.
 struct Slots<'a, T: Float> {
     record: &'a Record<T>,
-    values: SmallVec<[Option<Tensor<T>>; 16]>,
+    values: Vec<Option<Tensor<T>>>,
 }
 
 impl<T: Float> Slots<'_, T> {
@@ -94,8 +94,7 @@ impl<T: Float> Slots<'_, T> {
 
 /// Runs the steps; returns the values of the plan's roots.
 pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Error> {
-    let mut slots = Slots { record, values: SmallVec::new() };
-    slots.values.resize(plan.slots, None);
+    let mut slots = Slots { record, values: vec![None; plan.slots] };
     for step in &plan.steps {
         // A failure (memory) is the fault of the line that recorded the operation.
         match &step.work {

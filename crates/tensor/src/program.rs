@@ -81,7 +81,7 @@ pub enum Argument<'a, T: Float> {
 }
 
 /// The results of a program, in the order of its outputs.
-pub type Results<T> = SmallVec<[Tensor<T>; 4]>;
+pub type Results<T> = SmallVec<[Tensor<T>; 1]>;
 
 /// Instructions over one shape.
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ impl Program {
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
         debug_assert_eq!(inputs.len(), self.inputs as usize);
         assert!(self.row.is_none() || shape.numel() > 0, "rows of no elements are not reduced");
-        let mut buffers: SmallVec<[(Storage<T>, Shape); 4]> = SmallVec::new();
+        let mut buffers: SmallVec<[(Storage<T>, Shape); 1]> = SmallVec::new();
         for output in &self.outputs {
             let shape = self.shape_of(output, shape);
             let count = addressable::<T>(&shape, at)?;

@@ -13,7 +13,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::block::Operand;
 use super::instruction::{Binary, Reduction};
-use super::map::{self, BLOCK, PARALLEL, STREAM, TASKS};
+use super::map::{self, BLOCK, PARALLEL, STREAM, Source, TASKS};
+use super::product::Scratch;
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::program::{Argument, AxisSet, Instruction, Output, Program};
@@ -118,11 +119,13 @@ impl<T: Copy> Cell<T> {
 }
 
 /// An input, bound.
-enum Bound<'a, T> {
+enum Bound<'a, T: Float> {
     Number(T),
     /// In order from the start.
     Plain(&'a [T]),
     Strided(&'a [T], Nest<1>),
+    /// In order, copied from what was transposed.
+    Copied(Scratch<T>),
 }
 
 /// How the shape is cut into blocks and tasks.
@@ -293,7 +296,10 @@ fn bind<'a, T: Float>(input: &Argument<'a, T>, shape: &Shape, count: usize) -> B
         layout = layout.select(0, 0);
     }
     match layout.expand(shape) {
-        Some(layout) => Bound::Strided(data, Nest::new(shape, [&layout])),
+        Some(layout) => match map::straightened(Source { data, layout: &layout }) {
+            Some(copy) => Bound::Copied(copy),
+            None => Bound::Strided(data, Nest::new(shape, [&layout])),
+        },
         None => unreachable!("an input of shape {} does not expand to {shape}", layout.shape()),
     }
 }
@@ -347,6 +353,7 @@ fn run_task<T: Float>(
             cells[k] = match input {
                 Bound::Number(value) => Cell::Splat(*value),
                 Bound::Plain(data) => Cell::Slice(data[start..start + len].as_ptr()),
+                Bound::Copied(copy) => Cell::Slice(copy.0[start..start + len].as_ptr()),
                 Bound::Strided(data, nest) => match map::operand(nest, 0, data, start, len, &mut scratch) {
                     operand if matches!(nest.run(0, start, len), Run::Slice(_) | Run::Splat(_)) => Cell::of(operand),
                     Operand::Splat(value) => Cell::Splat(value),

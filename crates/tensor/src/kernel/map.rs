@@ -6,6 +6,7 @@
 
 use super::block::{self, Operand, Plane};
 use super::instruction::{Binary, Compare, Unary};
+use super::product::Scratch;
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::threads::{self, Start};
@@ -28,7 +29,7 @@ pub(super) const TASKS: usize = 64;
 
 /// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
 /// it.
-pub(super) const STREAM: usize = 16 << 20;
+pub(super) const STREAM: usize = 24 << 20;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
@@ -123,7 +124,69 @@ fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: 
 
 /// `out = x`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
-    cast(x, out, |x| x);
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    if is_turned(&nest, out.len()) {
+        turn(&nest, x.data, out);
+    } else {
+        cast(x, out, |x| x);
+    }
+}
+
+/// Side of the squares in which a transposed matrix is read: each of their lines is a cache line or a few, read once.
+const SQUARE: usize = 16;
+
+/// Whether the innermost loop jumps where the one around it goes on one by one: a transposed matrix, or a batch of them.
+fn is_turned(nest: &Nest<1>, count: usize) -> bool {
+    let Some(rows) = nest.depth().checked_sub(2) else { return false };
+    let ((height, [down]), (width, [across])) = (nest.loop_of(rows), nest.loop_of(rows + 1));
+    let repeats = (0..rows).any(|axis| nest.loop_of(axis).1 == [0]);
+    count >= 4 * BLOCK && !repeats && down == 1 && across > 1 && height >= SQUARE && width >= SQUARE
+}
+
+/// `out = x` of a [turned](is_turned) nest, by squares.
+fn turn<T: Element>(nest: &Nest<1>, data: &[T], out: &mut [T]) {
+    let rows = nest.depth() - 2;
+    let ((height, _), (width, [across])) = (nest.loop_of(rows), nest.loop_of(rows + 1));
+    let across = across as usize;
+    let bands = height.div_ceil(SQUARE);
+    let start = Start(out.as_mut_ptr());
+    threads::for_each(out.len() / (height * width) * bands, |part| {
+        let (matrix, band) = (part / bands, part % bands);
+        let tall = SQUARE.min(height - band * SQUARE);
+        let first = (matrix * height + band * SQUARE) * width;
+        // SAFETY: each part is a band of rows of one matrix, within `out`; no two overlap; `out` is borrowed mutably until
+        // all are done.
+        let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), tall * width) };
+        let from = nest.position(0, first);
+        for left in (0..width).step_by(SQUARE) {
+            let wide = SQUARE.min(width - left);
+            let mut square = [[T::ZERO; SQUARE]; SQUARE];
+            for (column, line) in square.iter_mut().enumerate().take(wide) {
+                let at = from + (left + column) * across;
+                line[..tall].copy_from_slice(&data[at..at + tall]);
+            }
+            for row in 0..tall {
+                let out = &mut out[row * width + left..][..wide];
+                for (out, line) in out.iter_mut().zip(&square) {
+                    *out = line[row];
+                }
+            }
+        }
+    });
+}
+
+/// A large transposed operand, copied to lie in order: read by squares once, instead of by columns again and again.
+pub(super) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
+    if x.layout.strides().last().is_none_or(|&stride| stride <= 1) {
+        return None;
+    }
+    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    let count = x.layout.numel();
+    is_turned(&nest, count).then(|| {
+        let mut copy = Scratch::new(count);
+        turn(&nest, x.data, &mut copy.0);
+        copy
+    })
 }
 
 /// `out = f(x)`, changing the type.
@@ -154,6 +217,11 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         T::binary(op, x, y, out);
         return;
     }
+    let (first, second) = (straightened(x), straightened(y));
+    let plain =
+        if first.is_some() || second.is_some() { Some(Layout::contiguous(x.layout.shape().clone())) } else { None };
+    let x = in_order(x, first.as_ref(), plain.as_ref());
+    let y = in_order(y, second.as_ref(), plain.as_ref());
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
     if let Some(planes) = Planes::new(&nest).filter(|_| T::plane(op, Plane::NONE, &[], &[], &mut [])) {
         planes.fill(out, |plane, [first, second], out| {
@@ -167,6 +235,18 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         let y = operand(&nest, 1, y.data, start, out.len(), second);
         T::binary(op, x, y, out);
     });
+}
+
+/// The copy of a [straightened] operand, where there is one.
+fn in_order<'a, T: Element>(
+    x: Source<'a, T>,
+    copy: Option<&'a Scratch<T>>,
+    plain: Option<&'a Layout>,
+) -> Source<'a, T> {
+    match (copy, plain) {
+        (Some(copy), Some(layout)) => Source { data: &copy.0, layout },
+        _ => x,
+    }
 }
 
 /// A nest whose rows are short: the two innermost loops are done in one call, whose set-up a row alone would not be worth.
@@ -316,5 +396,42 @@ fn update<T: Element>(
             }
             left = later;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn transposed_matrices_are_read_by_squares() {
+        let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f32;
+        for [batch, rows, columns] in [[1, 64, 64], [3, 70, 131], [2, 17, 200], [1, 1000, 16], [5, 16, 1001]] {
+            let x = Tensor::from_fn([batch, columns, rows], |i| number(i[0], i[1], i[2]));
+            let expected = Tensor::from_fn([batch, rows, columns], |i| number(i[0], i[2], i[1]));
+            let turned = x.transpose(1, 2);
+            assert!(!turned.is_contiguous() || batch * rows * columns == 0);
+            assert_eq!(turned.contiguous(), expected);
+            let plain = Tensor::from_fn([batch, rows, columns], |i| number(i[1], i[0], i[2]) * 0.5);
+            assert_eq!(&turned + &plain, &expected + &plain);
+            assert_eq!(&plain - &turned, &plain - &expected);
+            // One after the other in memory, and so is the result.
+            assert_eq!((&turned + &turned).strides(), turned.strides());
+        }
+    }
+
+    #[test]
+    fn short_rows_equal_long_ones() {
+        for columns in [2, 3, 7, 16, 100, 511, 513] {
+            let x = Tensor::<f32>::from_fn([40, 6, columns], |i| (i[0] * 7 + i[1] * 3 + i[2]) as f32);
+            let (column, row) =
+                (Tensor::from_fn([6, 1], |i| i[0] as f32 * 0.5), Tensor::from_fn([40, 1, columns], |i| i[2] as f32));
+            let expected =
+                Tensor::from_fn([40, 6, columns], |i| (i[0] * 7 + i[1] * 3 + i[2]) as f32 * (i[1] as f32 * 0.5));
+            assert_eq!(&x * &column, expected);
+            assert_eq!(&column * &x, expected);
+            let difference = Tensor::from_fn([40, 6, columns], |i| i[1] as f32 * 0.5 - i[2] as f32);
+            assert_eq!(&column - &row, difference);
+        }
     }
 }

@@ -198,7 +198,9 @@ impl<T: Element> Tensor<T> {
     fn reduced_in_one_pass(&self, op: Reduction, axes: &[usize], at: Site) -> Option<Result<Self, Error>> {
         let rank = self.rank();
         let (total, last) = (self.numel(), rank.checked_sub(1)?);
-        let kept: usize = (0..rank).filter(|axis| !axes.contains(axis)).map(|axis| self.shape()[axis]).product();
+        let kept = (0..rank)
+            .filter(|axis| !axes.contains(axis))
+            .fold(1, |kept: usize, axis| kept.saturating_mul(self.shape()[axis]));
         let serves = op != Reduction::Prod
             && matches!(T::DTYPE, DType::F32 | DType::F64)
             && total >= PASS

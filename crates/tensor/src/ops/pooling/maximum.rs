@@ -1,7 +1,7 @@
 //! The largest of every window, and where it was.
 
 use super::plan::{Axis, Plan};
-use crate::error::Site;
+use crate::error::{Error, Site};
 use crate::kernel::convolution::Axis as Windows;
 use crate::kernel::instruction::{Binary, Compare};
 use crate::kernel::pooling;
@@ -9,16 +9,16 @@ use crate::ops::TensorLike;
 use crate::ops::formula::{Formula, count};
 use crate::ops::windowed::{PoolingForm, Windowed};
 use crate::ops::windows::{batched, unbatched};
-use crate::{Float, Shape, Tensor};
+use crate::{Element, Float, Shape, Tensor};
 
 pub(super) fn largest<A: Windowed<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<A, A::Error> {
     let (x, added) = batched(x, plan.axes.len() + 2, at)?;
     debug_assert_eq!(added, plan.unbatched);
-    let form = form(&x.shape(), plan);
+    let form = form::<A>(&x.shape(), plan, at)?;
     unbatched(x.apply_choose(&x, &form, f64::NEG_INFINITY, at)?, added, at)
 }
 
-fn form(input: &Shape, plan: &Plan) -> PoolingForm {
+fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingForm, Error> {
     let mut output: Shape = input[..2].into();
     plan.axes.iter().for_each(|axis| output.push(axis.count));
     // A single line is a plane of one row.
@@ -27,7 +27,13 @@ fn form(input: &Shape, plan: &Plan) -> PoolingForm {
         [rows, columns] => (windows(rows), windows(columns)),
         _ => unreachable!("poolings have one or two dimensions"),
     };
-    PoolingForm { input: input.clone(), output, plan: pooling::Plan { rows, columns } }
+    // Places within a window are numbered with 32 bits; larger windows are larger than any input.
+    let reach = |axis: &Windows| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
+    let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
+    if farthest >= u32::MAX as usize {
+        return Err(Error::TooLarge { shape: [rows.kernel, columns.kernel].into(), dtype: A::Elem::DTYPE, at });
+    }
+    Ok(PoolingForm { input: input.clone(), output, plan: pooling::Plan { rows, columns } })
 }
 
 fn windows(axis: &Axis) -> Windows {
@@ -52,7 +58,7 @@ pub(super) fn later_wins<A: TensorLike>(first: &A, second: &A, at: Site) -> Resu
 pub(super) fn chosen<A: Windowed<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
     let (batch, added) = batched(x, plan.axes.len() + 2, at)?;
     let shape = batch.shape();
-    let (values, form) = (batch.to_tensor(at)?.elements(at)?, form(&shape, plan));
+    let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, plan, at)?);
     let indices = Tensor::build(&form.output, at, |out| pooling::places(&form.plan, &values, out))?;
     let plane = count(&shape[2..]);
     let mut start = Shape::ones(shape.rank());

@@ -1,0 +1,38 @@
+//! Matrix products and convolutions, in flops: two for each multiplication and addition.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use wengert::prelude::*;
+use wengert::tensor::ops::ConvOptions;
+use wengert_benches::{against_peak, peak_flops};
+
+fn products(c: &mut Criterion) {
+    let mut group = c.benchmark_group("matmul");
+    for n in [64, 256, 512] {
+        let (x, y) = (Tensor::<f32>::ones([n, n]), Tensor::<f32>::ones([n, n]));
+        group.throughput(Throughput::Elements(2 * (n * n * n) as u64));
+        group.bench_function(format!("{n}"), |b| b.iter(|| black_box(&x).matmul(black_box(&y))));
+    }
+    group.finish();
+}
+
+fn convolutions(c: &mut Criterion) {
+    let mut group = c.benchmark_group("conv2d");
+    let (images, weight) = (Tensor::<f32>::ones([16, 16, 28, 28]), Tensor::<f32>::ones([32, 16, 3, 3]));
+    let options = ConvOptions::default().padding(1);
+    group.throughput(Throughput::Elements(2 * (16 * 32 * 28 * 28 * 16 * 9) as u64));
+    group.bench_function("3x3", |b| b.iter(|| black_box(&images).conv2d(black_box(&weight), None, &options)));
+    group.finish();
+}
+
+fn limits(_: &mut Criterion) {
+    let peak = peak_flops();
+    for n in [64, 256, 1024] {
+        let (x, y) = (Tensor::<f32>::ones([n, n]), Tensor::<f32>::ones([n, n]));
+        against_peak(&format!("matmul {n}"), 2.0 * (n as f64).powi(3), peak, || drop(black_box(x.matmul(&y))));
+    }
+}
+
+criterion_group!(benches, limits, products, convolutions);
+criterion_main!(benches);

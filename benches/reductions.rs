@@ -1,0 +1,35 @@
+//! Reductions, with the bytes that each must read.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use wengert::prelude::*;
+use wengert_benches::against_traffic;
+
+fn sums(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sum");
+    let x = Tensor::<f32>::ones([1024, 1024]);
+    group.throughput(Throughput::Bytes(4 * x.numel() as u64));
+    group.bench_function("rows", |b| b.iter(|| black_box(&x).sum(0, false)));
+    group.bench_function("columns", |b| b.iter(|| black_box(&x).sum(1, false)));
+    group.bench_function("all", |b| b.iter(|| black_box(&x).sum(.., false)));
+    group.finish();
+    let mut group = c.benchmark_group("rows");
+    group.throughput(Throughput::Bytes(8 * x.numel() as u64));
+    group.bench_function("softmax", |b| b.iter(|| black_box(&x).softmax(1)));
+    group.bench_function("log_softmax", |b| b.iter(|| black_box(&x).log_softmax(1)));
+    group.finish();
+}
+
+fn limits(_: &mut Criterion) {
+    const SIDE: usize = 4096;
+    let x = Tensor::<f32>::ones([SIDE, SIDE]);
+    let len = SIDE * SIDE;
+    against_traffic("sum of all, 4096x4096", len, 1, false, || drop(black_box(x.sum(.., false))));
+    against_traffic("sum of rows, 4096x4096", len, 1, false, || drop(black_box(x.sum(0, false))));
+    against_traffic("sum of columns, 4096x4096", len, 1, false, || drop(black_box(x.sum(1, false))));
+    against_traffic("amax of columns, 4096x4096", len, 1, false, || drop(black_box(x.amax(1, false))));
+}
+
+criterion_group!(benches, limits, sums);
+criterion_main!(benches);
