@@ -145,6 +145,9 @@ pub const TWO: &[Row] = two! {
     logaddexp: REAL, REAL, true => |x, y| x.logaddexp(y);
     logaddexp2: REAL, REAL, true => |x, y| x.logaddexp2(y);
     xlogy: REAL, POSITIVE, false => |x, y| x.xlogy(y);
+    igamma: Fixed(&[(1.5, 4.0)]), POSITIVE, false => |x, y| x.igamma(y);
+    igammac: Fixed(&[(1.5, 4.0)]), POSITIVE, false => |x, y| x.igammac(y);
+    rsub: REAL, REAL, true => |x, y| x.rsub(y);
     xlog1py: REAL, POSITIVE, false => |x, y| x.xlog1py(y);
     log "in a normal log-density": REAL, POSITIVE, false => |x, s| (x / s).square() * -0.5 - s.log();
 };

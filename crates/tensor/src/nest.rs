@@ -190,8 +190,9 @@ mod tests {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
             let nest = Nest::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
             assert_ne!(nest.reciprocals[0], 0);
-            for index in [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789]
-            {
+            let indices =
+                [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789];
+            for index in indices.into_iter().filter(|&index| index < 1 << 32) {
                 assert_eq!(nest.divide(index, 0), (index / size, index % size), "{index} by {size}");
             }
         }
