@@ -142,7 +142,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(count: usize, row: usize, whole_rows: bool) -> Self {
+    fn new(count: usize, row: usize, whole_rows: bool, instructions: usize) -> Self {
         let (row, block) = match whole_rows {
             true => (row, row),
             false if count <= BLOCK && row >= count => (count, count),
@@ -153,7 +153,12 @@ impl Cut {
         };
         let parts = row.div_ceil(block);
         let blocks = count / row * parts + (count % row).div_ceil(block);
-        let each = if count < PARALLEL { blocks } else { (map::TASK / block).max(blocks.div_ceil(TASKS)) };
+        // Reading counts as an instruction.
+        let work = instructions + 1;
+        let each = match count.saturating_mul(work) < 2 * PARALLEL {
+            true => blocks,
+            false => (2 * map::TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
+        };
         Cut { count, row, parts, block, blocks, each }
     }
 
@@ -205,9 +210,10 @@ pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape
             reducers.push(Reducer { op, value: value as usize, nest, count: numel, stage: 0, start: T::start(op) });
         }
     }
+    let work = program.instructions().len();
     let cut = match program.row() {
-        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true),
-        None => Cut::new(count, row, false),
+        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, work),
+        None => Cut::new(count, row, false, work),
     };
     for reducer in &mut reducers {
         reducer.stage = STAGE * (reducer.count / cut.block).max(1);

@@ -15,7 +15,7 @@ use crate::pool::Block;
 use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 
 /// A product of fewer multiplications is not worth a second thread.
-const PARALLEL: usize = 1 << 19;
+const PARALLEL: usize = 1 << 20;
 
 /// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
 const SMALL: usize = 256;
