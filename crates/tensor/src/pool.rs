@@ -188,7 +188,7 @@ mod tests {
     fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
         for bytes in (LEAST..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
             let class = class(bytes);
-            assert!(class >= bytes && class % 64 == 0, "{bytes}");
+            assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
         }
     }
@@ -199,7 +199,7 @@ mod tests {
         let len = 1_234_567;
         let first = fresh::<f64>(len).unwrap();
         let start = first.as_ptr();
-        assert!(start.is_aligned() && start as usize % LINE == 0 && first.iter().all(|&x| x == 0.0));
+        assert!((start as usize).is_multiple_of(LINE) && first.iter().all(|&x| x == 0.0));
         drop(first);
         let again = take::<i64>(len - 1).unwrap();
         assert_eq!((again.as_ptr().cast::<f64>(), again.len()), (start, len - 1));

@@ -321,7 +321,7 @@ impl<T: Float> Grouping<'_, T> {
                 Work::Node(value.node, shapes.collect())
             }
         };
-        Step { work, reads, writes: SmallVec::from_slice(&[slots.new(id)]), drops: SmallVec::new(), node: value.node }
+        Step { work, reads, writes: SmallVec::from_slice(&[slots.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
     fn fused(&self, number: u32, outside: &[bool], slots: &mut Slots) -> Step<T> {
@@ -371,7 +371,7 @@ impl<T: Float> Grouping<'_, T> {
                 _ => Output::Whole(at(id)),
             };
             outputs.push(output);
-            writes.push(slots.new(id));
+            writes.push(slots.add(id));
         }
         let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
@@ -387,7 +387,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(&mut self, id: Id) -> u32 {
+    fn add(&mut self, id: Id) -> u32 {
         self.of[id as usize] = self.count;
         self.count += 1;
         self.count - 1

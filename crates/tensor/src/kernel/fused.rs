@@ -345,8 +345,8 @@ fn run_task<T: Float>(
     }
     let align = arena.as_ptr().align_offset(64).min(64);
     let base = Start(arena[align..].as_mut_ptr());
-    // SAFETY (of the uses below): slot `k` of `width` elements lies within `arena`, which holds `gathered + inputs.len()`
-    // of them after `align` elements.
+    // SAFETY: slot `k` of `width` elements lies within `arena`, which holds `gathered + inputs.len()` of them after `align`
+    // elements, and no `k` is above that.
     let slot = |k: usize| -> *mut T { unsafe { base.at(k * width) } };
 
     let mut cells: SmallVec<[Cell<T>; 32]> = smallvec![Cell::Splat(T::ZERO); inputs.len() + plan.places.len()];

@@ -7,6 +7,8 @@
 
 /// Functions of `f32`. With `FMA`, a product and a sum are rounded once, where the processor does that in one instruction; the
 /// last bit may differ from what it is without.
+// Coefficients are written with the digits that tell them apart from their neighbours.
+#[allow(clippy::excessive_precision)]
 pub(crate) mod single {
     /// Adding and taking off this number rounds to an integer, which is then in the low bits of the sum.
     const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³

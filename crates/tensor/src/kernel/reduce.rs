@@ -180,18 +180,17 @@ fn tree<T: Element>(
 
 /// [`tree`], its lower parts on several threads.
 fn parallel_tree<T: Element>(op: Reduction, columns: &Nest<1>, data: &[T], moved: isize, count: usize) -> T {
-    let mut parts = vec![0..count];
-    while parts[0].len() > (PARALLEL / 4).max(count / map::TASKS) {
-        let halves = parts.iter().flat_map(|part| {
-            let middle = middle(part.start, part.end).min(part.end);
-            [part.start..middle, middle..part.end]
-        });
-        parts = halves.filter(|part| !part.is_empty()).collect();
+    let mut ends = vec![0, count];
+    while ends[1] > (PARALLEL / 4).max(count / map::TASKS) {
+        let halves = ends.windows(2).flat_map(|part| [part[0], middle(part[0], part[1]).min(part[1])]);
+        ends = halves.chain([count]).collect();
+        ends.dedup();
     }
+    let parts: Vec<(usize, usize)> = ends.windows(2).map(|part| (part[0], part[1])).collect();
     let mut totals = vec![T::ZERO; parts.len()];
     threads::for_chunks(&mut totals, 1, |number, total| {
-        let part = parts[number].clone();
-        total[0] = tree(op, columns, data, moved, part.start, part.end, &mut Vec::new());
+        let (start, end) = parts[number];
+        total[0] = tree(op, columns, data, moved, start, end, &mut Vec::new());
     });
     while totals.len() > 1 {
         let pairs =

@@ -11,7 +11,7 @@ macro_rules! in_place {
     ($check:ident: $(
         $name:ident | $try_name:ident ($($arg:ident: $ty:ty),*) [$($clause:tt)*] = $plain:ident | $function:ident;
     )*) => {$(
-        #[doc = concat!("`self` becomes its [`", stringify!($plain), "`]. PyTorch: `", stringify!($name), "`.")]
+        #[doc = concat!("`self` becomes its `", stringify!($plain), "`. PyTorch: `", stringify!($name), "`.")]
         #[track_caller]
         fn $name(&mut self, $($arg: $ty),*) where $($clause)* {
             self.$try_name($($arg),*).unwrap_or_else(|error| raise(error));
