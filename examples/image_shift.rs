@@ -50,15 +50,15 @@ fn run(out: &Path) -> Result<(), ImageError> {
 }
 
 /// Writes `[1, 3, h, w]` with values around 0 to 1 as a PNG; what lies outside is clipped.
-fn write(images: &Tensor<f32>, path: &Path) -> Result<(), ImageError> {
+fn write(images: &Tensor<f32>, path: &Path) -> Result<(), String> {
     let pixels = images.squeeze(0).permute([1, 2, 0]);
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let bytes = (pixels.maximum(0.0).minimum(1.0) * 255.0).round().cast::<u8>().to_vec();
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ImageError::from);
     match RgbImage::from_raw(w as u32, h as u32, bytes) {
-        Some(picture) => picture.save(path),
+        Some(picture) => {
+            written.and_then(|()| picture.save(path)).map_err(|error| format!("{}: {error}", path.display()))
+        }
         None => unreachable!("three bytes a pixel"),
     }
 }
