@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(out: &Path) -> Result<(), ImageError> {
+fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let picture = image::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/chelsea.png"))?.to_rgb8();
     let (w, h) = (picture.width() as usize, picture.height() as usize);
 
