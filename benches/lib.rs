@@ -23,8 +23,9 @@ pub fn shortest(mut work: impl FnMut()) -> f64 {
 /// Seconds in which plain loops, one for each thread, read `inputs` arrays of `len` numbers and write one where `writes`: the
 /// traffic of an operation on operands of that size, with no more arithmetic than an addition.
 pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
-    let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![k as f32; len]).collect();
-    let mut out = vec![0f32; if writes { len } else { 0 }];
+    // Not zeros: those would be one page of memory, read again and again.
+    let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![1.0 + k as f32; len]).collect();
+    let mut out = vec![1f32; if writes { len } else { 0 }];
     let part = len.div_ceil(num_threads());
     shortest(|| {
         std::thread::scope(|scope| {
