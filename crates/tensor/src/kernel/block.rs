@@ -332,37 +332,37 @@ macro_rules! floats {
             use super::super::simd::dispatched;
             use super::*;
 
-/// Truth values: no instruction set makes much of a difference.
+            /// Truth values: no instruction set makes much of a difference.
             pub(super) fn compare(op: Compare, x: Operand<$type>, y: Operand<$type>, out: &mut [bool]) {
-            compare_body!(op, x, y, out, |holds| holds);
+                compare_body!(op, x, y, out, |holds| holds);
             }
 
             /// The functions that are calls into libraries, element by element: no instruction set makes a difference.
             fn by_library(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
                 let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
                 match op {
-                            Unary::Exp2 => one(x, out, |x| x.exp2()),
-                            Unary::Expm1 => one(x, out, |x| x.exp_m1()),
-                            Unary::Log2 => one(x, out, |x| x.log2()),
-                            Unary::Log10 => one(x, out, |x| x.log10()),
-                            Unary::Log1p => one(x, out, |x| x.ln_1p()),
-                            Unary::Sin => one(x, out, |x| x.sin()),
-                            Unary::Cos => one(x, out, |x| x.cos()),
-                            Unary::Tan => one(x, out, |x| x.tan()),
-                            Unary::Asin => one(x, out, |x| x.asin()),
-                            Unary::Acos => one(x, out, |x| x.acos()),
-                            Unary::Atan => one(x, out, |x| x.atan()),
-                            Unary::Sinh => one(x, out, |x| x.sinh()),
-                            Unary::Cosh => one(x, out, |x| x.cosh()),
-                            Unary::Asinh => one(x, out, via_f64(libm::asinh)),
-                            Unary::Acosh => one(x, out, via_f64(libm::acosh)),
-                            Unary::Atanh => one(x, out, via_f64(libm::atanh)),
-                            Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
-                            Unary::Logit => one(x, out, via_f64(scalar::logit)),
-                            Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
-                            Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
-                            Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
-                            Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
+                    Unary::Exp2 => one(x, out, |x| x.exp2()),
+                    Unary::Expm1 => one(x, out, |x| x.exp_m1()),
+                    Unary::Log2 => one(x, out, |x| x.log2()),
+                    Unary::Log10 => one(x, out, |x| x.log10()),
+                    Unary::Log1p => one(x, out, |x| x.ln_1p()),
+                    Unary::Sin => one(x, out, |x| x.sin()),
+                    Unary::Cos => one(x, out, |x| x.cos()),
+                    Unary::Tan => one(x, out, |x| x.tan()),
+                    Unary::Asin => one(x, out, |x| x.asin()),
+                    Unary::Acos => one(x, out, |x| x.acos()),
+                    Unary::Atan => one(x, out, |x| x.atan()),
+                    Unary::Sinh => one(x, out, |x| x.sinh()),
+                    Unary::Cosh => one(x, out, |x| x.cosh()),
+                    Unary::Asinh => one(x, out, via_f64(libm::asinh)),
+                    Unary::Acosh => one(x, out, via_f64(libm::acosh)),
+                    Unary::Atanh => one(x, out, via_f64(libm::atanh)),
+                    Unary::Sinc => one(x, out, via_f64(scalar::sinc)),
+                    Unary::Logit => one(x, out, via_f64(scalar::logit)),
+                    Unary::Erfinv => one(x, out, via_f64(scalar::erfinv)),
+                    Unary::Lgamma => one(x, out, via_f64(scalar::lgamma)),
+                    Unary::Digamma => one(x, out, via_f64(scalar::digamma)),
+                    Unary::Trigamma => one(x, out, via_f64(scalar::trigamma)),
                     _ => false,
                 }
             }
@@ -370,81 +370,81 @@ macro_rules! floats {
             /// As [`by_library`], of two operands.
             fn two_by_library(op: Binary, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) -> bool {
                 match op {
-                            Binary::Pow => two(x, y, out, |x, y| x.powf(y)),
-                            Binary::Atan2 => two(x, y, out, |x, y| x.atan2(y)),
-                            Binary::Hypot => two(x, y, out, |x, y| x.hypot(y)),
-                            Binary::Fmod => two(x, y, out, |x, y| x % y),
-                            Binary::Remainder => two(x, y, out, |x, y| {
-                                let rest = x % y;
-                                if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
-                            }),
-                            Binary::FloorDivide => two(x, y, out, |x, y| {
-                                // Python's rule: the quotient of what remains after the remainder is taken off.
-                                if y == 0.0 {
-                                    return x / y;
-                                }
-                                let rest = x % y;
-                                let opposite = rest != 0.0 && (rest < 0.0) != (y < 0.0);
-                                let quotient = (x - rest) / y - if opposite { 1.0 } else { 0.0 };
-                                if quotient == 0.0 {
-                                    return (0.0 as $type).copysign(x / y);
-                                }
-                                let floor = quotient.floor();
-                                if quotient - floor > 0.5 { floor + 1.0 } else { floor }
-                            }),
-                            Binary::LogitWithin => two(x, y, out, |x, y| {
-                                let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
-                                x.ln() - (-x).ln_1p()
-                            }),
-                            Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
-                            Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
-                            Binary::Nextafter => two(x, y, out, $nextafter),
-                            Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
+                    Binary::Pow => two(x, y, out, |x, y| x.powf(y)),
+                    Binary::Atan2 => two(x, y, out, |x, y| x.atan2(y)),
+                    Binary::Hypot => two(x, y, out, |x, y| x.hypot(y)),
+                    Binary::Fmod => two(x, y, out, |x, y| x % y),
+                    Binary::Remainder => two(x, y, out, |x, y| {
+                        let rest = x % y;
+                        if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+                    }),
+                    Binary::FloorDivide => two(x, y, out, |x, y| {
+                        // Python's rule: the quotient of what remains after the remainder is taken off.
+                        if y == 0.0 {
+                            return x / y;
+                        }
+                        let rest = x % y;
+                        let opposite = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+                        let quotient = (x - rest) / y - if opposite { 1.0 } else { 0.0 };
+                        if quotient == 0.0 {
+                            return (0.0 as $type).copysign(x / y);
+                        }
+                        let floor = quotient.floor();
+                        if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+                    }),
+                    Binary::LogitWithin => two(x, y, out, |x, y| {
+                        let x = if x < y { y } else if x > 1.0 - y { 1.0 - y } else { x };
+                        x.ln() - (-x).ln_1p()
+                    }),
+                    Binary::Xlogy => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }),
+                    Binary::Xlog1py => two(x, y, out, |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }),
+                    Binary::Nextafter => two(x, y, out, $nextafter),
+                    Binary::Zeta => two(x, y, out, |x, y| scalar::zeta(f64::from(x), f64::from(y)) as $type),
                     _ => false,
                 }
             }
 
             dispatched! {
                 pub(super) fn unary(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
-                        match op {
-                            Unary::Neg => one(x, out, |x| -x),
-                            Unary::Abs => one(x, out, |x| x.abs()),
-                            Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
-                            Unary::Reciprocal => one(x, out, |x| 1.0 / x),
-                            Unary::Square => one(x, out, |x| x * x),
-                            Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
-                            Unary::Floor => one(x, out, |x| x.floor()),
-                            Unary::Ceil => one(x, out, |x| x.ceil()),
-                            Unary::Round => one(x, out, |x| x.round_ties_even()),
-                            Unary::Trunc => one(x, out, |x| x.trunc()),
-                            Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
-                            Unary::Log => one_inlined!(x, out, math::log::<FMA>),
-                            Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
-                            Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
-                            Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
-                            Unary::Hardsigmoid => one(x, out, |x| {
-                                if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
-                            }),
-                            Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
-                            Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
-_ => return by_library(op, x, out),
-                        }
+                    match op {
+                        Unary::Neg => one(x, out, |x| -x),
+                        Unary::Abs => one(x, out, |x| x.abs()),
+                        Unary::Sign => one(x, out, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)) as $type),
+                        Unary::Reciprocal => one(x, out, |x| 1.0 / x),
+                        Unary::Square => one(x, out, |x| x * x),
+                        Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
+                        Unary::Floor => one(x, out, |x| x.floor()),
+                        Unary::Ceil => one(x, out, |x| x.ceil()),
+                        Unary::Round => one(x, out, |x| x.round_ties_even()),
+                        Unary::Trunc => one(x, out, |x| x.trunc()),
+                        Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
+                        Unary::Log => one_inlined!(x, out, math::log::<FMA>),
+                        Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
+                        Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
+                        Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
+                        Unary::Hardsigmoid => one(x, out, |x| {
+                            if x.is_nan() { x } else { (x + 3.0).max(0.0).min(6.0) / 6.0 }
+                        }),
+                        Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
+                        Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
+                        _ => return by_library(op, x, out),
+                    }
                 }
 
                 pub(super) fn binary(op: Binary, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) -> bool {
-                        match op {
-                            Binary::Add => two(x, y, out, |x, y| x + y),
-                            Binary::Sub => two(x, y, out, |x, y| x - y),
-                            Binary::Mul => two(x, y, out, |x, y| x * y),
-                            Binary::Div => two(x, y, out, |x, y| x / y),
-                            Binary::Maximum => two(x, y, out, |x, y| if x >= y || x.is_nan() { x } else { y }),
-                            Binary::Minimum => two(x, y, out, |x, y| if x <= y || x.is_nan() { x } else { y }),
-                            Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-                            Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
-                            Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
-                            Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
-_ => return two_by_library(op, x, y, out),
-                        }
+                    match op {
+                        Binary::Add => two(x, y, out, |x, y| x + y),
+                        Binary::Sub => two(x, y, out, |x, y| x - y),
+                        Binary::Mul => two(x, y, out, |x, y| x * y),
+                        Binary::Div => two(x, y, out, |x, y| x / y),
+                        Binary::Maximum => two(x, y, out, |x, y| if x >= y || x.is_nan() { x } else { y }),
+                        Binary::Minimum => two(x, y, out, |x, y| if x <= y || x.is_nan() { x } else { y }),
+                        Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+                        Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+                        Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+                        Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
+                        _ => return two_by_library(op, x, y, out),
+                    }
                 }
 
                 pub(super) fn plane(op: Binary, plane: Plane, x: &[$type], y: &[$type], out: &mut [$type]) -> bool {
