@@ -2,9 +2,9 @@
 //!
 //! A light fork-join: helpers spin for a moment after each operation and sleep after that; each thread claims parts one after
 //! the other from a stretch of its own, which lie one after the other in memory, and then what is left of the others', so that
-//! a helper that the system holds up delays nobody. Rayon's
-//! pool is entered from outside by a queue and a condition variable, which costs 10 to 100 µs; an operation here often takes
-//! less than that. An operation starts in 1 µs when the helpers are awake.
+//! a helper that the system holds up delays nobody. Rayon's pool is entered from outside by a queue and a condition variable,
+//! which costs 10 to 100 µs; an operation here often takes less than that. An operation starts in 1 µs when the helpers are
+//! awake.
 //!
 //! What a part is depends on shapes alone, never on the number of threads: any number gives the same bits.
 #![allow(unsafe_code)]

@@ -105,6 +105,9 @@ impl Spare {
     /// Records kept for a thread, at most.
     const MOST: usize = 4;
 
+    /// Nodes of a record that is kept, at most.
+    const LONGEST: usize = 1 << 16;
+
     pub(crate) fn take<T: Float>() -> Box<RefCell<Record<T>>> {
         let spare = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
@@ -115,6 +118,10 @@ impl Spare {
     }
 
     pub(crate) fn give<T: Float>(mut record: Box<RefCell<Record<T>>>) {
+        // The memory of a very long program is given back.
+        if record.get_mut().len() > Self::LONGEST {
+            return;
+        }
         record.get_mut().clear();
         // Where the thread is ending there is nobody to keep it for.
         let _ = SPARE.try_with(|spares| {

@@ -231,3 +231,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn as_many_dimensions_as_one_likes() {
+    for rank in [63, 64, 65, 70] {
+        let mut shape = vec![1; rank];
+        (shape[0], shape[rank - 1]) = (80, 60);
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones(shape.clone()));
+        let rows = (x * 2.0).sum(0, true);
+        let [dx] = rows.square().sum(.., false).grad([x]);
+        assert_eq!(rows.value().to_vec(), [160.0; 60]);
+        assert_eq!(dx.value().to_vec(), vec![640.0; 4800]);
+        assert_eq!(Tensor::<f64>::ones(shape).sum(0, false).to_vec(), [80.0; 60]);
+    }
+}

@@ -75,6 +75,9 @@ pub(super) struct Values<T> {
     simplify: bool,
 }
 
+/// Dimensions that a program can tell apart; what has as many or more is reduced by a step of its own.
+const AXES: usize = AxisSet::BITS as usize;
+
 /// No value.
 const NONE: Id = Id::MAX;
 
@@ -153,7 +156,7 @@ impl<T: Float> Values<T> {
                 let (mask, x, y) = (id(self, 0), id(self, 1), id(self, 2));
                 self.elementwise(Make::Select(mask, x, y), index)
             }
-            Op::Reduce(op) if op != Reduction::Prod => {
+            Op::Reduce(op) if op != Reduction::Prod && self.shape(id(self, 0)).len() < AXES => {
                 let x = id(self, 0);
                 self.reduce(op, x, record.shape(operands[0]), record.shape(index), index)
             }

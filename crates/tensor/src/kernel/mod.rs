@@ -13,7 +13,8 @@
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;
 //! - [`scalar`]: functions of one number that the standard library lacks;
-//! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on.
+//! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on;
+//!   `accuracy`: how far functions may be from the exact result.
 
 #[cfg(test)]
 mod accuracy;

@@ -8,7 +8,7 @@ use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::kernel::map::Source;
 use crate::kernel::{line, map, product, reduce};
-use crate::program::{Output, Program};
+use crate::program::{AxisSet, Output, Program};
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -204,6 +204,7 @@ impl<T: Element> Tensor<T> {
         let serves = op != Reduction::Prod
             && matches!(T::DTYPE, DType::F32 | DType::F64)
             && total >= PASS
+            && rank < AxisSet::BITS as usize
             && kept.saturating_mul(64) <= total
             && !axes.contains(&last)
             && self.is_contiguous();
