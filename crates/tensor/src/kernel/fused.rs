@@ -15,6 +15,7 @@ use super::block::Operand;
 use super::instruction::{Binary, Reduction};
 use super::map::{self, BLOCK, PARALLEL, STREAM, Source, TASKS};
 use super::product::Scratch;
+use super::reduce;
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::program::{Argument, AxisSet, Instruction, Output, Program};
@@ -499,19 +500,10 @@ fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(u32) -> Operand
     if single { Cell::Splat(one[0]) } else { Cell::Slice(out.as_ptr()) }
 }
 
-/// The reduction of `len` elements, in a balanced tree of blocks.
+/// The reduction of `len` elements.
 fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
     match x {
-        Operand::Slice(x) if x.len() <= BLOCK => match T::reduce(op, x) {
-            Some(total) => total,
-            None => unreachable!("floating-point numbers have every reduction"),
-        },
-        Operand::Slice(x) => {
-            let (left, right) = x.split_at((x.len() / 2).next_multiple_of(BLOCK));
-            let mut total = [total_of(op, Operand::Slice(left), left.len())];
-            T::accumulate(op, &mut total, &[total_of(op, Operand::Slice(right), right.len())]);
-            total[0]
-        }
+        Operand::Slice(x) => reduce::slice_total(op, x),
         Operand::Splat(x) => match op {
             Reduction::Sum => times(Binary::Mul, x, len),
             Reduction::Prod => times(Binary::Pow, x, len),

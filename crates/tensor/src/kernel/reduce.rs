@@ -136,7 +136,7 @@ impl<'a> Slices<'a> {
 }
 
 /// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
-fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
+pub(super) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     if x.len() > LONG_RUN {
         let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
         return combine(op, slice_total(op, left), slice_total(op, right));
