@@ -132,6 +132,10 @@ fn single<T: Float>(slots: &Slots<'_, T>, step: &Step<T>, work: &Work, at: Site)
             let x = slots.over(&step.reads[0], shape, at)?;
             Ok(x.apply_reduce(*op, &axes_of(*axes), at)?)
         }
+        Work::View(view, shape) => {
+            let at = Site { operation: record.name(step.node), location: record.location(step.node) };
+            Ok(slots.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?)
+        }
         Work::Node(node, shapes) => {
             let over = |(read, shape)| slots.over(read, shape, at);
             let operands = step.reads.iter().zip(shapes).map(over).collect::<Result<_, _>>()?;
@@ -173,6 +177,7 @@ pub(crate) fn compute<T: Float>(
             x.apply_reduce(op, &axes, at)?
         }
         (Op::Matmul, [x, y]) => x.apply_matmul(y, at)?,
+        (Op::View(number), [x]) => x.apply_view(record.view(number).clone(), at)?,
         (Op::Other(number), operands) => record.operation(number).run(operands)?,
         (Op::Number(number), []) => Tensor::scalar(record.number(number)),
         (op, operands) => unreachable!("{op:?} of {} operands, asked at {}", operands.len(), asked.location),

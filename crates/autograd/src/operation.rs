@@ -75,12 +75,6 @@ pub trait Operation<T: Float>: 'static {
     /// the result's shape. `None` where the derivative is zero everywhere.
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Whether it is a view with the last two dimensions exchanged.
-    #[doc(hidden)]
-    fn turns(&self) -> bool {
-        false
-    }
-
     /// Whether a derivative exists. Where it does not, asking for one is an error that names this operation and the line
     /// that recorded it.
     fn is_differentiable(&self) -> bool {

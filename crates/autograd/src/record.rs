@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
-use wengert_tensor::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary};
+use wengert_tensor::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary, View};
 
 use crate::operation::Operation;
 
@@ -48,6 +48,8 @@ pub(crate) enum Op {
     /// Over the dimensions in which the input's shape and the node's differ.
     Reduce(Reduction),
     Matmul,
+    /// One of [`Record::views`]: elements in other places, none computed.
+    View(u32),
     /// An operation with parameters, or a custom one, kept beside the nodes.
     Other(u32),
 }
@@ -96,6 +98,8 @@ pub(crate) struct Record<T: Float> {
     /// Inputs of the operations kept beside the nodes.
     pub(crate) inputs: Vec<Index>,
     data: Vec<Tensor<T>>,
+    /// Permutations, flips, slices, diagonals and windows.
+    pub(crate) views: Vec<View>,
     pub(crate) numbers: Vec<T>,
     names: Vec<&'static str>,
     /// Values that were asked for.
@@ -119,6 +123,7 @@ impl<T: Float> Record<T> {
             operations: Vec::new(),
             inputs: Vec::new(),
             data: Vec::new(),
+            views: Vec::new(),
             numbers: Vec::new(),
             names: Vec::new(),
             values: ByNode::default(),
@@ -136,6 +141,7 @@ impl<T: Float> Record<T> {
         self.operations.clear();
         self.inputs.clear();
         self.data.clear();
+        self.views.clear();
         self.numbers.clear();
         self.names.clear();
         self.values.clear();
@@ -223,6 +229,19 @@ impl<T: Float> Record<T> {
         (self.numbers.len() - 1) as u32
     }
 
+    /// The operation that is `view`. The first few views are kept once.
+    pub(crate) fn viewing(&mut self, view: View) -> Op {
+        let known = self.views.iter().take(FEW_SHAPES).position(|known| *known == view);
+        Op::View(known.unwrap_or_else(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        }) as u32)
+    }
+
+    pub(crate) fn view(&self, number: u32) -> &View {
+        &self.views[number as usize]
+    }
+
     /// The operation that passes its input on but no gradient, on behalf of `name`.
     pub(crate) fn opaque(&mut self, name: &'static str) -> Op {
         self.names.push(name);
@@ -305,6 +324,7 @@ impl<T: Float> Record<T> {
             Op::Reshape => "reshape",
             Op::Reduce(op) => op.name(),
             Op::Matmul => "matmul",
+            Op::View(number) => self.view(number).name(),
             Op::Other(number) => self.operation(number).name(),
         }
     }

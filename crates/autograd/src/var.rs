@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::error::{or_raise, raise};
 use crate::record::{Index, Op, UNPLACED};
-use crate::rules::{Cat, CumSum, Embed, Guard, Movement, Norm, Put, Root, Take, Variance, WithDerivative};
+use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Put, Root, Take, Variance, WithDerivative};
 use crate::{Error, Tape};
 
 /// A value on a [`Tape`]: recorded, computed when asked for.
@@ -240,7 +240,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
             view => {
                 let shape = view.shape(&self.shape());
-                self.tape.record_operation(Rc::new(Movement(view)), &[*self], &shape, at)
+                let op = self.tape.record.borrow_mut().viewing(view);
+                self.record_over(op, &shape, at)
             }
         }
     }

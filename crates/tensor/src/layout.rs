@@ -7,17 +7,32 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::Shape;
 use crate::broadcast::{Expansion, size_at};
-use crate::shape::INLINE_RANK;
+use crate::shape::{INLINE_RANK, copy_of};
 
 /// Strides in elements, one per dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
 /// Shape, strides and offset, all counted in elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Eq)]
 pub struct Layout {
     shape: Shape,
     strides: Strides,
     offset: usize,
+}
+
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Self {
+        Layout { shape: self.shape.clone(), strides: copy_of(&self.strides), offset: self.offset }
+    }
+}
+
+impl PartialEq for Layout {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        let same = self.offset == other.offset && self.shape == other.shape;
+        same && self.strides.iter().zip(&other.strides).all(|(x, y)| x == y)
+    }
 }
 
 impl Layout {

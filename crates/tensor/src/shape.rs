@@ -8,8 +8,21 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
-/// Sizes kept without an allocation up to this rank.
-pub(crate) const INLINE_RANK: usize = 6;
+/// Sizes kept without an allocation up to this rank. A tensor is copied by a few vector instructions then, and so is a shape;
+/// of two dimensions more it took a call of `memcpy` each time, of more microseconds in all than small operations compute for.
+pub(crate) const INLINE_RANK: usize = 4;
+
+/// A copy of `list`. `SmallVec`'s own goes element by element through an iterator.
+#[inline]
+pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
+    let own = list.as_slice();
+    if own.len() > INLINE_RANK {
+        return SmallVec::from_slice(own);
+    }
+    let mut copy = [T::default(); INLINE_RANK];
+    copy.iter_mut().zip(own).for_each(|(copy, &own)| *copy = own);
+    SmallVec::from_buf_and_len(copy, own.len())
+}
 
 /// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number; a size may be 0.
 ///
@@ -21,8 +34,23 @@ pub(crate) const INLINE_RANK: usize = 6;
 /// assert_eq!(shape.numel(), 60);
 /// assert_eq!(shape.to_string(), "[5, 3, 4, 1]");
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+#[derive(Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Shape(SmallVec<[usize; INLINE_RANK]>);
+
+impl Clone for Shape {
+    #[inline]
+    fn clone(&self) -> Self {
+        Shape(copy_of(&self.0))
+    }
+}
+
+// Counted through, not handed to `memcmp`: shapes are short.
+impl PartialEq for Shape {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(x, y)| x == y)
+    }
+}
 
 impl Shape {
     /// The shape of a single number, `[]`.

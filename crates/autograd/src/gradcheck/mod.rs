@@ -26,6 +26,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
@@ -378,6 +379,7 @@ fn replay<'t, T: Float>(
     let at = Site { operation: record.name(index), location: record.location(index) };
     match op {
         Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, &shape, at),
+        Op::View(number) => operands[0].apply_view(record.view(number).clone(), at),
         op => other.record_primitive(op, &operands, Some(&shape), at),
     }
 }

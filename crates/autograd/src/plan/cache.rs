@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use wengert_tensor::{Float, Shape};
+use wengert_tensor::{Float, Shape, View};
 
 use super::Plan;
 use crate::record::{Index, Node, Record};
@@ -20,6 +20,7 @@ struct Entry<T: Float> {
     nodes: Vec<Node>,
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
+    views: Vec<View>,
     numbers: Vec<T>,
     roots: Vec<Index>,
     /// Nodes that had been computed before, ascending.
@@ -44,6 +45,7 @@ impl<T: Float> Entry<T> {
             && self.numbers.len() == record.numbers.len()
             && self.nodes == record.nodes()
             && self.shapes == record.shapes()
+            && self.views == record.views
             && std::iter::zip(&self.numbers, &record.numbers).all(|(x, y)| x.to_f64().to_bits() == y.to_f64().to_bits())
             && self.known.iter().all(|node| record.values.contains_key(node))
     }
@@ -73,6 +75,7 @@ pub(crate) fn planned<T: Float, R>(record: &Record<T>, roots: &[Index], run: imp
         nodes: record.nodes().to_vec(),
         inputs: record.inputs.clone(),
         shapes: record.shapes().to_vec(),
+        views: record.views.clone(),
         numbers: record.numbers.clone(),
         roots: roots.to_vec(),
         known,

@@ -142,7 +142,7 @@ impl<T: Float> Grouping<'_, T> {
         let value = self.values.list[id as usize];
         match value.make {
             Make::Known(_) | Make::Number(_) => self.homes[id as usize] = Home::Source,
-            Make::Node(_) => self.alone(id),
+            Make::Node(_) | Make::View(..) => self.alone(id),
             Make::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
             make => {
                 let operands = make.operands();
@@ -290,10 +290,10 @@ impl<T: Float> Grouping<'_, T> {
         let mut slots = Slots { of: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
-            steps.push(match fused {
-                true => self.fused(number, outside, &mut slots),
-                false => self.single(number, &mut slots),
-            });
+            match fused {
+                true => steps.extend(self.fused(number, outside, &mut slots)),
+                false => steps.push(self.single(number, &mut slots)),
+            }
         }
         let roots: Vec<_> = roots
             .iter()
@@ -316,6 +316,9 @@ impl<T: Float> Grouping<'_, T> {
         let reads = self.reads(id).iter().map(|&read| self.source(read, slots)).collect();
         let work = match value.make {
             Make::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
+            Make::View(view, from, _) => {
+                Work::View(self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone())
+            }
             _ => {
                 let shapes = self.record.operands(value.node).iter().map(|&input| self.record.shape(input).clone());
                 Work::Node(value.node, shapes.collect())
@@ -324,7 +327,8 @@ impl<T: Float> Grouping<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[slots.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    fn fused(&self, number: u32, outside: &[bool], slots: &mut Slots) -> Step<T> {
+    /// `None` where all that the kernel makes is computed again by its readers.
+    fn fused(&self, number: u32, outside: &[bool], slots: &mut Slots) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
         let is_instruction = |&id: &Id| !matches!(self.homes[id as usize], Home::Reduced(_));
         let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * kernel.members.len());
@@ -373,10 +377,13 @@ impl<T: Float> Grouping<'_, T> {
             outputs.push(output);
             writes.push(slots.add(id));
         }
+        if outputs.is_empty() {
+            return None;
+        }
         let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
         let space = self.values.shapes[kernel.space as usize].clone();
-        Step { work: Work::Fused(Box::new(program), space), reads, writes, drops: SmallVec::new(), node }
+        Some(Step { work: Work::Fused(Box::new(program), space), reads, writes, drops: SmallVec::new(), node })
     }
 }
 

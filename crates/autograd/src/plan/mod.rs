@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use smallvec::SmallVec;
 use wengert_tensor::program::{AxisSet, Program};
-use wengert_tensor::{Float, Reduction, Shape};
+use wengert_tensor::{Float, Reduction, Shape, View};
 
 pub(crate) use cache::{Spare, planned};
 
@@ -36,6 +36,8 @@ pub(crate) enum Work {
     Fused(Box<Program>, Shape),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
+    /// A view of a value of this shape.
+    View(View, Shape),
     /// The operation of a node, whose operands have these shapes.
     Node(Index, SmallVec<[Shape; 2]>),
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 use wengert_tensor::program::AxisSet;
-use wengert_tensor::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary};
+use wengert_tensor::{Axes, Binary, Compare, Float, Reduction, Shape, Tensor, Unary, View};
 
 use crate::record::{Index, Op, Record};
 
@@ -34,7 +34,9 @@ pub(super) enum Make {
     Compare(Compare, Id, Id),
     Select(Id, Id, Id),
     Reduce(Reduction, Id, AxisSet),
-    /// By the operation of this node, of whole operands: a product, a view, a custom one.
+    /// A view, among [`Values::views`], of an operand of this shape, its leading ones included.
+    View(u32, ShapeId, Id),
+    /// By the operation of this node, of whole operands: a product, a custom one.
     Node(Index),
 }
 
@@ -43,7 +45,7 @@ impl Make {
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         match *self {
             Make::Known(_) | Make::Number(_) | Make::Node(_) => SmallVec::new(),
-            Make::Unary(_, x) | Make::Reduce(_, x, _) => SmallVec::from_slice(&[x]),
+            Make::Unary(_, x) | Make::Reduce(_, x, _) | Make::View(_, _, x) => SmallVec::from_slice(&[x]),
             Make::Binary(_, x, y) | Make::Compare(_, x, y) => SmallVec::from_slice(&[x, y]),
             Make::Select(mask, x, y) => SmallVec::from_slice(&[mask, x, y]),
         }
@@ -68,6 +70,7 @@ pub(super) struct Values<T> {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Vec<Shape>,
     pub(super) numbers: Vec<T>,
+    pub(super) views: Vec<View>,
     shape_ids: HashMap<Shape, ShapeId>,
     known: HashMap<Make, Id>,
     /// By node.
@@ -92,6 +95,7 @@ impl<T: Float> Values<T> {
             list: Vec::with_capacity(order.len() + 8),
             shapes: vec![Shape::scalar()],
             numbers: Vec::new(),
+            views: Vec::new(),
             shape_ids: HashMap::from([(Shape::scalar(), SCALAR)]),
             known: HashMap::new(),
             of: vec![NONE; last],
@@ -140,6 +144,14 @@ impl<T: Float> Values<T> {
         match node.op {
             Op::Detach | Op::Opaque(_) | Op::Expand => id(self, 0),
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
+            Op::Reshape => {
+                let (x, to) = (id(self, 0), record.shape(index));
+                self.view(View::Reshape(to.clone()), x, record.shape(operands[0]), to, index)
+            }
+            Op::View(number) => {
+                let (x, view) = (id(self, 0), record.view(number).clone());
+                self.view(view, x, record.shape(operands[0]), record.shape(index), index)
+            }
             Op::Unary(op) if op != Unary::Not => {
                 let x = id(self, 0);
                 self.elementwise(Make::Unary(op, x), index)
@@ -175,7 +187,11 @@ impl<T: Float> Values<T> {
     /// The number of a shape, its leading ones left out.
     fn varying(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
-        let shape = Shape::from(&shape[leading..]);
+        self.intern(&shape[leading..])
+    }
+
+    fn intern(&mut self, shape: &[usize]) -> ShapeId {
+        let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
             return id;
         }
@@ -277,6 +293,42 @@ impl<T: Float> Values<T> {
         let joined: SmallVec<[usize; 6]> =
             (0..rank).map(|axis| if size(x, axis) == 1 { size(y, axis) } else { size(x, axis) }).collect();
         self.varying(&joined)
+    }
+
+    /// `view`, from the shape `from` to the shape `to`, of `x`. A view of a view is one view, where that is one.
+    fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        let mut source = self.intern(from);
+        let result = self.varying(to);
+        if self.simplify {
+            let own = self.list[x as usize];
+            // Leading ones come and go.
+            if matches!(view, View::Reshape(_)) && own.shape == result {
+                return x;
+            }
+            if let Make::View(inner, base, y) = own.make
+                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
+            {
+                let joined = match (&self.views[inner as usize], &view) {
+                    (View::Permute(first), View::Permute(second)) => {
+                        let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
+                        if axes.iter().copied().eq(0..axes.len()) {
+                            return y;
+                        }
+                        Some(View::Permute(axes))
+                    }
+                    (View::Reshape(_), View::Reshape(_)) => Some(view.clone()),
+                    _ => None,
+                };
+                if let Some(joined) = joined {
+                    (view, source, x) = (joined, base, y);
+                }
+            }
+        }
+        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        });
+        self.once(Make::View(number as u32, source, x), result, node)
     }
 
     /// `op` of `x`, which stands for `from`, over the dimensions in which `from` and `to` differ.

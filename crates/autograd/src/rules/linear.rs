@@ -3,7 +3,7 @@
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
-use super::Mode;
+use super::{Mode, movement};
 use crate::record::Op;
 use crate::{Error, Var};
 
@@ -30,5 +30,5 @@ pub(super) fn derivative<'t, T: Float>(
 
 fn is_turned<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
-    matches!(record.node(y.index).op, Op::Other(number) if record.operation(number).turns())
+    matches!(record.node(y.index).op, Op::View(number) if movement::turns(record.view(number)))
 }

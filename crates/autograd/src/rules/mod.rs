@@ -40,7 +40,7 @@ use wengert_tensor::{Binary, Float, Site};
 
 pub(crate) use cumulative::CumSum;
 pub(crate) use meta::{Guard, WithDerivative};
-pub(crate) use movement::{Cat, Embed, Movement, Put, Take};
+pub(crate) use movement::{Cat, Embed, Put, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
@@ -132,6 +132,10 @@ pub(crate) fn derivative<'t, T: Float>(
         }),
         Op::Reduce(op) => reduction::derivative(op, x, z, v, mode),
         Op::Matmul => Some(linear::derivative(input, first, tape.at(inputs[1]), v, mode, at)?),
+        Op::View(number) => {
+            let view = tape.record.borrow().view(number).clone();
+            Some(movement::derivative(view, x, v, mode, at)?)
+        }
         Op::Other(number) => {
             let operation = tape.record.borrow().operation(number).clone();
             if !operation.is_differentiable() {

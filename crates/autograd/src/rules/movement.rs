@@ -4,6 +4,7 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
+use super::Mode;
 use crate::error::or_raise;
 use crate::{Call, Error, Operation, Var};
 
@@ -17,49 +18,35 @@ pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Va
     Some(or_raise(result))
 }
 
-/// A permutation, a flip, a slice, a diagonal or windows: a view whose adjoint is another view or an [`Embed`].
-pub(crate) struct Movement(pub(crate) View);
-
-impl<T: Float> Operation<T> for Movement {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.0.shape(&inputs[0]))
-    }
-
-    fn turns(&self) -> bool {
-        let View::Permute(order) = &self.0 else { return false };
-        let Some(rows) = order.len().checked_sub(2) else { return false };
-        order
-            .iter()
-            .enumerate()
-            .all(|(position, &axis)| axis == if position < rows { position } else { 2 * rows + 1 - position })
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_view(self.0.clone(), site(self.0.name()))?)
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let at = site(self.0.name());
-        recorded(match &self.0 {
-            View::Permute(order) => {
-                let mut inverse = Axes::from_elem(0, order.len());
-                for (position, &axis) in order.iter().enumerate() {
-                    inverse[axis] = position;
-                }
-                g.apply_view(View::Permute(inverse), at)
+/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an
+/// [`Embed`].
+pub(super) fn derivative<'t, T: Float>(
+    view: View,
+    x: Var<'t, T>,
+    v: Var<'t, T>,
+    mode: Mode,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    let at = Site { operation: view.name(), ..at };
+    match (mode, view) {
+        (Mode::Vjp, View::Permute(order)) => {
+            let mut inverse = Axes::from_elem(0, order.len());
+            for (position, &axis) in order.iter().enumerate() {
+                inverse[axis] = position;
             }
-            View::Flip(_) => g.apply_view(self.0.clone(), at),
-            view => g.apply_embed(view.clone(), &call.input(0).shape(), at),
-        })
+            v.apply_view(View::Permute(inverse), at)
+        }
+        (Mode::Jvp, view) | (_, view @ View::Flip(_)) => v.apply_view(view, at),
+        (Mode::Vjp, view) => v.apply_embed(view, &x.shape(), at),
     }
+}
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_view(self.0.clone(), site(self.0.name())))
-    }
+/// Whether a view exchanges the last two dimensions and nothing else.
+pub(super) fn turns(view: &View) -> bool {
+    let View::Permute(order) = view else { return false };
+    let Some(rows) = order.len().checked_sub(2) else { return false };
+    let turned = |position: usize| if position < rows { position } else { 2 * rows + 1 - position };
+    order.iter().enumerate().all(|(position, &axis)| axis == turned(position))
 }
 
 /// The adjoint of a view: zeros, to which elements are added where the view would have read them.

@@ -12,7 +12,7 @@ use crate::storage::Storage;
 use crate::{Element, Layout, Shape, Tensor};
 
 /// Ranks go from 0 to this.
-const RANK: usize = INLINE_RANK;
+const RANK: usize = INLINE_RANK + 2;
 
 /// How a tensor lies in its buffer; applies to every shape up to rank 6.
 #[derive(Clone)]
