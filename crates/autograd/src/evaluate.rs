@@ -98,7 +98,7 @@ pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Res
     for step in &plan.steps {
         // A failure (memory) is the fault of the line that recorded the operation.
         match &step.work {
-            Work::Fused(program, space) => {
+            Work::Fused(program, space, binding) => {
                 let argument = |source: &Source<T>| match (source, slots.tensor(source)) {
                     (Source::Number(value), _) => Argument::Number(*value),
                     (_, Some(tensor)) => Argument::Tensor(tensor),
@@ -106,7 +106,7 @@ pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Res
                 };
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let at = Site { operation: record.name(step.node), location: record.location(step.node) };
-                let results = program.run(&arguments, space, at)?;
+                let results = program.run_again(&arguments, space, &mut binding.borrow_mut(), at)?;
                 drop(arguments);
                 for (&slot, result) in step.writes.iter().zip(results) {
                     slots.values[slot as usize] = Some(result);

@@ -12,6 +12,9 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Site};
 use crate::kernel::fused::{self, Plan};
+
+pub use crate::kernel::fused::Binding;
+
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::memory::Refused;
 use crate::storage::Storage;
@@ -150,26 +153,55 @@ impl Program {
     ///
     /// Where an input does not expand to `shape`, or rows are reduced and have no elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
+        self.run_again(inputs, shape, &mut None, at)
+    }
+
+    /// [`run`](Self::run), over the same shape as before: how inputs of their layouts are read is kept in `binding`.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold an output.
+    ///
+    /// # Panics
+    ///
+    /// Where an input does not expand to `shape`, or rows are reduced and have no elements.
+    pub fn run_again<T: Float>(
+        &self,
+        inputs: &[Argument<'_, T>],
+        shape: &Shape,
+        binding: &mut Option<Box<Binding>>,
+        at: Site,
+    ) -> Result<Results<T>, Error> {
         debug_assert_eq!(inputs.len(), self.inputs as usize);
         assert!(self.row.is_none() || shape.numel() > 0, "rows of no elements are not reduced");
-        let mut buffers: SmallVec<[(Storage<T>, Shape); 1]> = SmallVec::new();
-        for output in &self.outputs {
-            let shape = self.shape_of(output, shape);
-            let count = addressable::<T>(&shape, at)?;
+        let binding = match binding {
+            Some(binding) if binding.serves(inputs) => binding,
+            binding => {
+                let outputs: SmallVec<[Shape; 2]> =
+                    self.outputs.iter().map(|output| self.shape_of(output, shape)).collect();
+                for shape in &outputs {
+                    addressable::<T>(shape, at)?;
+                }
+                binding.insert(Box::new(Binding::new(self, inputs, shape, outputs)))
+            }
+        };
+        let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
+        for layout in &binding.outputs {
+            let shape = layout.shape();
             let refused = |_: Refused| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-            buffers.push((Storage::scratch(count).map_err(refused)?, shape));
+            buffers.push(Storage::scratch(shape.numel()).map_err(refused)?);
         }
         let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-        for (storage, _) in &mut buffers {
+        for storage in &mut buffers {
             match storage.get_mut() {
                 Some(data) => results.push(data),
                 None => unreachable!("a fresh buffer has one holder"),
             }
         }
-        fused::run(self, inputs, shape, &mut results);
+        fused::run(self, binding, inputs, &mut results);
         drop(results);
-        let tensor = |(storage, shape)| Tensor::from_parts(storage, Layout::contiguous(shape));
-        Ok(buffers.into_iter().map(tensor).collect())
+        let tensor = |(storage, layout): (_, &Layout)| Tensor::from_parts(storage, layout.clone());
+        Ok(buffers.into_iter().zip(&binding.outputs).map(tensor).collect())
     }
 
     /// The shape of an output of the program over `shape`.

@@ -8,6 +8,7 @@
 //!
 //! What several kernels of one shape read is computed again in each where that is cheaper than reading it from memory.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
@@ -383,7 +384,8 @@ impl<T: Float> Grouping<'_, T> {
         let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
         let space = self.values.shapes[kernel.space as usize].clone();
-        Some(Step { work: Work::Fused(Box::new(program), space), reads, writes, drops: SmallVec::new(), node })
+        let work = Work::Fused(Box::new(program), space, RefCell::default());
+        Some(Step { work, reads, writes, drops: SmallVec::new(), node })
     }
 }
 

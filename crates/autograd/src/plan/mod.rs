@@ -9,10 +9,11 @@ mod kernels;
 mod tests;
 mod values;
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use smallvec::SmallVec;
-use wengert_tensor::program::{AxisSet, Program};
+use wengert_tensor::program::{AxisSet, Binding, Program};
 use wengert_tensor::{Float, Reduction, Shape, View};
 
 pub(crate) use cache::{Spare, planned};
@@ -32,8 +33,8 @@ pub(crate) enum Source<T> {
 
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A fused program over a shape.
-    Fused(Box<Program>, Shape),
+    /// A fused program over a shape, and how it was bound to its operands the last time.
+    Fused(Box<Program>, Shape, RefCell<Option<Box<Binding>>>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
     /// A view of a value of this shape.

@@ -15,7 +15,7 @@ fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
     let plan = Plan::new(&record, &needed(&record, &roots), &roots, true);
     let instructions = |step: &Step<f64>| match &step.work {
-        Work::Fused(program, _) => program.instructions().len(),
+        Work::Fused(program, ..) => program.instructions().len(),
         _ => 0,
     };
     plan.steps.iter().map(instructions).collect()

@@ -89,6 +89,8 @@ pub trait FloatBlocks: Blocks {
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    /// `totals[i] = op(totals[i], row i of x)`, rows of `row` elements, each reduced one after the other.
+    fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
     /// Memory that a thread keeps for the registers of programs.
@@ -310,6 +312,10 @@ macro_rules! floats {
                 $module::choose(mask, x, y, out);
             }
 
+            fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]) {
+                $module::short_rows(op, x, row, totals);
+            }
+
             fn start(op: Reduction) -> Self {
                 match op {
                     Reduction::Sum => 0.0,
@@ -491,6 +497,17 @@ macro_rules! floats {
                     }
                 }
 
+                pub(super) fn short_rows(op: Reduction, x: &[$type], row: usize, totals: &mut [$type]) {
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => rows_onto(x, row, totals, |total, x| total + x),
+                        Reduction::Prod => rows_onto(x, row, totals, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => rows_onto(x, row, totals, larger),
+                        Reduction::Amin | Reduction::Min => rows_onto(x, row, totals, smaller),
+                    }
+                }
+
                 pub(super) fn reduce(op: Reduction, x: &[$type]) -> $type {
                     let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
                     let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
@@ -507,6 +524,19 @@ macro_rules! floats {
 }
 
 floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
+
+/// `total = f(total, x)` over each element of the total's row.
+#[inline(always)]
+fn rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+    for i in 0..totals.len() {
+        let x = &x[i * row..][..row];
+        let mut total = x[0];
+        for j in 1..row {
+            total = f(total, x[j]);
+        }
+        totals[i] = f(totals[i], total);
+    }
+}
 
 /// `total = f(total, x)`.
 #[inline(always)]

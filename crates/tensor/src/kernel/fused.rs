@@ -16,11 +16,15 @@ use super::instruction::{Binary, Reduction};
 use super::map::{self, BLOCK, PARALLEL, STREAM, Source, TASKS};
 use super::product::Scratch;
 use super::reduce;
+use super::rows;
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::program::{Argument, AxisSet, Instruction, Output, Program};
 use crate::threads::{self, Start};
 use crate::{Float, Layout, Shape};
+
+/// Elements of a row, at most, whose numbers are reduced one after the other.
+const SHORT_ROW: usize = 32;
 
 /// Blocks that are accumulated one after the other before their total is put aside.
 const STAGE: usize = 16;
@@ -100,13 +104,6 @@ enum Cell<T> {
 }
 
 impl<T: Copy> Cell<T> {
-    fn of(operand: Operand<'_, T>) -> Self {
-        match operand {
-            Operand::Slice(slice) => Cell::Slice(slice.as_ptr()),
-            Operand::Splat(value) => Cell::Splat(value),
-        }
-    }
-
     /// # Safety
     ///
     /// A slice must hold `len` elements, and nobody write to them for as long as the operand lives.
@@ -119,17 +116,144 @@ impl<T: Copy> Cell<T> {
     }
 }
 
+/// How an input is read.
+#[derive(Debug)]
+enum Route {
+    /// It is a number.
+    Number,
+    /// One element, at this position, for all.
+    Single(usize),
+    /// In order from this position on.
+    Plain(usize),
+    Strided(Nest<1>),
+    /// Copied first: it is a transposed matrix.
+    Turned(Layout),
+}
+
+impl Route {
+    fn new(layout: &Layout, shape: &Shape, count: usize) -> Self {
+        let own = layout.numel();
+        if own == count && layout.is_contiguous() {
+            return Route::Plain(layout.offset());
+        }
+        if own == 1 {
+            return Route::Single(layout.offset());
+        }
+        // Leading sizes of 1 say nothing.
+        let mut layout = layout.clone();
+        while layout.shape().rank() > shape.rank() && layout.shape()[0] == 1 {
+            layout = layout.select(0, 0);
+        }
+        match layout.expand(shape) {
+            Some(layout) if map::is_transposed(&layout) => Route::Turned(layout),
+            Some(layout) => Route::Strided(Nest::new(shape, [&layout])),
+            None => unreachable!("an input of shape {} does not expand to {shape}", layout.shape()),
+        }
+    }
+}
+
 /// An input, bound.
 enum Bound<'a, T: Float> {
     Number(T),
     /// In order from the start.
     Plain(&'a [T]),
-    Strided(&'a [T], Nest<1>),
+    Strided(&'a [T], &'a Nest<1>),
     /// In order, copied from what was transposed.
     Copied(Scratch<T>),
 }
 
+impl<'a, T: Float> Bound<'a, T> {
+    fn new(route: &'a Route, input: &Argument<'a, T>, count: usize) -> Self {
+        let tensor = match *input {
+            Argument::Number(value) => return Bound::Number(value),
+            Argument::Tensor(tensor) => tensor,
+        };
+        let data = tensor.source().data;
+        match route {
+            Route::Single(position) => Bound::Number(data[*position]),
+            Route::Plain(offset) => Bound::Plain(&data[*offset..*offset + count]),
+            Route::Strided(nest) => Bound::Strided(data, nest),
+            Route::Turned(layout) => match map::straightened(Source { data, layout }) {
+                Some(copy) => Bound::Copied(copy),
+                None => unreachable!("it was transposed when the route was chosen"),
+            },
+            Route::Number => unreachable!("a number is bound as what it is"),
+        }
+    }
+}
+
+/// How a program runs over inputs of these layouts: all that does not depend on their elements.
+#[derive(Debug)]
+pub struct Binding {
+    /// Of each input; none of a number.
+    layouts: SmallVec<[Option<Layout>; 4]>,
+    routes: SmallVec<[Route; 4]>,
+    cut: Cut,
+    reducers: SmallVec<[Reducer; 2]>,
+    /// Of each output.
+    pub(crate) outputs: SmallVec<[Layout; 2]>,
+}
+
+impl Binding {
+    /// `outputs` are the shapes of the outputs of `program` over `shape`.
+    pub(crate) fn new<T: Float>(
+        program: &Program,
+        inputs: &[Argument<'_, T>],
+        shape: &Shape,
+        outputs: SmallVec<[Shape; 2]>,
+    ) -> Self {
+        let count = shape.numel();
+        let layout = |input: &Argument<'_, T>| match input {
+            Argument::Number(_) => None,
+            Argument::Tensor(tensor) => Some(tensor.layout().clone()),
+        };
+        let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
+        // Of no elements, nothing is read.
+        let route = |layout: &Option<Layout>| match layout {
+            Some(layout) if count > 0 => Route::new(layout, shape, count),
+            _ => Route::Number,
+        };
+        let routes: SmallVec<[Route; 4]> = layouts.iter().map(route).collect();
+        let mut row = count;
+        for route in &routes {
+            if let Route::Strided(nest) = route {
+                row = row.min(nest.row());
+            }
+        }
+        let mut reducers: SmallVec<[Reducer; 2]> = SmallVec::new();
+        for (number, (output, shape_of)) in program.outputs().iter().zip(&outputs).enumerate() {
+            if let Output::Reduced(op, value, axes) = *output {
+                let nest = reducing(shape, axes);
+                row = row.min(nest.row());
+                let count = shape_of.numel();
+                reducers.push(Reducer { op, value: value as usize, output: number, nest, count, stage: 0 });
+            }
+        }
+        let work = program.instructions().len();
+        let cut = match program.row() {
+            _ if count == 0 => Cut::default(),
+            Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, work),
+            None => Cut::new(count, row, false, work),
+        };
+        for reducer in &mut reducers {
+            reducer.stage = STAGE * (reducer.count / cut.block.max(1)).max(1);
+        }
+        Binding { layouts, routes, cut, reducers, outputs: outputs.into_iter().map(Layout::contiguous).collect() }
+    }
+
+    /// Whether these inputs lie as those that it was made for.
+    pub(crate) fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
+        let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
+            (None, Argument::Number(_)) => true,
+            (Some(own), Argument::Tensor(tensor)) => own == tensor.layout(),
+            _ => false,
+        };
+        self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
+    }
+}
+
 /// How the shape is cut into blocks and tasks.
+#[derive(Debug, Default)]
 struct Cut {
     count: usize,
     /// Elements of a row: no block crosses the end of one.
@@ -172,53 +296,33 @@ impl Cut {
 }
 
 /// A reduction that leaves the program.
-struct Reducer<T> {
+#[derive(Debug)]
+struct Reducer {
     op: Reduction,
     value: usize,
+    /// Number of the output.
+    output: usize,
     /// Where each element of the shape is accumulated.
     nest: Nest<1>,
     count: usize,
     /// Blocks after which a total is put aside.
     stage: usize,
-    start: T,
 }
 
 /// Runs `program`; each of `results` has as many elements as the output's shape.
-pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape: &Shape, results: &mut [&mut [T]]) {
-    let count = shape.numel();
-    if count == 0 {
-        for (output, result) in program.outputs().iter().zip(results) {
-            if let Output::Reduced(op, ..) = output {
-                result.fill(T::start(*op));
-            }
-        }
+pub(crate) fn run<T: Float>(
+    program: &Program,
+    binding: &Binding,
+    inputs: &[Argument<'_, T>],
+    results: &mut [&mut [T]],
+) {
+    let Binding { routes, cut, reducers, .. } = binding;
+    if cut.count == 0 {
+        reducers.iter().for_each(|reducer| results[reducer.output].fill(T::start(reducer.op)));
         return;
     }
-    let bound: SmallVec<[Bound<'_, T>; 8]> = inputs.iter().map(|input| bind(input, shape, count)).collect();
-    let mut row = count;
-    for input in &bound {
-        if let Bound::Strided(_, nest) = input {
-            row = row.min(nest.row());
-        }
-    }
-    let mut reducers: SmallVec<[Reducer<T>; 2]> = SmallVec::new();
-    for output in program.outputs() {
-        if let Output::Reduced(op, value, axes) = *output {
-            let nest = reducing(shape, axes);
-            let numel =
-                shape.iter().enumerate().filter(|(axis, _)| axes >> axis & 1 == 0).map(|(_, &size)| size).product();
-            row = row.min(nest.row());
-            reducers.push(Reducer { op, value: value as usize, nest, count: numel, stage: 0, start: T::start(op) });
-        }
-    }
-    let work = program.instructions().len();
-    let cut = match program.row() {
-        Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, work),
-        None => Cut::new(count, row, false, work),
-    };
-    for reducer in &mut reducers {
-        reducer.stage = STAGE * (reducer.count / cut.block).max(1);
-    }
+    let bind = |(route, input)| Bound::new(route, input, cut.count);
+    let bound: SmallVec<[Bound<'_, T>; 8]> = routes.iter().zip(inputs).map(bind).collect();
     let tasks = cut.blocks.div_ceil(cut.each);
     // Accumulators of each task, one after the other; of a single task, the results themselves.
     let width: usize = reducers.iter().map(|reducer| reducer.count).sum();
@@ -230,22 +334,21 @@ pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape
     let task = |number: usize| {
         let mut accumulators: SmallVec<[&mut [T]; 2]> = SmallVec::new();
         let mut from = number * width;
-        let reduced = program.outputs().iter().zip(&starts).filter(|(output, _)| matches!(output, Output::Reduced(..)));
-        for (reducer, (_, start)) in reducers.iter().zip(reduced) {
+        for reducer in reducers {
             // SAFETY: where there are several tasks, each has `width` elements of `totals` for itself, and each reducer
             // `count` of them; where there is one, it has the result, of `count` elements, for itself. Both are
             // borrowed mutably until all tasks are done.
             let total = unsafe {
-                let start = if tasks > 1 { shared_totals.at(from) } else { start.at(0) };
+                let start = if tasks > 1 { shared_totals.at(from) } else { starts[reducer.output].at(0) };
                 std::slice::from_raw_parts_mut(start, reducer.count)
             };
-            total.fill(reducer.start);
+            total.fill(T::start(reducer.op));
             accumulators.push(total);
             from += reducer.count;
         }
         T::arena().with_borrow_mut(|arena| {
             let blocks = number * cut.each..cut.blocks.min((number + 1) * cut.each);
-            run_task(program, &bound, &cut, blocks, &reducers, &mut accumulators, &starts, streams, arena);
+            run_task(program, &bound, cut, blocks, reducers, &mut accumulators, &starts, streams, arena);
         });
         if streams {
             simd::streamed();
@@ -253,21 +356,17 @@ pub(crate) fn run<T: Float>(program: &Program, inputs: &[Argument<'_, T>], shape
     };
     threads::for_each(tasks, task);
     if tasks > 1 {
-        combine(&mut totals, width, tasks, &reducers);
+        combine(&mut totals, width, tasks, reducers);
         let mut from = 0;
-        let mut next = reducers.iter();
-        for (output, result) in program.outputs().iter().zip(results) {
-            if let (Output::Reduced(..), Some(reducer)) = (output, next.as_slice().first()) {
-                result.copy_from_slice(&totals[from..from + reducer.count]);
-                from += reducer.count;
-                next.next();
-            }
+        for reducer in reducers {
+            results[reducer.output].copy_from_slice(&totals[from..from + reducer.count]);
+            from += reducer.count;
         }
     }
 }
 
 /// Totals of tasks brought together in a balanced tree, into those of the first.
-fn combine<T: Float>(totals: &mut [T], width: usize, tasks: usize, reducers: &[Reducer<T>]) {
+fn combine<T: Float>(totals: &mut [T], width: usize, tasks: usize, reducers: &[Reducer]) {
     let mut step = 1;
     while step < tasks {
         for left in (0..tasks - step).step_by(2 * step) {
@@ -281,33 +380,6 @@ fn combine<T: Float>(totals: &mut [T], width: usize, tasks: usize, reducers: &[R
             }
         }
         step *= 2;
-    }
-}
-
-fn bind<'a, T: Float>(input: &Argument<'a, T>, shape: &Shape, count: usize) -> Bound<'a, T> {
-    let tensor = match *input {
-        Argument::Number(value) => return Bound::Number(value),
-        Argument::Tensor(tensor) => tensor,
-    };
-    let (data, layout) = (tensor.source().data, tensor.layout());
-    let own = layout.numel();
-    if own == count && layout.is_contiguous() {
-        return Bound::Plain(&data[layout.offset()..layout.offset() + count]);
-    }
-    if own == 1 {
-        return Bound::Number(data[layout.offset()]);
-    }
-    // Leading sizes of 1 say nothing.
-    let mut layout = layout.clone();
-    while layout.shape().rank() > shape.rank() && layout.shape()[0] == 1 {
-        layout = layout.select(0, 0);
-    }
-    match layout.expand(shape) {
-        Some(layout) => match map::straightened(Source { data, layout: &layout }) {
-            Some(copy) => Bound::Copied(copy),
-            None => Bound::Strided(data, Nest::new(shape, [&layout])),
-        },
-        None => unreachable!("an input of shape {} does not expand to {shape}", layout.shape()),
     }
 }
 
@@ -327,18 +399,22 @@ fn run_task<T: Float>(
     inputs: &[Bound<'_, T>],
     cut: &Cut,
     blocks: std::ops::Range<usize>,
-    reducers: &[Reducer<T>],
+    reducers: &[Reducer],
     accumulators: &mut [&mut [T]],
     outputs: &[Start<T>],
     streams: bool,
     arena: &mut Vec<T>,
 ) {
     let plan = program.plan();
-    let width = cut.block.next_multiple_of(64 / size_of::<T>());
-    // Registers first, then the outputs' staging where results are streamed, then a block for what must be written out
+    let line = 64 / size_of::<T>();
+    let width = cut.block.next_multiple_of(line);
+    // A few elements are computed as a whole line of them: one vector, and no loop over what does not fill one.
+    let padded = cut.count <= line;
+    let staging = streams || padded;
+    // Registers first, then the outputs' staging where they are not computed where they stay, then a block for what must be written out
     // to be accumulated, then the inputs that are gathered.
     let staged = plan.registers;
-    let spare = staged + if streams { outputs.len() } else { 0 };
+    let spare = staged + if staging { outputs.len() } else { 0 };
     let gathered = spare + 1;
     let needed = (gathered + inputs.len()) * width + 64;
     if arena.len() < needed {
@@ -352,23 +428,34 @@ fn run_task<T: Float>(
 
     let mut cells: SmallVec<[Cell<T>; 32]> = smallvec![Cell::Splat(T::ZERO); inputs.len() + plan.places.len()];
     let mut aside: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
-    let mut scratch = Vec::new();
     let first = blocks.start;
     for number in blocks {
         let (start, len) = cut.block(number);
+        let lanes = if padded { line } else { len };
         for (k, input) in inputs.iter().enumerate() {
+            let gathered = slot(gathered + k);
             cells[k] = match input {
                 Bound::Number(value) => Cell::Splat(*value),
+                Bound::Plain(data) if padded => {
+                    // SAFETY: the slot holds `width >= line` elements, and no other input uses it.
+                    let out = unsafe { std::slice::from_raw_parts_mut(gathered, line) };
+                    let (own, rest) = out.split_at_mut(len);
+                    own.iter_mut().zip(&data[start..]).for_each(|(own, &value)| *own = value);
+                    rest.fill(T::ONE);
+                    Cell::Slice(gathered)
+                }
                 Bound::Plain(data) => Cell::Slice(data[start..start + len].as_ptr()),
                 Bound::Copied(copy) => Cell::Slice(copy.0[start..start + len].as_ptr()),
-                Bound::Strided(data, nest) => match map::operand(nest, 0, data, start, len, &mut scratch) {
-                    operand if matches!(nest.run(0, start, len), Run::Slice(_) | Run::Splat(_)) => Cell::of(operand),
-                    Operand::Splat(value) => Cell::Splat(value),
-                    Operand::Slice(values) => {
-                        let target = slot(gathered + k);
-                        // SAFETY: the slot holds `width >= len` elements, and no other input uses it.
-                        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target, len) };
-                        Cell::Slice(target)
+                Bound::Strided(data, nest) => match nest.run(0, start, len) {
+                    Run::Splat(position) => Cell::Splat(data[position]),
+                    Run::Slice(position) if !padded => Cell::Slice(data[position..position + len].as_ptr()),
+                    _ => {
+                        // SAFETY: the slot holds `width >= lanes` elements, and no other input uses it.
+                        let out = unsafe { std::slice::from_raw_parts_mut(gathered, lanes) };
+                        let (own, rest) = out.split_at_mut(len);
+                        rows::spread(nest, data, start, own);
+                        rest.fill(T::ONE);
+                        Cell::Slice(gathered)
                     }
                 },
             };
@@ -376,17 +463,23 @@ fn run_task<T: Float>(
         for (position, instruction) in program.instructions().iter().enumerate() {
             let target = match plan.places[position] {
                 Place::Register(register) => slot(register as usize),
-                Place::Output(output) if streams => slot(staged + output as usize),
+                Place::Output(output) if staging => slot(staged + output as usize),
                 // SAFETY: a whole output has as many elements as the shape, and the block lies within it.
                 Place::Output(output) => unsafe { outputs[output as usize].at(start) },
             };
-            // SAFETY: `len` elements of a register, a staging slot or this block's part of an output. No cell that is read
-            // below lies there: a place is given to one value at a time (`Plan::new`), blocks of outputs do not overlap,
-            // and no input is an output.
-            let out = unsafe { std::slice::from_raw_parts_mut(target, len) };
-            // SAFETY: cells hold `len` elements: inputs by `bind`, results by this loop; see above for who writes.
-            let read = |value: u32| unsafe { cells[value as usize].operand(len) };
-            cells[inputs.len() + position] = execute(*instruction, read, out);
+            // SAFETY: `lanes` elements of a register, of a staging slot or, where they are not padded, of this block's part of
+            // an output. No cell that is read below lies there: a place is given to one value at a time (`Plan::new`),
+            // blocks of outputs do not overlap, and no input is an output.
+            let out = unsafe { std::slice::from_raw_parts_mut(target, lanes) };
+            // SAFETY: cells hold `lanes` elements: inputs by the loop above, results by this one; see above for who writes.
+            let read = |value: u32| unsafe { cells[value as usize].operand(lanes) };
+            cells[inputs.len() + position] = match *instruction {
+                Instruction::Reduce(op, x) => {
+                    // SAFETY: as above, and `len <= lanes`.
+                    Cell::Splat(total_of(op, unsafe { cells[x as usize].operand(len) }, len))
+                }
+                instruction => execute(instruction, read, out),
+            };
         }
         for (k, output) in program.outputs().iter().enumerate() {
             match *output {
@@ -420,10 +513,10 @@ fn run_task<T: Float>(
             let (total, aside) = (&mut *accumulators[k], &mut aside[k]);
             if (number - first).is_multiple_of(reducer.stage) && number > first {
                 if aside.is_empty() {
-                    aside.resize(reducer.count, reducer.start);
+                    aside.resize(reducer.count, T::start(reducer.op));
                 }
                 T::accumulate(reducer.op, aside, total);
-                total.fill(reducer.start);
+                total.fill(T::start(reducer.op));
             }
             // SAFETY: as for `read` above.
             let value = unsafe { cells[reducer.value].operand(len) };
@@ -443,7 +536,6 @@ fn run_task<T: Float>(
 #[inline(always)]
 fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(u32) -> Operand<'a, T>, out: &mut [T]) -> Cell<T> {
     use Operand::Splat;
-    let len = out.len();
     let mut one = [T::ZERO];
     let single = match instruction {
         Instruction::Unary(op, x) => match read(x) {
@@ -492,10 +584,7 @@ fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(u32) -> Operand
                 false
             }
         },
-        Instruction::Reduce(op, x) => {
-            one[0] = total_of(op, read(x), len);
-            true
-        }
+        Instruction::Reduce(..) => unreachable!("reductions are of as many elements as there are"),
     };
     if single { Cell::Splat(one[0]) } else { Cell::Slice(out.as_ptr()) }
 }
@@ -518,9 +607,21 @@ fn times<T: Float>(op: Binary, x: T, len: usize) -> T {
     result[0]
 }
 
+/// Where these elements are whole short rows, each reduced to one number, and the numbers lie one after the other: the length
+/// of a row, and where the first number is.
+fn short_rows(reducer: &Reducer, start: usize, len: usize) -> Option<(usize, usize)> {
+    let nest = &reducer.nest;
+    let innermost = nest.depth() - 1;
+    let (row, [stride]) = nest.loop_of(innermost);
+    let (_, [next]) = nest.loop_of(innermost.checked_sub(1)?);
+    let rows = stride == 0 && row <= SHORT_ROW && start.is_multiple_of(row) && len.is_multiple_of(row);
+    let in_order = rows && next == 1 && (innermost == 1 || nest.loop_of(innermost - 1).0 * row == nest.numel());
+    in_order.then(|| (row, nest.position(0, start)))
+}
+
 /// Accumulates the elements `start .. start + len` of the shape, whose values are `value`.
 fn accumulate<T: Float>(
-    reducer: &Reducer<T>,
+    reducer: &Reducer,
     value: Operand<'_, T>,
     start: usize,
     len: usize,
@@ -550,6 +651,11 @@ fn accumulate<T: Float>(
                     spare
                 }
             };
+            if let Some((row, position)) = short_rows(reducer, start, len) {
+                let totals = &mut total[position..position + len / row];
+                T::short_rows(reducer.op, values, row, totals);
+                return;
+            }
             let mut done = 0;
             reducer.nest.walk(0, start, len, |position, stride, count| {
                 let part = &values[done..done + count];

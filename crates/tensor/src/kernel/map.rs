@@ -175,6 +175,12 @@ fn turn<T: Element>(nest: &Nest<1>, data: &[T], out: &mut [T]) {
     });
 }
 
+/// Whether [`straightened`] copies what lies so.
+pub(super) fn is_transposed(layout: &Layout) -> bool {
+    let steps = layout.strides().last().is_some_and(|&stride| stride > 1);
+    steps && is_turned(&Nest::new(layout.shape(), [layout]), layout.numel())
+}
+
 /// A large transposed operand, copied to lie in order: read by squares once, instead of by columns again and again.
 pub(super) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
     if x.layout.strides().last().is_none_or(|&stride| stride <= 1) {

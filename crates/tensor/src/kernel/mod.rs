@@ -10,6 +10,7 @@
 //! - [`product`]: matrix products;
 //! - [`convolution`], [`pooling`]: windows over images;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
+//! - `rows`: operands whose rows are short, written out over a block;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;
 //! - [`scalar`]: functions of one number that the standard library lacks;
@@ -33,6 +34,7 @@ mod naive;
 pub(crate) mod pooling;
 pub(crate) mod product;
 pub(crate) mod reduce;
+mod rows;
 pub(crate) mod scalar;
 pub(crate) mod simd;
 pub(crate) mod update;
