@@ -6,7 +6,7 @@
 use std::panic::Location;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Float, Site, compat};
+use wengert_tensor::{Binary, Float, Site, Unary, compat};
 
 use crate::error::or_raise;
 use crate::record::{Index, Inputs, Op};
@@ -99,6 +99,9 @@ impl<'t, T: Float> Tape<T> {
                 continue;
             };
             let index = path.first + slot as Index;
+            if self.shortcut(path, adjoints, index, g, at)? {
+                continue;
+            }
             let (op, inputs) = lines.on_behalf_of(index);
             for (position, &input) in inputs.iter().enumerate() {
                 let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) else {
@@ -110,6 +113,44 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         Ok(())
+    }
+
+    /// The derivatives of a sum, a difference or a product, of which programs mostly consist: there is no formula to write and
+    /// no shape to check, and one look at the tape does. `false`, and nothing done, for other operations.
+    fn shortcut(
+        &'t self,
+        path: &Path,
+        adjoints: &mut [Option<Var<'t, T>>],
+        index: Index,
+        g: Var<'t, T>,
+        at: Site,
+    ) -> Result<bool, Error> {
+        let mut guard = self.record.borrow_mut();
+        let record = &mut *guard;
+        let node = record.node(index);
+        let (Op::Binary(op @ (Binary::Add | Binary::Sub | Binary::Mul)), &[x, y]) = (node.op, record.operands(index))
+        else {
+            return Ok(false);
+        };
+        let location = record.location(index);
+        record.on_behalf_of = Some(location);
+        for (position, input, other) in [(0, x, y), (1, y, x)] {
+            let Some(below) = path.slot(input) else { continue };
+            let term = match (op, position) {
+                (Binary::Mul, _) => record.push(Op::Binary(op), [g.index, other], node.shape, location),
+                (Binary::Sub, 1) => record.push(Op::Unary(Unary::Neg), [g.index], node.shape, location),
+                _ => Some(g.index),
+            };
+            let total = match (adjoints[below], term) {
+                (Some(total), Some(term)) => {
+                    record.push(Op::Binary(Binary::Add), [total.index, term], node.shape, location)
+                }
+                (_, term) => term,
+            };
+            let Some(total) = total else { return Err(Error::TapeFull { at }) };
+            adjoints[below] = Some(Var::new(self, total));
+        }
+        Ok(true)
     }
 
     /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
@@ -128,9 +169,10 @@ impl<'t, T: Float> Tape<T> {
                 continue;
             }
             let index = first + slot as Index;
-            let op = record.node(index).op;
-            marks[slot] = record.operands(index).iter().enumerate().any(|(position, &input)| {
-                input >= first && marks[(input - first) as usize] && rules::flows(op, position)
+            let mut inputs = record.operands(index).iter().enumerate();
+            marks[slot] = inputs.any(|(position, &input)| {
+                let marked = input.checked_sub(first).is_some_and(|input| marks[input as usize]);
+                marked && rules::flows(record.op(index), position)
             });
         }
         Path { first, marks }

@@ -154,6 +154,12 @@ impl<T: Float> Record<T> {
         self.nodes.len()
     }
 
+    #[inline]
+    pub(crate) fn op(&self, index: Index) -> Op {
+        self.nodes[index as usize].op
+    }
+
+    #[inline]
     pub(crate) fn node(&self, index: Index) -> Node {
         self.nodes[index as usize]
     }
@@ -187,6 +193,7 @@ impl<T: Float> Record<T> {
     }
 
     /// The positions of a node's inputs.
+    #[inline]
     pub(crate) fn operands(&self, index: Index) -> &[Index] {
         let node = &self.nodes[index as usize];
         match node.op {
@@ -258,7 +265,7 @@ impl<T: Float> Record<T> {
     }
 
     /// Appends a node; `None` where the tape cannot number it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<const N: usize>(
         &mut self,
         op: Op,

@@ -80,6 +80,12 @@ pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     }
 }
 
+/// Whether `from` broadcasts to exactly `to`.
+pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
+    let Some(lead) = to.len().checked_sub(from.len()) else { return false };
+    from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
+}
+
 /// How one shape becomes a larger one: which dimensions are new, which are stretched from size 1.
 ///
 /// The gradient of an expansion is a sum over exactly these dimensions: the new ones disappear, the stretched ones stay as 1.
@@ -101,12 +107,7 @@ pub struct Expansion {
 impl Expansion {
     /// The expansion of `from` to `to`, or `None` where `from` does not broadcast to exactly `to`.
     pub fn new(from: &Shape, to: &Shape) -> Option<Self> {
-        let fits = from.rank() <= to.rank()
-            && (0..to.rank()).all(|axis| {
-                let size = size_at(from, to.rank(), axis);
-                size == to[axis] || size == 1
-            });
-        fits.then(|| Expansion { from: from.clone(), to: to.clone() })
+        expands(from, to).then(|| Expansion { from: from.clone(), to: to.clone() })
     }
 
     /// The shape that is expanded.
@@ -120,7 +121,7 @@ impl Expansion {
     }
 
     /// Dimensions of the result that `from` does not have.
-    pub fn added(&self) -> impl Iterator<Item = usize> + use<> {
+    pub fn added(&self) -> std::ops::Range<usize> {
         0..self.to.rank() - self.from.rank()
     }
 

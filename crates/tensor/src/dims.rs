@@ -126,7 +126,7 @@ impl Sizes {
     /// For `reshape`: one -1 is replaced by what makes the element counts equal.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
-        let text = crate::diagnostic::sizes_text(&self.0);
+        let text = || crate::diagnostic::sizes_text(&self.0);
         let refuse = |message: String| Err(Error::Reshape { message, at });
         let mut inferred = None;
         for (axis, &size) in self.0.iter().enumerate() {
@@ -136,7 +136,7 @@ impl Sizes {
                 }
                 inferred = Some(axis);
             } else if size < 0 {
-                return refuse(format!("invalid shape dimension {size} at index {axis} of shape {text}"));
+                return refuse(format!("invalid shape dimension {size} at index {axis} of shape {}", text()));
             }
         }
         let known: Shape = self.0.iter().filter(|&&size| size >= 0).map(|&size| size as usize).collect();
@@ -145,14 +145,15 @@ impl Sizes {
         match (inferred, count) {
             (None, Some(count)) if count == numel => Ok(sizes),
             (Some(_), Some(0)) if numel == 0 => refuse(format!(
-                "cannot reshape tensor of 0 elements into shape {text} because the unspecified dimension size -1 can be \
-                 any value and is ambiguous"
+                "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any \
+                 value and is ambiguous",
+                text()
             )),
             (Some(axis), Some(count)) if count > 0 && numel.is_multiple_of(count) => {
                 sizes[axis] = numel / count;
                 Ok(sizes)
             }
-            _ => refuse(format!("shape '{text}' is invalid for input of size {numel}")),
+            _ => refuse(format!("shape '{}' is invalid for input of size {numel}", text())),
         }
     }
 

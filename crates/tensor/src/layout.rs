@@ -6,7 +6,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::Shape;
-use crate::broadcast::{Expansion, size_at};
+use crate::broadcast::expands;
 use crate::shape::{INLINE_RANK, copy_of};
 
 /// Strides in elements, one per dimension.
@@ -79,14 +79,11 @@ impl Layout {
     /// Whether elements follow one another in row-major order. Strides of dimensions of size 1 do not matter; an empty
     /// layout is contiguous.
     pub fn is_contiguous(&self) -> bool {
-        if self.numel() == 0 {
-            return true;
-        }
         let mut expected = 1isize;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
             if size != 1 {
                 if stride != expected {
-                    return false;
+                    return self.shape.contains(&0);
                 }
                 expected = expected.saturating_mul(isize::try_from(size).unwrap_or(isize::MAX));
             }
@@ -181,15 +178,27 @@ impl Layout {
 
     /// Expanded to `shape`: stride 0 where a dimension is new or stretched. `None` where it does not broadcast to it.
     pub fn expand(&self, shape: &Shape) -> Option<Self> {
-        Expansion::new(&self.shape, shape)?;
+        if !expands(&self.shape, shape) {
+            return None;
+        }
         let lead = shape.rank() - self.shape.rank();
-        let strides = (0..shape.rank())
-            .map(|axis| {
-                let kept = axis >= lead && size_at(&self.shape, shape.rank(), axis) == shape[axis];
-                if kept { self.strides[axis - lead] } else { 0 }
-            })
-            .collect();
+        let mut strides = Strides::from_elem(0, shape.rank());
+        for (axis, (&size, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
+            if size == shape[lead + axis] {
+                strides[lead + axis] = stride;
+            }
+        }
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })
+    }
+
+    /// The dimensions that `keep` names, at the first position of the others.
+    pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
+        for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
+            layout.shape.push(self.shape[axis]);
+            layout.strides.push(self.strides[axis]);
+        }
+        layout
     }
 
     /// Dimensions in the order `axes`, which must name each once.

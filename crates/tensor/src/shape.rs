@@ -77,10 +77,15 @@ impl Shape {
 
     /// Number of elements, or `None` where the product overflows. A zero size makes it 0 whatever the others are.
     pub fn checked_numel(&self) -> Option<usize> {
-        if self.contains(&0) {
-            return Some(0);
+        let (mut count, mut overflows) = (1usize, false);
+        for &size in &self.0 {
+            let (product, overflow) = count.overflowing_mul(size);
+            (count, overflows) = (product, overflows | overflow);
         }
-        self.iter().try_fold(1usize, |count, &size| count.checked_mul(size))
+        if !overflows {
+            return Some(count);
+        }
+        self.contains(&0).then_some(0)
     }
 
     /// The sizes as a slice.

@@ -38,10 +38,10 @@ thread_local! {
 impl<T: Float> Entry<T> {
     fn serves(&self, record: &Record<T>, roots: &[Index], simplify: bool) -> bool {
         self.nodes.len() == record.len()
-            && self.roots == roots
+            && self.roots.iter().eq(roots)
             && self.simplify == simplify
             && self.known.len() == record.values.len()
-            && self.inputs == record.inputs
+            && self.inputs.iter().eq(&record.inputs)
             && self.numbers.len() == record.numbers.len()
             && self.nodes == record.nodes()
             && self.shapes == record.shapes()

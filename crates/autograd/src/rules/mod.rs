@@ -35,8 +35,9 @@ mod unary;
 mod variance;
 mod windows;
 
-use wengert_tensor::ops::{TensorLike, Views};
-use wengert_tensor::{Binary, Float, Site};
+use wengert_tensor::broadcast::Expansion;
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
 
 pub(crate) use cumulative::CumSum;
 pub(crate) use meta::{Guard, WithDerivative};
@@ -123,12 +124,12 @@ pub(crate) fn derivative<'t, T: Float>(
         },
         Op::Select => binary::choice(input, first, v),
         Op::Expand => Some(match mode {
-            Mode::Vjp => v.try_sum_to(x.shape())?,
-            Mode::Jvp => v.try_expand(z.shape())?,
+            Mode::Vjp => summed(v, &x.shape(), at)?,
+            Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
         }),
         Op::Reshape => Some(match mode {
-            Mode::Vjp => v.try_reshape(x.shape())?,
-            Mode::Jvp => v.try_reshape(z.shape())?,
+            Mode::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
+            Mode::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
         }),
         Op::Reduce(op) => reduction::derivative(op, x, z, v, mode),
         Op::Matmul => Some(linear::derivative(input, first, tape.at(inputs[1]), v, mode, at)?),
@@ -160,6 +161,16 @@ pub(crate) fn derivative<'t, T: Float>(
         }
     }
     Ok(result)
+}
+
+/// `v` summed over the dimensions that an expansion from `shape` has added or stretched.
+fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
+    let Some(expansion) = Expansion::new(shape, &v.shape()) else {
+        unreachable!("what was expanded from {shape} sums to it")
+    };
+    let axes = expansion.reduced();
+    let sum = if axes.is_empty() { v } else { v.apply_reduce(Reduction::Sum, &axes, at)? };
+    if expansion.added().len() == 0 { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
 /// Sums `term` to `total`, where there is one already.

@@ -212,7 +212,7 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         return;
     }
     let batch = Shape::from(&x.layout.shape()[..rank - 2]);
-    let outer = |layout: &Layout| layout.slice(rank - 2, 0, 1, 1).slice(rank - 1, 0, 1, 1);
+    let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
     let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
     let nest = Nest::new(outer_x.shape(), [&outer_x, &outer_y]);
     let matrix = |source: Source<'_, T>, k: usize, b: usize| -> (usize, isize, isize) {

@@ -276,13 +276,7 @@ fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (
 
 /// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
 pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
-    let (mut kept, mut reduced) = (layout.clone(), layout.clone());
-    for axis in (0..layout.shape().rank()).rev() {
-        // An empty dimension is not entered: only its size matters then.
-        let other = if axes.contains(&axis) { &mut kept } else { &mut reduced };
-        *other = other.select(axis, 0);
-    }
-    (kept, reduced)
+    (layout.of_axes(|axis| !axes.contains(&axis)), layout.of_axes(|axis| axes.contains(&axis)))
 }
 
 fn map_nothing<T: Element>() -> Operand<'static, T> {
