@@ -3,6 +3,8 @@
 //! What nobody asked for is not computed and not kept: an evaluation visits the ancestors of what was asked for, and keeps
 //! the values of just that. Which steps there are is [`plan`](crate::plan)'s business.
 
+use std::ops::Deref;
+
 use smallvec::SmallVec;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::program::{Argument, AxisSet};
@@ -73,10 +75,10 @@ impl<T: Float> Slots<'_, T> {
     }
 
     /// The value over `shape`: a view, nothing is copied.
-    fn over(&self, source: &Source<T>, shape: &Shape, at: Site) -> Result<Tensor<T>, Error> {
+    fn over(&self, source: &Source<T>, shape: &Shape, at: Site) -> Result<Seen<'_, T>, Error> {
         let value = match (source, self.tensor(source)) {
-            (Source::Number(value), _) => Tensor::scalar(*value),
-            (_, Some(value)) => value.clone(),
+            (Source::Number(value), _) => Seen::Made(Tensor::scalar(*value)),
+            (_, Some(value)) => Seen::Held(value),
             (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
         };
         if value.shape() == shape {
@@ -85,10 +87,29 @@ impl<T: Float> Slots<'_, T> {
         // Values are kept over the dimensions along which they vary; sizes of 1 come and go.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
-            Some(extra @ 1..) => value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?,
+            Some(extra @ 1..) => Seen::Made(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
             _ => value,
         };
-        Ok(value.apply_view(View::Expand(shape.clone()), at)?)
+        Ok(Seen::Made(value.apply_view(View::Expand(shape.clone()), at)?))
+    }
+}
+
+/// A value as one of its readers sees it.
+enum Seen<'a, T: Float> {
+    /// As it is kept.
+    Held(&'a Tensor<T>),
+    /// Expanded to a shape.
+    Made(Tensor<T>),
+}
+
+impl<T: Float> Deref for Seen<'_, T> {
+    type Target = Tensor<T>;
+
+    fn deref(&self) -> &Tensor<T> {
+        match self {
+            Seen::Held(value) => value,
+            Seen::Made(value) => value,
+        }
     }
 }
 
@@ -121,7 +142,7 @@ pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Res
             slots.values[slot as usize] = None;
         }
     }
-    plan.roots.iter().map(|(source, shape)| slots.over(source, shape, at)).collect()
+    plan.roots.iter().map(|(source, shape)| Ok(slots.over(source, shape, at)?.clone())).collect()
 }
 
 fn single<T: Float>(slots: &Slots<'_, T>, step: &Step<T>, work: &Work, at: Site) -> Result<Tensor<T>, Error> {
@@ -136,8 +157,14 @@ fn single<T: Float>(slots: &Slots<'_, T>, step: &Step<T>, work: &Work, at: Site)
             let at = Site { operation: record.name(step.node), location: record.location(step.node) };
             Ok(slots.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?)
         }
+        Work::Node(node, shapes) if record.op(*node) == Op::Matmul => {
+            let at = Site { operation: record.name(step.node), location: record.location(step.node) };
+            let over = |position: usize| slots.over(&step.reads[position], &shapes[position], at);
+            let (x, y) = (over(0)?, over(1)?);
+            Ok(x.apply_matmul(&y, at)?)
+        }
         Work::Node(node, shapes) => {
-            let over = |(read, shape)| slots.over(read, shape, at);
+            let over = |(read, shape)| slots.over(read, shape, at).map(|seen| seen.clone());
             let operands = step.reads.iter().zip(shapes).map(over).collect::<Result<_, _>>()?;
             compute(record, *node, operands, at)
         }

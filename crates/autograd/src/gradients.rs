@@ -1,11 +1,9 @@
 //! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
 
-use std::collections::HashMap;
-
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
-use crate::record::{ByNode, Index, Op};
+use crate::record::{Index, Op};
 use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable.
@@ -15,8 +13,10 @@ use crate::{Error, Parameter, Var};
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float> {
     tape: u64,
-    by_node: ByNode<T>,
-    nodes: HashMap<u64, Index>,
+    /// By node, ascending.
+    by_node: Vec<(Index, Tensor<T>)>,
+    /// The nodes of parameters, by the parameter's number, ascending.
+    nodes: Vec<(u64, Index)>,
 }
 
 /// What a gradient is looked up by: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
@@ -28,8 +28,16 @@ pub trait Key {
 }
 
 impl<T: Float> Gradients<T> {
-    pub(crate) fn new(tape: u64, by_node: ByNode<T>, parameters: Vec<(u64, Index)>) -> Self {
-        Gradients { tape, by_node, nodes: parameters.into_iter().collect() }
+    /// `by_node` ascending.
+    pub(crate) fn new(tape: u64, by_node: Vec<(Index, Tensor<T>)>, mut parameters: Vec<(u64, Index)>) -> Self {
+        debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
+        parameters.sort_unstable();
+        Gradients { tape, by_node, nodes: parameters }
+    }
+
+    fn of_node(&self, index: Index) -> Option<&Tensor<T>> {
+        let position = self.by_node.binary_search_by_key(&index, |&(node, _)| node).ok()?;
+        Some(&self.by_node[position].1)
     }
 
     /// The gradient with respect to `key`, or `None` where the loss does not depend on it.
@@ -80,7 +88,8 @@ impl<T: Float> Gradients<T> {
 
 impl<P: Float> Key for &Parameter<P> {
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
-        gradients.by_node.get(gradients.nodes.get(&self.id())?)
+        let position = gradients.nodes.binary_search_by_key(&self.id(), |&(id, _)| id).ok()?;
+        gradients.of_node(gradients.nodes[position].1)
     }
 
     fn describe(&self) -> String {
@@ -93,7 +102,7 @@ impl<V: Float> Key for Var<'_, V> {
         if self.tape.id != gradients.tape {
             return None;
         }
-        gradients.by_node.get(&self.index)
+        gradients.of_node(self.index)
     }
 
     fn describe(&self) -> String {

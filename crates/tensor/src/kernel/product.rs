@@ -26,9 +26,15 @@ fn small<T: Products + Copy>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Mat
         for l in 0..k {
             let factor = x.at(i, l);
             let fresh = l == 0 && !add;
-            for (j, out) in out.iter_mut().enumerate() {
-                let term = factor.times(y.at(l, j));
+            let onto = |out: &mut T, value: T| {
+                let term = factor.times(value);
                 *out = if fresh { term } else { out.plus(term) };
+            };
+            if y.column_stride == 1 {
+                let row = &y.data[(y.offset as isize + l as isize * y.row_stride) as usize..][..n];
+                out.iter_mut().zip(row).for_each(|(out, &value)| onto(out, value));
+            } else {
+                out.iter_mut().enumerate().for_each(|(j, out)| onto(out, y.at(l, j)));
             }
         }
     }
