@@ -100,6 +100,11 @@ impl<const N: usize> Nest<N> {
         self.sizes.len()
     }
 
+    /// Whether every row is the same one: elements one after the other, again and again.
+    pub(crate) fn repeats(&self) -> bool {
+        self.sizes.len() == 2 && self.strides[0] == [0; N] && self.strides[1] == [1; N]
+    }
+
     /// Size of loop `axis` and the operands' strides along it.
     pub(crate) fn loop_of(&self, axis: usize) -> (usize, [isize; N]) {
         (self.sizes[axis], self.strides[axis])

@@ -91,6 +91,8 @@ pub trait FloatBlocks: Blocks {
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// `totals[i] = op(totals[i], row i of x)`, rows of `row` elements, each reduced one after the other.
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
+    /// `totals = op(totals, each row of x)`, rows of as many elements as there are totals, one after the other.
+    fn short_columns(op: Reduction, x: &[Self], totals: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
     /// Memory that a thread keeps for the registers of programs.
@@ -316,6 +318,10 @@ macro_rules! floats {
                 $module::short_rows(op, x, row, totals);
             }
 
+            fn short_columns(op: Reduction, x: &[Self], totals: &mut [Self]) {
+                $module::short_columns(op, x, totals);
+            }
+
             fn start(op: Reduction) -> Self {
                 match op {
                     Reduction::Sum => 0.0,
@@ -508,6 +514,17 @@ macro_rules! floats {
                     }
                 }
 
+                pub(super) fn short_columns(op: Reduction, x: &[$type], totals: &mut [$type]) {
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => columns_onto(x, totals, |total, x| total + x),
+                        Reduction::Prod => columns_onto(x, totals, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => columns_onto(x, totals, larger),
+                        Reduction::Amin | Reduction::Min => columns_onto(x, totals, smaller),
+                    }
+                }
+
                 pub(super) fn reduce(op: Reduction, x: &[$type]) -> $type {
                     let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
                     let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
@@ -535,6 +552,37 @@ fn rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) ->
             total = f(total, x[j]);
         }
         totals[i] = f(totals[i], total);
+    }
+}
+
+/// `total = f(total, x)` over the rows of `x`: a few totals at a time stay in registers while all rows are gone through.
+#[inline(always)]
+fn columns_onto<T: Copy>(x: &[T], totals: &mut [T], f: impl Fn(T, T) -> T) {
+    const SIDE: usize = 16;
+    let row = totals.len();
+    let mut from = 0;
+    while from + SIDE <= row {
+        let mut sums = [totals[from]; SIDE];
+        sums.copy_from_slice(&totals[from..from + SIDE]);
+        let mut at = from;
+        while at + SIDE <= x.len() {
+            let values = &x[at..at + SIDE];
+            for j in 0..SIDE {
+                sums[j] = f(sums[j], values[j]);
+            }
+            at += row;
+        }
+        totals[from..from + SIDE].copy_from_slice(&sums);
+        from += SIDE;
+    }
+    for j in from..row {
+        let mut total = totals[j];
+        let mut at = j;
+        while at < x.len() {
+            total = f(total, x[at]);
+            at += row;
+        }
+        totals[j] = total;
     }
 }
 

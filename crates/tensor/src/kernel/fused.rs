@@ -23,6 +23,9 @@ use crate::program::{Argument, AxisSet, Instruction, Output, Program};
 use crate::threads::{self, Start};
 use crate::{Float, Layout, Shape};
 
+/// Rows at least this long are cut into blocks; shorter ones are several to a block.
+const LONG_ROW: usize = 512;
+
 /// Elements of a row, at most, whose numbers are reduced one after the other.
 const SHORT_ROW: usize = 32;
 
@@ -272,7 +275,8 @@ impl Cut {
             true => (row, row),
             false if count <= BLOCK && row >= count => (count, count),
             false => {
-                let row = if row >= map::LONG_ROW { row } else { BLOCK };
+                // Of short rows, as many whole ones as there is room for.
+                let row = if row >= LONG_ROW { row } else { BLOCK / row * row };
                 (row, row.div_ceil(row.div_ceil(BLOCK)))
             }
         };
@@ -428,6 +432,8 @@ fn run_task<T: Float>(
 
     let mut cells: SmallVec<[Cell<T>; 32]> = smallvec![Cell::Splat(T::ZERO); inputs.len() + plan.places.len()];
     let mut aside: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
+    // Of inputs that repeat one row, and so are the same in every block: the elements written out already.
+    let mut written: SmallVec<[usize; 8]> = smallvec![0; inputs.len()];
     let first = blocks.start;
     for number in blocks {
         let (start, len) = cut.block(number);
@@ -449,7 +455,11 @@ fn run_task<T: Float>(
                 Bound::Strided(data, nest) => match nest.run(0, start, len) {
                     Run::Splat(position) => Cell::Splat(data[position]),
                     Run::Slice(position) if !padded => Cell::Slice(data[position..position + len].as_ptr()),
+                    _ if written[k] >= len => Cell::Slice(gathered),
                     _ => {
+                        if nest.repeats() && start.is_multiple_of(nest.row()) && cut.block.is_multiple_of(nest.row()) {
+                            written[k] = len;
+                        }
                         // SAFETY: the slot holds `width >= lanes` elements, and no other input uses it.
                         let out = unsafe { std::slice::from_raw_parts_mut(gathered, lanes) };
                         let (own, rest) = out.split_at_mut(len);
@@ -654,6 +664,15 @@ fn accumulate<T: Float>(
             if let Some((row, position)) = short_rows(reducer, start, len) {
                 let totals = &mut total[position..position + len / row];
                 T::short_rows(reducer.op, values, row, totals);
+                return;
+            }
+            if reducer.nest.repeats() && start.is_multiple_of(reducer.nest.row()) {
+                let row = reducer.nest.row();
+                let position = reducer.nest.position(0, 0);
+                let (whole, rest) = values.split_at(len / row * row);
+                let totals = &mut total[position..position + row];
+                T::short_columns(reducer.op, whole, totals);
+                T::accumulate(reducer.op, &mut totals[..rest.len()], rest);
                 return;
             }
             let mut done = 0;
