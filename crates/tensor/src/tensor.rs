@@ -247,9 +247,12 @@ impl<T: Element> Tensor<T> {
 
     /// The elements in row-major order, one by one.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + '_ {
-        let data = self.storage.as_slice();
+        let (data, in_order) = (self.storage.as_slice(), self.as_slice());
         let nest = crate::nest::Nest::new(self.shape(), [&self.layout]);
-        (0..self.numel()).map(move |index| data[nest.position(0, index)])
+        (0..self.numel()).map(move |index| match in_order {
+            Some(elements) => elements[index],
+            None => data[nest.position(0, index)],
+        })
     }
 
     twin! {

@@ -4,6 +4,8 @@
 //! An element's position is Σ index · stride, and the indices of the dimensions broadcast: `[n, 1]` rows and `[m]` columns
 //! make the positions of an `[n, m]` block.
 
+use smallvec::SmallVec;
+
 use super::formula::Formula;
 use crate::error::{Error, Site};
 use crate::{Shape, Tensor};
@@ -30,11 +32,27 @@ pub(super) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Ten
 /// Positions in a tensor of shape `from`, where the index along `axis` is `index` and along the others the place in `index`
 /// itself: what `gather` reads.
 pub(super) fn along(from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Tensor<i64>, Error> {
-    let rank = from.rank();
-    let own = |other: usize| {
-        if other == axis { Ok(index.clone()) } else { line(index.shape()[other], other, rank, at) }
-    };
-    row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
+    let (strides, shape) = (from.row_major_strides(), index.shape());
+    // Of a single number there is one place.
+    let along = strides.get(axis).copied().unwrap_or(0);
+    Tensor::build(shape, at, |out| {
+        // The place in `index`, and its position but for the index itself.
+        let mut place: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
+        let mut others = 0;
+        for (out, index) in out.iter_mut().zip(index.iter()) {
+            *out = (others + index as isize * along) as i64;
+            for (other, place) in place.iter_mut().enumerate().rev() {
+                let step = if other == axis { 0 } else { strides[other] };
+                *place += 1;
+                others += step;
+                if *place < shape[other] {
+                    break;
+                }
+                others -= step * *place as isize;
+                *place = 0;
+            }
+        }
+    })
 }
 
 /// Positions in a tensor of shape `from` of its slices at `index`, a list, along `axis`: what `index_select` reads.

@@ -14,8 +14,8 @@ pub(super) struct Targets {
     pub(super) classes: usize,
     /// The classes, 0 in place of what is ignored.
     index: Tensor<i64>,
-    /// Which of them count.
-    kept: Tensor<bool>,
+    /// Which of them count, where not all do.
+    kept: Option<Tensor<bool>>,
     count: usize,
 }
 
@@ -46,9 +46,13 @@ impl Targets {
             });
         }
         let ignored = options.ignore_index;
-        let kept = target.compared(Compare::Ne, ignored, at)?;
-        let index = target.chosen(&kept, 0, at)?;
-        let count = kept.iter().filter(|&kept| kept).count();
+        let count = target.iter().filter(|&class| class != ignored).count();
+        let (index, kept) = if count == target.numel() {
+            (target.clone(), None)
+        } else {
+            let kept = target.compared(Compare::Ne, ignored, at)?;
+            (target.chosen(&kept, 0, at)?, Some(kept))
+        };
         let outside = |&(_, class): &(usize, i64)| class != ignored && !(0..classes as i64).contains(&class);
         if let Some((position, class)) = target.iter().enumerate().find(outside) {
             let message = format!(
@@ -62,10 +66,10 @@ impl Targets {
 
     /// 0 where the target is ignored.
     pub(super) fn masked<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A, A::Error> {
-        if self.count == self.kept.numel() {
-            return Ok(losses.clone());
+        match &self.kept {
+            None => Ok(losses.clone()),
+            Some(kept) => losses.chosen(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
         }
-        losses.chosen(&losses.mask(&self.kept), Argument::Number(A::Elem::ZERO), at)
     }
 
     /// The weight of each target.
