@@ -227,8 +227,12 @@ mod tests {
         Site::here("test")
     }
 
-    fn shapes() -> [Shape; 6] {
+    fn shapes() -> [Shape; 9] {
         [
+            // Rows that are reduced and repeated several to a block, in blocks that they fill and do not.
+            Shape::from([307, 10]),
+            Shape::from([41, 9, 7]),
+            Shape::from([5, 3, 400]),
             Shape::from([3, 700]),
             Shape::from([70_000]),
             Shape::scalar(),
@@ -243,6 +247,17 @@ mod tests {
         for shape in shapes() {
             let x = Tensor::<f64>::from_fn(&shape, |index| index.iter().sum::<usize>() as f64 * 0.01 - 1.0);
             let y = Tensor::scalar(0.75);
+            let row = Tensor::<f64>::from_fn([*shape.last().unwrap_or(&1)], |index| index[0] as f64 * 0.25);
+            let column = match shape.rank() {
+                0 | 1 => Tensor::scalar(3.0),
+                _ => x.slice(-1, None, Some(1), 1),
+            };
+            if !shape.is_empty() && shape.numel() > 0 {
+                let sum = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Binary(Binary::Mul, 2, 3)];
+                let program = Program::new(3, sum, vec![Output::Whole(4)], None);
+                let inputs = [Argument::Tensor(&row), Argument::Tensor(&column), Argument::Tensor(&x)];
+                assert_eq!(program.run(&inputs, &shape, at()).unwrap()[0], (&row + &column) * &x, "{shape}");
+            }
             let program = Program::new(
                 3,
                 vec![

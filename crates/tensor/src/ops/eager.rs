@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::TensorLike;
+use crate::compat::{self, Meeting};
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
@@ -69,10 +70,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         check_binary(op, other, at)?;
-        elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
-            let (first, second) = (self.source().data, other.source().data);
-            map::binary(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
-        })
+        binary(op, self.shape(), self.source(), other.source(), at)
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
@@ -193,6 +191,41 @@ impl<T: Element> TensorLike for Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
+    /// `op` of this and `other`, whose shapes meet as the rules in force say. The same as expanding both first, without tensors
+    /// in between.
+    pub(super) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
+        if self.shape() == other.shape() && compat::zero_dim_allowed() {
+            return self.apply_binary(op, other, at);
+        }
+        let joined = match compat::meet(self.shape(), other.shape(), at)? {
+            Meeting::Broadcast(joined) => joined,
+            Meeting::Flat => {
+                let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
+                return self.apply_binary(op, &other, at);
+            }
+        };
+        check_binary(op, other, at)?;
+        crate::tensor::addressable::<T>(&joined, at)?;
+        let (x, y) = (self.layout().expand(&joined), other.layout().expand(&joined));
+        let (Some(x), Some(y)) = (x, y) else { unreachable!("both expand to the shape that they have together") };
+        let (first, second) = (self.source().data, other.source().data);
+        binary(op, &joined, Source { data: first, layout: &x }, Source { data: second, layout: &y }, at)
+    }
+
+    /// `op` of each element and one number, in this order.
+    pub(super) fn with_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
+        if matches!(T::DTYPE, DType::I64 | DType::U8) {
+            // Which may not be divided by zero.
+            let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
+            return self.apply_binary(op, &other, at);
+        }
+        let other = [number];
+        defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
+        let layout = Layout::contiguous(Shape::scalar()).expand(self.shape());
+        let Some(layout) = layout else { unreachable!("a number expands to every shape") };
+        binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
+    }
+
     /// A reduction of rows to one row, in the order in which they lie in memory: the fused engine's, which gives every thread
     /// totals of its own. `None` for other reductions and element types.
     fn reduced_in_one_pass(&self, op: Reduction, axes: &[usize], at: Site) -> Option<Result<Self, Error>> {
@@ -215,6 +248,13 @@ impl<T: Element> Tensor<T> {
         let program = Program::new(1, Vec::new(), vec![Output::Reduced(op, 0, set)], None);
         T::run(&program, &[self], &[], self.shape(), at)
     }
+}
+
+/// `op` of two operands over `shape`.
+fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
+    elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {
+        map::binary(op, Source { data: x.data, layout: first }, Source { data: y.data, layout: second }, out);
+    })
 }
 
 /// Elements from which on several operations are done in one pass.

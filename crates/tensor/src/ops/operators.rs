@@ -4,9 +4,9 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use super::{Arithmetic, Functions, InPlace, TensorLike};
+use super::{Arithmetic, Functions, InPlace};
 use crate::error::{Site, raise};
-use crate::{Binary, Float, Number, Tensor, compat};
+use crate::{Binary, Float, Number, Tensor};
 
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {
@@ -15,12 +15,8 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: &Tensor<T>) -> Tensor<T> {
-                // Of one shape nothing is to be asked: straight to the kernel.
-                if self.shape() == other.shape() && compat::zero_dim_allowed() {
-                    let at = Site::here(stringify!($op));
-                    return self.apply_binary(Binary::$primitive, other, at).unwrap_or_else(|error| raise(error));
-                }
-                Arithmetic::$op(self, other)
+                let result = self.broadcast_binary(Binary::$primitive, other, Site::here(stringify!($op)));
+                result.unwrap_or_else(|error| raise(error))
             }
         }
 
@@ -29,7 +25,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: Tensor<T>) -> Tensor<T> {
-                Arithmetic::$op(self, other)
+                $trait::$method(self, &other)
             }
         }
 
@@ -38,7 +34,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: &Tensor<T>) -> Tensor<T> {
-                Arithmetic::$op(&self, other)
+                $trait::$method(&self, other)
             }
         }
 
@@ -47,7 +43,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: Tensor<T>) -> Tensor<T> {
-                Arithmetic::$op(&self, other)
+                $trait::$method(&self, &other)
             }
         }
 
@@ -56,7 +52,8 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: T) -> Tensor<T> {
-                Arithmetic::$op(self, super::Argument::Number(other))
+                let result = self.with_number(Binary::$primitive, other, Site::here(stringify!($op)));
+                result.unwrap_or_else(|error| raise(error))
             }
         }
 
@@ -65,7 +62,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $method(self, other: T) -> Tensor<T> {
-                Arithmetic::$op(&self, super::Argument::Number(other))
+                $trait::$method(&self, other)
             }
         }
 

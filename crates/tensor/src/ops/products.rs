@@ -36,6 +36,9 @@ impl<A: TensorLike> Products for A {}
 
 pub(super) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
+    if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {
+        return x.apply_matmul(y, at);
+    }
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
     if left.rank() == 0 || right.rank() == 0 {
         return refuse(format!(
