@@ -133,17 +133,16 @@ impl<'t, T: Float> Tape<T> {
             return Ok(false);
         };
         let location = record.location(index);
-        record.on_behalf_of = Some(location);
         for (position, input, other) in [(0, x, y), (1, y, x)] {
             let Some(below) = path.slot(input) else { continue };
             let term = match (op, position) {
-                (Binary::Mul, _) => record.push(Op::Binary(op), [g.index, other], node.shape, location),
-                (Binary::Sub, 1) => record.push(Op::Unary(Unary::Neg), [g.index], node.shape, location),
+                (Binary::Mul, _) => record.push_placed(Op::Binary(op), [g.index, other], node.shape, location),
+                (Binary::Sub, 1) => record.push_placed(Op::Unary(Unary::Neg), [g.index], node.shape, location),
                 _ => Some(g.index),
             };
             let total = match (adjoints[below], term) {
                 (Some(total), Some(term)) => {
-                    record.push(Op::Binary(Binary::Add), [total.index, term], node.shape, location)
+                    record.push_placed(Op::Binary(Binary::Add), [total.index, term], node.shape, location)
                 }
                 (_, term) => term,
             };

@@ -273,18 +273,31 @@ impl<T: Float> Record<T> {
         shape: u32,
         location: &'static Location<'static>,
     ) -> Option<Index> {
+        let location = self.on_behalf_of.unwrap_or(location);
+        let index = self.push_placed(op, inputs, shape, location)?;
+        if !matches!(op, Op::Other(_)) {
+            self.place(&inputs, location);
+        }
+        Some(index)
+    }
+
+    /// [`push`](Self::push) under this line, of inputs that have one each.
+    #[inline(always)]
+    pub(crate) fn push_placed<const N: usize>(
+        &mut self,
+        op: Op,
+        inputs: [Index; N],
+        shape: u32,
+        location: &'static Location<'static>,
+    ) -> Option<Index> {
         let index = self.nodes.len();
         if index >= Index::MAX as usize {
             return None;
         }
         let mut operands = [0; 3];
         operands[..N].copy_from_slice(&inputs);
-        let location = self.on_behalf_of.unwrap_or(location);
         self.nodes.push(Node { op, operands, arity: N as u8, shape });
         self.locations.push(location);
-        if !matches!(op, Op::Other(_)) {
-            self.place(&inputs, location);
-        }
         Some(index as Index)
     }
 
