@@ -117,25 +117,66 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
+/// The body of a function over a block by `$loop`, which is compiled once: of a splat, over a block of one element.
+macro_rules! once {
+    ($x:ident, $out:ident, |$from:ident, $to:ident| $loop:block) => {{
+        let number;
+        let ($from, splat) = match $x {
+            Operand::Slice(x) => (x, false),
+            Operand::Splat(x) => {
+                number = [x];
+                (&number[..], true)
+            }
+        };
+        let len = if splat { $out.len().min(1) } else { $out.len() };
+        let ($from, $to) = (&$from[..len], &mut $out[..len]);
+        $loop
+        if splat && len == 1 {
+            let result = $out[0];
+            $out.fill(result);
+        }
+        true
+    }};
+}
+
 /// [`one`] for a function that is always inlined: passed as a value it might not be, and would be compiled without the
 /// instructions that the caller is allowed.
 macro_rules! one_inlined {
     ($x:ident, $out:ident, $f:expr) => {
-        match $x {
-            Operand::Slice(x) => {
-                let x = &x[..$out.len()];
-                for i in 0..$out.len() {
-                    $out[i] = $f(x[i]);
-                }
-                true
+        once!($x, $out, |from, to| {
+            for i in 0..to.len() {
+                to[i] = $f(from[i]);
             }
-            Operand::Splat(x) => {
-                if !$out.is_empty() {
-                    $out.fill($f(x));
+        })
+    };
+}
+
+/// As [`one_inlined`], by `$fast` over chunks where all arguments are `$ordinary`, and by `$f`, which has the same bits for
+/// those, elsewhere.
+macro_rules! one_guarded {
+    ($x:ident, $out:ident, $ordinary:expr, $fast:expr, $f:expr) => {
+        once!($x, $out, |from, to| {
+            let (chunks, rest) = from.as_chunks::<64>();
+            let (to_chunks, to_rest) = to.as_chunks_mut::<64>();
+            for (chunk, to) in chunks.iter().zip(to_chunks) {
+                let mut ordinary = true;
+                for i in 0..64 {
+                    ordinary &= $ordinary(chunk[i]);
                 }
-                true
+                if ordinary {
+                    for i in 0..64 {
+                        to[i] = $fast(chunk[i]);
+                    }
+                } else {
+                    for i in 0..64 {
+                        to[i] = $f(chunk[i]);
+                    }
+                }
             }
-        }
+            for i in 0..rest.len() {
+                to_rest[i] = $f(rest[i]);
+            }
+        })
     };
 }
 
@@ -418,7 +459,7 @@ macro_rules! floats {
                         Unary::Round => one(x, out, |x| x.round_ties_even()),
                         Unary::Trunc => one(x, out, |x| x.trunc()),
                         Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
-                        Unary::Log => one_inlined!(x, out, math::log::<FMA>),
+                        Unary::Log => one_guarded!(x, out, math::is_ordinary, math::log_ordinary::<FMA>, math::log::<FMA>),
                         Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
                         Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                         Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
@@ -427,6 +468,7 @@ macro_rules! floats {
                         }),
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
+                        Unary::Ndtr => one_inlined!(x, out, math::ndtr::<FMA>),
                         _ => return by_library(op, x, out),
                     }
                 }
