@@ -289,7 +289,7 @@ macro_rules! compare {
 }
 
 macro_rules! floats {
-    ($($type:ident $module:ident, $nextafter:path);*) => {$(
+    ($($type:ident $module:ident $own:ident, $nextafter:path);*) => {$(
         impl Blocks for $type {
             fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
                 $module::unary(op, x, out)
@@ -378,7 +378,8 @@ macro_rules! floats {
                 compare_body!(op, x, y, out, |holds| holds);
             }
 
-            /// The functions that are calls into libraries, element by element: no instruction set makes a difference.
+            /// The functions that are calls into libraries, element by element: no instruction set makes a difference. Some are
+            /// so for `f64` only.
             fn by_library(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
                 let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
                 match op {
@@ -469,7 +470,7 @@ macro_rules! floats {
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
                         Unary::Ndtr => one_inlined!(x, out, math::ndtr::<FMA>),
-                        _ => return by_library(op, x, out),
+                        _ => return $own::unary(op, x, out) || by_library(op, x, out),
                     }
                 }
 
@@ -485,7 +486,7 @@ macro_rules! floats {
                         Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
                         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
                         Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
-                        _ => return two_by_library(op, x, y, out),
+                        _ => return $own::binary(op, x, y, out) || two_by_library(op, x, y, out),
                     }
                 }
 
@@ -548,7 +549,83 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
+floats!(f32 single own_single, scalar::nextafter_f32; f64 double own_double, scalar::nextafter);
+
+/// Functions that only `f32` has as vector loops.
+mod own_single {
+    use super::super::math::single as math;
+    use super::super::simd::dispatched;
+    use super::*;
+
+    dispatched! {
+        pub(super) fn unary(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
+            match op {
+                Unary::Exp2 => one_inlined!(x, out, math::exp2::<FMA>),
+                Unary::Expm1 => one_inlined!(x, out, math::expm1::<FMA>),
+                Unary::Log2 => one_guarded!(x, out, math::is_ordinary, math::log2_ordinary::<FMA>, math::log2::<FMA>),
+                Unary::Log10 => one_guarded!(x, out, math::is_ordinary, math::log10_ordinary::<FMA>, math::log10::<FMA>),
+                Unary::Log1p => {
+                    one_guarded!(x, out, math::is_above_minus_one, math::log1p_ordinary::<FMA>, math::log1p::<FMA>)
+                }
+                Unary::Sin => one_guarded!(x, out, math::is_moderate, math::sin_moderate::<FMA>, math::sin::<FMA>),
+                Unary::Cos => one_guarded!(x, out, math::is_moderate, math::cos_moderate::<FMA>, math::cos::<FMA>),
+                _ => false,
+            }
+        }
+
+        pub(super) fn binary(op: Binary, x: Operand<f32>, y: Operand<f32>, out: &mut [f32]) -> bool {
+            if op != Binary::Pow {
+                return false;
+            }
+            // What is one number for all is written out once; so there is one loop.
+            let (mut bases, mut exponents) = ([0.0; 64], [0.0; 64]);
+            if let Operand::Splat(x) = x {
+                bases = [x; 64];
+            }
+            if let Operand::Splat(y) = y {
+                exponents = [y; 64];
+            }
+            for (number, out) in out.chunks_mut(64).enumerate() {
+                let len = out.len();
+                if let Operand::Slice(x) = x {
+                    bases[..len].copy_from_slice(&x[64 * number..][..len]);
+                }
+                if let Operand::Slice(y) = y {
+                    exponents[..len].copy_from_slice(&y[64 * number..][..len]);
+                }
+                let mut ordinary = len == 64;
+                for i in 0..64 {
+                    ordinary &= math::is_power(bases[i], exponents[i]);
+                }
+                if ordinary {
+                    let mut powers = [0.0; 64];
+                    for i in 0..64 {
+                        powers[i] = math::pow_ordinary::<FMA>(bases[i], exponents[i]);
+                    }
+                    out.copy_from_slice(&powers);
+                } else {
+                    for i in 0..len {
+                        out[i] = math::pow::<FMA>(bases[i], exponents[i]);
+                    }
+                }
+            }
+            true
+        }
+    }
+}
+
+/// There are none for `f64`.
+mod own_double {
+    use super::*;
+
+    pub(super) fn unary(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
+
+    pub(super) fn binary(_: Binary, _: Operand<f64>, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
+}
 
 /// `total = f(total, x)`.
 #[inline(always)]

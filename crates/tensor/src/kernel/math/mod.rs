@@ -7,6 +7,7 @@
 
 pub(crate) mod double;
 pub(crate) mod single;
+mod wide;
 
 #[cfg(test)]
 mod tests {
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn errors_are_as_stated() {
         type Row = (&'static str, fn(f32) -> f32, fn(f64) -> f64, f64);
-        let table: [Row; 14] = [
+        let table: [Row; 28] = [
             ("exp", single::exp::<false>, f64::exp, 1.0),
             ("exp", single::exp::<true>, f64::exp, 1.0),
             ("log", single::log::<false>, f64::ln, 1.0),
@@ -60,6 +61,20 @@ mod tests {
             ("erfc", single::erfc::<true>, libm::erfc, 3.0),
             ("tanh", single::tanh::<false>, f64::tanh, 2.0),
             ("tanh", single::tanh::<true>, f64::tanh, 2.0),
+            ("exp2", single::exp2::<false>, f64::exp2, 2.0),
+            ("exp2", single::exp2::<true>, f64::exp2, 2.0),
+            ("expm1", single::expm1::<false>, f64::exp_m1, 2.0),
+            ("expm1", single::expm1::<true>, f64::exp_m1, 2.0),
+            ("log2", single::log2::<false>, f64::log2, 2.0),
+            ("log2", single::log2::<true>, f64::log2, 2.0),
+            ("log10", single::log10::<false>, f64::log10, 2.0),
+            ("log10", single::log10::<true>, f64::log10, 2.0),
+            ("log1p", single::log1p::<false>, f64::ln_1p, 2.0),
+            ("log1p", single::log1p::<true>, f64::ln_1p, 2.0),
+            ("sin", single::sin::<false>, f64::sin, 2.0),
+            ("sin", single::sin::<true>, f64::sin, 2.0),
+            ("cos", single::cos::<false>, f64::cos, 2.0),
+            ("cos", single::cos::<true>, f64::cos, 2.0),
             ("ndtr", single::ndtr::<false>, ndtr, 5.0),
             ("ndtr", single::ndtr::<true>, ndtr, 5.0),
         ];

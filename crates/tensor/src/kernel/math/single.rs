@@ -3,7 +3,9 @@
 // Coefficients are written with the digits that tell them apart from their neighbours.
 #![allow(clippy::excessive_precision)]
 
-use std::f32::consts::LOG2_E;
+use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
+
+pub(crate) use super::wide::*;
 
 /// Adding and taking off this number rounds to an integer, which is then in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
@@ -104,25 +106,27 @@ pub(crate) fn is_ordinary(x: f32) -> bool {
     x.to_bits().wrapping_sub(0x0080_0000) < 0x7f00_0000
 }
 
+/// (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.
+const LOG: [f32; 9] = [
+    7.037_683_6e-2,
+    -0.115_146_1,
+    0.116_769_984,
+    -0.124_201_41,
+    0.142_493_23,
+    -0.166_680_57,
+    0.200_007_14,
+    -0.249_999_94,
+    0.333_333_31,
+];
+
 /// ln(m 2ⁿ) of the bits of m 2ⁿ less those of √½, and of n less the exponent in those bits.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
     // m in √½ .. √2.
     let n = ((offset as i32) >> 23) as f32 - shift;
     let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
-    let p = [
-        7.037_683_6e-2,
-        -0.115_146_1,
-        0.116_769_984,
-        -0.124_201_41,
-        0.142_493_23,
-        -0.166_680_57,
-        0.200_007_14,
-        -0.249_999_94,
-        0.333_333_31,
-    ];
     let square = m * m;
-    let y = fma::<FMA>(-0.5, square, fma::<FMA>(n, LN_2_LOW, polynomial::<FMA, 9>(m, p) * m * square));
+    let y = fma::<FMA>(-0.5, square, fma::<FMA>(n, LN_2_LOW, polynomial::<FMA, 9>(m, LOG) * m * square));
     fma::<FMA>(n, LN_2_HIGH, m + y)
 }
 
@@ -143,6 +147,108 @@ pub(crate) fn log<const FMA: bool>(x: f32) -> f32 {
     let bits = x.to_bits();
     let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
     if x == 0.0 { f32::NEG_INFINITY } else { y }
+}
+
+/// n and m - 1 of x = m 2ⁿ with m in √½ .. √2.
+#[inline(always)]
+fn split(x: f32) -> (f32, f32) {
+    let offset = x.to_bits().wrapping_sub(0x3f35_04f3);
+    let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
+    (((offset as i32) >> 23) as f32, m)
+}
+
+/// ln(1 + m) - m.
+#[inline(always)]
+fn log1p_rest<const FMA: bool>(m: f32) -> f32 {
+    let square = m * m;
+    fma::<FMA>(-0.5, square, polynomial::<FMA, 9>(m, LOG) * m * square)
+}
+
+/// log₂ x of what [`is_ordinary`]; 2 units in the last place, exact at powers of two.
+#[inline(always)]
+pub(crate) fn log2_ordinary<const FMA: bool>(x: f32) -> f32 {
+    let (n, m) = split(x);
+    const LOW: f32 = 1.925_963e-8;
+    let rest = fma::<FMA>(log1p_rest::<FMA>(m), LOG2_E, m * LOW);
+    n + fma::<FMA>(m, LOG2_E, rest)
+}
+
+/// log₂ x; the same bits as [`log2_ordinary`] has.
+#[inline(always)]
+pub(crate) fn log2<const FMA: bool>(x: f32) -> f32 {
+    if is_ordinary(x) { log2_ordinary::<FMA>(x) } else { x.log2() }
+}
+
+/// log₁₀ x of what [`is_ordinary`]; 2 units in the last place.
+#[inline(always)]
+pub(crate) fn log10_ordinary<const FMA: bool>(x: f32) -> f32 {
+    let (n, m) = split(x);
+    const LOW: f32 = -1.010_305e-8;
+    // log₁₀ 2, the first part short.
+    const LOG10_2_HIGH: f32 = 0.301_025_4;
+    const LOG10_2_LOW: f32 = 4.605_039e-6;
+    let rest = fma::<FMA>(log1p_rest::<FMA>(m), LOG10_E, m * LOW);
+    fma::<FMA>(n, LOG10_2_HIGH, fma::<FMA>(m, LOG10_E, fma::<FMA>(n, LOG10_2_LOW, rest)))
+}
+
+/// log₁₀ x; the same bits as [`log10_ordinary`] has.
+#[inline(always)]
+pub(crate) fn log10<const FMA: bool>(x: f32) -> f32 {
+    if is_ordinary(x) { log10_ordinary::<FMA>(x) } else { x.log10() }
+}
+
+/// Whether x is above -1, and 1/x is not subnormal.
+#[inline(always)]
+pub(crate) fn is_above_minus_one(x: f32) -> bool {
+    (x > -1.0) & (x < 8e37)
+}
+
+/// ln(1 + x) of what [`is_above_minus_one`]; 2 units in the last place.
+#[inline(always)]
+pub(crate) fn log1p_ordinary<const FMA: bool>(x: f32) -> f32 {
+    // The exponent of 1 + x, but the fraction of x itself: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
+    let offset = (1.0 + x).to_bits().wrapping_sub(0x3f35_04f3);
+    let n = ((offset as i32) >> 23) as f32;
+    let scale = f32::from_bits(0x3f80_0000u32.wrapping_sub(offset & 0xff80_0000));
+    let m = fma::<FMA>(x, scale, scale - 1.0);
+    let y = fma::<FMA>(n, LN_2_LOW, log1p_rest::<FMA>(m));
+    let y = fma::<FMA>(n, LN_2_HIGH, m + y);
+    // The sign of 0, and the last bit of subnormal numbers.
+    if x.abs() < 1e-10 { x } else { y }
+}
+
+/// ln(1 + x); the same bits as [`log1p_ordinary`] has.
+#[inline(always)]
+pub(crate) fn log1p<const FMA: bool>(x: f32) -> f32 {
+    if is_above_minus_one(x) { log1p_ordinary::<FMA>(x) } else { x.ln_1p() }
+}
+
+/// 2ˣ; 2 units in the last place, exact at integers.
+#[inline(always)]
+pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
+    let x = if x > 129.0 { 129.0 } else { x };
+    let x = if x < -151.0 { -151.0 } else { x };
+    const BASE: f32 = ROUND + 254.0;
+    let shifted = x + BASE;
+    let q = expm1_reduced::<FMA>((x - (shifted - BASE)) * LN_2);
+    let exponent = shifted.to_bits();
+    let half = exponent >> 1;
+    (q + 1.0) * f32::from_bits(half << 23) * f32::from_bits(exponent.wrapping_sub(half) << 23)
+}
+
+/// eˣ - 1; 2 units in the last place.
+#[inline(always)]
+pub(crate) fn expm1<const FMA: bool>(x: f32) -> f32 {
+    let bounded = if x > 89.0 { 89.0 } else { x };
+    let bounded = if bounded < -20.0 { -20.0 } else { bounded };
+    // Half the power, since the whole may be out of range where the result is not.
+    const BASE: f32 = ROUND + 126.0;
+    let shifted = fma::<FMA>(bounded, LOG2_E, BASE);
+    let half = power_of_two(shifted);
+    let q = expm1_reduced::<FMA>(reduced::<FMA>(bounded, shifted - BASE));
+    let y = 2.0 * fma::<FMA>(q, half, half - 0.5);
+    // The sign of 0, and the last bit of subnormal numbers.
+    if x.abs() < 1e-10 { x } else { y }
 }
 
 /// 1/(1 + e⁻ˣ); 2 units in the last place.
