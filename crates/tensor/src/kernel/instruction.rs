@@ -103,7 +103,7 @@ names! {
         Erfc = "erfc",
         /// Φ(x), the normal distribution function. A primitive because its exponential takes x²/2: erfc would take the square
         /// of x/√2, whose rounding grows with it.
-        Ndtr = "special_ndtr",
+        Ndtr = "ndtr",
         /// Inverse of erf.
         Erfinv = "erfinv",
         /// ln |Γ(x)|

@@ -12,6 +12,8 @@ mod wide;
 #[cfg(test)]
 mod tests {
     use super::{double, single};
+    use crate::kernel::block::{Blocks, Operand};
+    use crate::kernel::instruction::{Binary, Unary};
 
     /// Distance from `got` to the correctly rounded `exact`, in units in the last place of the latter.
     fn ulps(got: f32, exact: f64) -> f64 {
@@ -113,6 +115,41 @@ mod tests {
                 assert!(same || (got - exact).abs() <= bound * unit, "{name} at {x:e}: {got:e}, not {exact:e}");
             }
         }
+    }
+
+    /// Of chunks and of what is left over, beside special values or not, in a block or alone.
+    #[test]
+    fn a_value_does_not_depend_on_those_beside_it() {
+        fn check<T: Blocks + Copy + PartialEq + std::fmt::Debug>(of: fn(f32) -> T, bits: fn(T) -> u64) {
+            let plain: Vec<T> = (0..200u8).map(|i| of(0.01 + f32::from(i) * 0.037)).collect();
+            let mut mixed = plain.clone();
+            for (place, special) in [(3, 0.0), (70, -1.5), (71, f32::INFINITY), (140, f32::NAN), (195, 1e30)] {
+                mixed[place] = of(special);
+            }
+            let ops = Unary::ALL.iter().map(|&op| (Some(op), None));
+            let ops = ops.chain([(None, Some(Binary::Pow))]);
+            for (first, second) in ops {
+                let block = |x: Operand<T>, out: &mut [T]| match (first, second) {
+                    (Some(op), _) => T::unary(op, x, out),
+                    (_, Some(op)) => T::binary(op, x, x, out),
+                    _ => false,
+                };
+                let (mut together, mut among) = (plain.clone(), plain.clone());
+                if !block(Operand::Slice(&plain), &mut together) || !block(Operand::Slice(&mixed), &mut among) {
+                    continue;
+                }
+                for (i, &x) in mixed.iter().enumerate() {
+                    let (mut alone, mut splat) = ([x], [x; 3]);
+                    block(Operand::Slice(&[x]), &mut alone);
+                    block(Operand::Splat(x), &mut splat);
+                    let name = (first, second, i);
+                    assert_eq!([bits(among[i]); 2], [bits(alone[0]), bits(splat[2])], "{name:?} {x:?}");
+                    assert!(bits(plain[i]) != bits(x) || bits(together[i]) == bits(among[i]), "{name:?} {x:?}");
+                }
+            }
+        }
+        check::<f32>(|x| x, |x| if x.is_nan() { u64::MAX } else { u64::from(x.to_bits()) });
+        check::<f64>(f64::from, |x| if x.is_nan() { u64::MAX } else { x.to_bits() });
     }
 
     #[test]

@@ -107,7 +107,7 @@ BINARY = {
 
 # After the others, whose points follow from the state of the generator.
 NORMAL = {
-    "special_ndtr": (mp.ncdf, [sizes(-300, -1), even(-37, 8), even(-4, 4)]),
+    "ndtr": (mp.ncdf, [sizes(-300, -1), even(-37, 8), even(-4, 4)]),
 }
 
 
