@@ -19,7 +19,7 @@ pub fn domain_of_unary(op: Unary) -> Domain {
         Unary::Neg | Unary::Abs | Unary::Sign | Unary::Reciprocal | Unary::Square => REAL,
         Unary::Exp | Unary::Exp2 | Unary::Expm1 | Unary::Sin | Unary::Cos | Unary::Atan => REAL,
         Unary::Sinh | Unary::Cosh | Unary::Tanh | Unary::Asinh | Unary::Sigmoid | Unary::Relu => REAL,
-        Unary::Erf | Unary::Erfc => REAL,
+        Unary::Erf | Unary::Erfc | Unary::Ndtr => REAL,
         Unary::Sqrt | Unary::SqrtFlat | Unary::Log | Unary::Log2 | Unary::Log10 => POSITIVE,
         Unary::Lgamma | Unary::Digamma | Unary::Trigamma => GAMMA,
         Unary::Log1p => Smooth(&[(0.1, 2.0), (-0.7, -0.1)]),

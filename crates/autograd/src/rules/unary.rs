@@ -1,7 +1,7 @@
 //! Derivatives of functions of one operand: ∂z/∂x · v, from any table of derivatives (Abramowitz and Stegun, chapters 4, 6
 //! and 7). Where a formula is open at a kink, it is written so that it gives what PyTorch gives.
 
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::{Float, Site, Unary};
@@ -69,6 +69,7 @@ pub(super) fn derivative<'t, T: Float>(
         }
         Unary::Erf => v * (-(x * x)).exp() * FRAC_2_SQRT_PI,
         Unary::Erfc => v * (-(x * x)).exp() * -FRAC_2_SQRT_PI,
+        Unary::Ndtr => v * (x * x * -0.5).exp() * (0.5 * FRAC_1_SQRT_2 * FRAC_2_SQRT_PI),
         Unary::Erfinv => v * (z * z).exp() * (1.0 / FRAC_2_SQRT_PI),
         Unary::Lgamma => v * x.digamma(),
         Unary::Digamma => v * x.trigamma(),

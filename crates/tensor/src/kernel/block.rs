@@ -121,25 +121,66 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
+/// The body of a function over a block by `$loop`, which is compiled once: of a splat, over a block of one element.
+macro_rules! once {
+    ($x:ident, $out:ident, |$from:ident, $to:ident| $loop:block) => {{
+        let number;
+        let ($from, splat) = match $x {
+            Operand::Slice(x) => (x, false),
+            Operand::Splat(x) => {
+                number = [x];
+                (&number[..], true)
+            }
+        };
+        let len = if splat { $out.len().min(1) } else { $out.len() };
+        let ($from, $to) = (&$from[..len], &mut $out[..len]);
+        $loop
+        if splat && len == 1 {
+            let result = $out[0];
+            $out.fill(result);
+        }
+        true
+    }};
+}
+
 /// [`one`] for a function that is always inlined: passed as a value it might not be, and would be compiled without the
 /// instructions that the caller is allowed.
 macro_rules! one_inlined {
     ($x:ident, $out:ident, $f:expr) => {
-        match $x {
-            Operand::Slice(x) => {
-                let x = &x[..$out.len()];
-                for i in 0..$out.len() {
-                    $out[i] = $f(x[i]);
-                }
-                true
+        once!($x, $out, |from, to| {
+            for i in 0..to.len() {
+                to[i] = $f(from[i]);
             }
-            Operand::Splat(x) => {
-                if !$out.is_empty() {
-                    $out.fill($f(x));
+        })
+    };
+}
+
+/// As [`one_inlined`], by `$fast` over chunks where all arguments are `$ordinary`, and by `$f`, which has the same bits for
+/// those, elsewhere.
+macro_rules! one_guarded {
+    ($x:ident, $out:ident, $ordinary:expr, $fast:expr, $f:expr) => {
+        once!($x, $out, |from, to| {
+            let (chunks, rest) = from.as_chunks::<64>();
+            let (to_chunks, to_rest) = to.as_chunks_mut::<64>();
+            for (chunk, to) in chunks.iter().zip(to_chunks) {
+                let mut ordinary = true;
+                for i in 0..64 {
+                    ordinary &= $ordinary(chunk[i]);
                 }
-                true
+                if ordinary {
+                    for i in 0..64 {
+                        to[i] = $fast(chunk[i]);
+                    }
+                } else {
+                    for i in 0..64 {
+                        to[i] = $f(chunk[i]);
+                    }
+                }
             }
-        }
+            for i in 0..rest.len() {
+                to_rest[i] = $f(rest[i]);
+            }
+        })
     };
 }
 
@@ -252,7 +293,7 @@ macro_rules! compare {
 }
 
 macro_rules! floats {
-    ($($type:ident $module:ident, $nextafter:path);*) => {$(
+    ($($type:ident $module:ident $own:ident, $nextafter:path);*) => {$(
         impl Blocks for $type {
             fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
                 $module::unary(op, x, out)
@@ -349,7 +390,8 @@ macro_rules! floats {
                 compare_body!(op, x, y, out, |holds| holds);
             }
 
-            /// The functions that are calls into libraries, element by element: no instruction set makes a difference.
+            /// The functions that are calls into libraries, element by element: no instruction set makes a difference. Some are
+            /// so for `f64` only.
             fn by_library(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
                 let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
                 match op {
@@ -430,7 +472,7 @@ macro_rules! floats {
                         Unary::Round => one(x, out, |x| x.round_ties_even()),
                         Unary::Trunc => one(x, out, |x| x.trunc()),
                         Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
-                        Unary::Log => one_inlined!(x, out, math::log::<FMA>),
+                        Unary::Log => one_guarded!(x, out, math::is_ordinary, math::log_ordinary::<FMA>, math::log::<FMA>),
                         Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
                         Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                         Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
@@ -439,7 +481,8 @@ macro_rules! floats {
                         }),
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
-                        _ => return by_library(op, x, out),
+                        Unary::Ndtr => one_inlined!(x, out, math::ndtr::<FMA>),
+                        _ => return $own::unary(op, x, out) || by_library(op, x, out),
                     }
                 }
 
@@ -455,7 +498,7 @@ macro_rules! floats {
                         Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
                         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
                         Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
-                        _ => return two_by_library(op, x, y, out),
+                        _ => return $own::binary(op, x, y, out) || two_by_library(op, x, y, out),
                     }
                 }
 
@@ -540,7 +583,83 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32 single, scalar::nextafter_f32; f64 double, scalar::nextafter);
+floats!(f32 single own_single, scalar::nextafter_f32; f64 double own_double, scalar::nextafter);
+
+/// Functions that only `f32` has as vector loops.
+mod own_single {
+    use super::super::math::single as math;
+    use super::super::simd::dispatched;
+    use super::*;
+
+    dispatched! {
+        pub(super) fn unary(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
+            match op {
+                Unary::Exp2 => one_inlined!(x, out, math::exp2::<FMA>),
+                Unary::Expm1 => one_inlined!(x, out, math::expm1::<FMA>),
+                Unary::Log2 => one_guarded!(x, out, math::is_ordinary, math::log2_ordinary::<FMA>, math::log2::<FMA>),
+                Unary::Log10 => one_guarded!(x, out, math::is_ordinary, math::log10_ordinary::<FMA>, math::log10::<FMA>),
+                Unary::Log1p => {
+                    one_guarded!(x, out, math::is_above_minus_one, math::log1p_ordinary::<FMA>, math::log1p::<FMA>)
+                }
+                Unary::Sin => one_guarded!(x, out, math::is_moderate, math::sin_moderate::<FMA>, math::sin::<FMA>),
+                Unary::Cos => one_guarded!(x, out, math::is_moderate, math::cos_moderate::<FMA>, math::cos::<FMA>),
+                _ => false,
+            }
+        }
+
+        pub(super) fn binary(op: Binary, x: Operand<f32>, y: Operand<f32>, out: &mut [f32]) -> bool {
+            if op != Binary::Pow {
+                return false;
+            }
+            // What is one number for all is written out once; so there is one loop.
+            let (mut bases, mut exponents) = ([0.0; 64], [0.0; 64]);
+            if let Operand::Splat(x) = x {
+                bases = [x; 64];
+            }
+            if let Operand::Splat(y) = y {
+                exponents = [y; 64];
+            }
+            for (number, out) in out.chunks_mut(64).enumerate() {
+                let len = out.len();
+                if let Operand::Slice(x) = x {
+                    bases[..len].copy_from_slice(&x[64 * number..][..len]);
+                }
+                if let Operand::Slice(y) = y {
+                    exponents[..len].copy_from_slice(&y[64 * number..][..len]);
+                }
+                let mut ordinary = len == 64;
+                for i in 0..64 {
+                    ordinary &= math::is_power(bases[i], exponents[i]);
+                }
+                if ordinary {
+                    let mut powers = [0.0; 64];
+                    for i in 0..64 {
+                        powers[i] = math::pow_ordinary::<FMA>(bases[i], exponents[i]);
+                    }
+                    out.copy_from_slice(&powers);
+                } else {
+                    for i in 0..len {
+                        out[i] = math::pow::<FMA>(bases[i], exponents[i]);
+                    }
+                }
+            }
+            true
+        }
+    }
+}
+
+/// There are none for `f64`.
+mod own_double {
+    use super::*;
+
+    pub(super) fn unary(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
+
+    pub(super) fn binary(_: Binary, _: Operand<f64>, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
+}
 
 /// `total = f(total, x)` over each element of the total's row.
 #[inline(always)]

@@ -101,6 +101,9 @@ names! {
         Erf = "erf",
         /// 1 - erf x
         Erfc = "erfc",
+        /// Φ(x), the normal distribution function. A primitive because its exponential takes x²/2: erfc would take the square
+        /// of x/√2, whose rounding grows with it.
+        Ndtr = "ndtr",
         /// Inverse of erf.
         Erfinv = "erfinv",
         /// ln |Γ(x)|

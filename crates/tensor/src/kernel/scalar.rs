@@ -3,16 +3,6 @@
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
-/// 1/(1 + e⁻ˣ), exact at both ends.
-pub(crate) fn sigmoid(x: f64) -> f64 {
-    if x >= 0.0 {
-        1.0 / (1.0 + (-x).exp())
-    } else {
-        let e = x.exp();
-        e / (1.0 + e)
-    }
-}
-
 /// sin(πx) / (πx), 1 at 0. The distance from the nearest integer is exact, so zeros are where they should be.
 pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 {

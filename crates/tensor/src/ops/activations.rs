@@ -4,7 +4,7 @@
 //! one that PyTorch gives. A branch that is not taken must not overflow: its zero gradient times an infinite slope would be
 //! NaN. So a branch sees the argument only where it is taken, and a harmless number elsewhere.
 
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use super::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::error::Error;
@@ -83,20 +83,13 @@ pub trait Activations: TensorLike<Elem: Float> {
         /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
         fn gelu | try_gelu(&self) -> Self = at {
             let program = || {
-                let instructions = vec![
-                    Instruction::Binary(Binary::Mul, 0, 1),
-                    Instruction::Unary(Unary::Erfc, 3),
-                    Instruction::Binary(Binary::Mul, 0, 2),
-                    Instruction::Binary(Binary::Mul, 5, 4),
-                ];
-                Program::new(3, instructions, vec![Output::Whole(6)], None)
+                let instructions = vec![Instruction::Unary(Unary::Ndtr, 0), Instruction::Binary(Binary::Mul, 0, 1)];
+                Program::new(1, instructions, vec![Output::Whole(2)], None)
             };
-            if let Some(result) = self.apply_program(program, &[self], &[-FRAC_1_SQRT_2, 0.5], at) {
+            if let Some(result) = self.apply_program(program, &[self], &[], at) {
                 return result;
             }
-            // Φ(x) = erfc(-x/√2) / 2 keeps its digits in the left tail, where 1 + erf would cancel.
-            let tail = self.try_mul(-FRAC_1_SQRT_2)?.apply_unary(Unary::Erfc, at)?;
-            self.try_mul(0.5)?.try_mul(&tail)
+            self.try_mul(&self.apply_unary(Unary::Ndtr, at)?)
         }
 
         /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.

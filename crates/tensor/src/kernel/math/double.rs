@@ -1,0 +1,266 @@
+//! Functions of `f64`, by the methods of those of `f32`. Polynomials are our own fits, for the smallest relative error.
+#![allow(clippy::excessive_precision)]
+
+use std::f64::consts::{LOG2_E, SQRT_2};
+
+use crate::kernel::scalar;
+
+/// As in f32: 1.5 · 2⁵² alone, and with the exponents of 2⁰ and 2⁵¹² put on top.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+const ROUND_0: f64 = ROUND + 1023.0;
+const ROUND_512: f64 = ROUND + 1535.0;
+
+/// What takes 512 off an exponent again.
+const DROP: f64 = 1.0 / (ROOT * ROOT); // 2⁻⁵¹²
+const ROOT: f64 =
+    115_792_089_237_316_195_423_570_985_008_687_907_853_269_984_665_640_564_039_457_584_007_913_129_639_936.0;
+
+/// ln 2 in two parts: with an integer of up to 20 bits the first gives an exact product.
+const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+
+/// x y + z.
+#[inline(always)]
+fn fma<const FMA: bool>(x: f64, y: f64, z: f64) -> f64 {
+    if FMA { x.mul_add(y, z) } else { x * y + z }
+}
+
+/// The polynomial with these coefficients, that of the highest power first.
+#[inline(always)]
+fn polynomial<const FMA: bool, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
+    let mut sum = coefficients[0];
+    let mut k = 1;
+    while k < N {
+        sum = fma::<FMA>(sum, x, coefficients[k]);
+        k += 1;
+    }
+    sum
+}
+
+/// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
+#[inline(always)]
+fn expm1_reduced<const FMA: bool>(r: f64) -> f64 {
+    let p = [
+        2.511_004_995_254_455e-8,
+        2.763_265_584_438_081e-7,
+        2.755_724_245_557_839_7e-6,
+        2.480_148_748_059_335_6e-5,
+        1.984_126_988_630_508_4e-4,
+        1.388_888_894_744_912_3e-3,
+        8.333_333_333_322_404e-3,
+        4.166_666_666_652_466e-2,
+        0.166_666_666_666_666_74,
+        0.500_000_000_000_001,
+    ];
+    fma::<FMA>(polynomial::<FMA, 10>(r, p), r * r, r)
+}
+
+/// x - n ln 2.
+#[inline(always)]
+fn reduced<const FMA: bool>(x: f64, n: f64) -> f64 {
+    fma::<FMA>(-n, LN_2_LOW, fma::<FMA>(-n, LN_2_HIGH, x))
+}
+
+/// The number that has the low bits of `shifted` in its exponent field.
+#[inline(always)]
+fn power_of_two(shifted: f64) -> f64 {
+    f64::from_bits(shifted.to_bits() << 52)
+}
+
+/// e^(x - rest) as (1 + q) · power · [`DROP`], for x in -746 ..= 0 and a `rest` below an ulp of x.
+#[inline(always)]
+fn falling<const FMA: bool>(x: f64, rest: Option<f64>) -> (f64, f64) {
+    let shifted = fma::<FMA>(x, LOG2_E, ROUND_512);
+    let n = shifted - ROUND_512;
+    let r = match rest {
+        None => reduced::<FMA>(x, n),
+        // What is small is added to what is exact.
+        Some(rest) => fma::<FMA>(-n, LN_2_HIGH, x) + fma::<FMA>(-n, LN_2_LOW, -rest),
+    };
+    (expm1_reduced::<FMA>(r), power_of_two(shifted))
+}
+
+/// eˣ; 1 unit in the last place, subnormal results included.
+#[inline(always)]
+pub(crate) fn exp<const FMA: bool>(x: f64) -> f64 {
+    let x = if x > 710.0 { 710.0 } else { x };
+    let x = if x < -746.0 { -746.0 } else { x };
+    const BASE: f64 = ROUND + 2046.0;
+    let shifted = fma::<FMA>(x, LOG2_E, BASE);
+    let q = expm1_reduced::<FMA>(reduced::<FMA>(x, shifted - BASE));
+    let exponent = shifted.to_bits();
+    let half = exponent >> 1;
+    (q + 1.0) * f64::from_bits(half << 52) * f64::from_bits(exponent.wrapping_sub(half) << 52)
+}
+
+/// Whether x is a positive number that is neither subnormal nor infinite.
+#[inline(always)]
+pub(crate) fn is_ordinary(x: f64) -> bool {
+    x.to_bits().wrapping_sub(0x0010_0000_0000_0000) < 0x7fe0_0000_0000_0000
+}
+
+/// ln x of what [`is_ordinary`]; 1 unit in the last place. As in FreeBSD's `e_log.c`: with s = f/(2 + f),
+/// ln(1 + f) = f - (f²/2 - s (f²/2 + R(s²))).
+#[inline(always)]
+pub(crate) fn log_ordinary<const FMA: bool>(x: f64) -> f64 {
+    const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
+    // A conversion of 32 bits: one of 64 is not an instruction everywhere.
+    let n = f64::from((bits >> 52) as i32 - 1023);
+    let f = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let p = [
+        0.148_119_844_948_728_73,
+        0.153_130_783_414_772_3,
+        0.181_835_719_334_450_83,
+        0.222_221_991_525_931_6,
+        0.285_714_287_279_410_84,
+        0.399_999_999_995_286_3,
+        0.666_666_666_666_670_8,
+    ];
+    let half = 0.5 * f * f;
+    let y = fma::<FMA>(s, fma::<FMA>(polynomial::<FMA, 7>(z, p), z, half), n * LN_2_LOW);
+    fma::<FMA>(n, LN_2_HIGH, f - (half - y))
+}
+
+/// ln x; the same bits as [`log_ordinary`] has. -∞ at 0, NaN below.
+#[inline(always)]
+pub(crate) fn log<const FMA: bool>(x: f64) -> f64 {
+    if is_ordinary(x) { log_ordinary::<FMA>(x) } else { x.ln() }
+}
+
+/// 1/(1 + e⁻ˣ); 2 units in the last place.
+#[inline(always)]
+pub(crate) fn sigmoid<const FMA: bool>(x: f64) -> f64 {
+    let magnitude = -x.abs();
+    let (q, power) = falling::<FMA>(if magnitude < -746.0 { -746.0 } else { magnitude }, None);
+    let e = (q + 1.0) * power * DROP;
+    let over = if x >= 0.0 { 1.0 } else { e };
+    over / (1.0 + e)
+}
+
+/// tanh x; 2 units in the last place.
+#[inline(always)]
+pub(crate) fn tanh<const FMA: bool>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    // Near 0 the difference below would cancel: an odd polynomial instead.
+    let square = x * x;
+    let p = [
+        -1.944_523_797_315_158_5e-5,
+        8.327_230_849_381_269e-5,
+        -2.333_799_083_248_639_5e-4,
+        5.884_572_370_345_408e-4,
+        -1.455_549_787_069_505_7e-3,
+        3.592_093_819_564_811e-3,
+        -8.863_232_863_394_245e-3,
+        2.186_948_840_816_437_7e-2,
+        -5.396_825_396_481_378_5e-2,
+        0.133_333_333_333_290_3,
+        -0.333_333_333_333_333_15,
+    ];
+    let near = fma::<FMA>(polynomial::<FMA, 11>(square, p) * square, x, x);
+    // From 20 on the result is 1.
+    let z = if magnitude > 20.0 { 20.0 } else { magnitude };
+    let shifted = fma::<FMA>(z, 2.0 * LOG2_E, ROUND_0);
+    let r = reduced::<FMA>(2.0 * z, shifted - ROUND_0);
+    let power = power_of_two(shifted);
+    let above = fma::<FMA>(expm1_reduced::<FMA>(r), power, power + 1.0);
+    let far = 1.0 - 2.0 / above;
+    let y = if magnitude < 0.55 { near } else { far };
+    y.copysign(x)
+}
+
+/// Φ(-y) / e^(-y²/2) for y in 0 ..= 38.6, y² given.
+#[inline(always)]
+fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
+    let even = [
+        2.234_236_600_903_953_7e-7,
+        1.063_114_454_598_147_1e-4,
+        7.110_507_285_784_258_5e-3,
+        0.131_896_251_098_541_8,
+        0.679_210_430_996_292_6,
+        0.5,
+    ];
+    let odd = [
+        6.955_877_107_991_309e-6,
+        1.037_558_004_261_552e-3,
+        3.561_694_522_710_314e-2,
+        0.357_038_227_858_395_9,
+        0.827_668_526_173_822_8,
+    ];
+    let above = fma::<FMA>(y, polynomial::<FMA, 5>(square, odd), polynomial::<FMA, 6>(square, even));
+    let even = [
+        1.743_579_823_378_046_4e-5,
+        2.618_208_028_495_265e-3,
+        9.184_434_289_385_919e-2,
+        0.979_213_515_193_099,
+        2.815_808_511_353_27,
+        1.0,
+    ];
+    let odd = [
+        5.600_400_636_039_971e-7,
+        2.670_433_151_668_019_6e-4,
+        1.808_876_179_525_563_7e-2,
+        0.347_910_897_434_393,
+        2.000_117_306_795_344,
+        2.453_221_613_150_511_3,
+    ];
+    let below = fma::<FMA>(y, polynomial::<FMA, 6>(square, odd), polynomial::<FMA, 6>(square, even));
+    above / below
+}
+
+/// Φ(x), the normal distribution function; 4 units in the last place in the left tail.
+#[inline(always)]
+pub(crate) fn ndtr<const FMA: bool>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    // From 38.5 on the tail is 0.
+    let y = if magnitude > 38.6 { 38.6 } else { magnitude };
+    // The square in two parts, or its rounding would be multiplied by itself.
+    let square = y * y;
+    let rest = if FMA {
+        y.mul_add(y, -square)
+    } else {
+        let high = f64::from_bits(y.to_bits() & 0xffff_ffff_f800_0000);
+        let low = y - high;
+        ((high * high - square) + 2.0 * high * low) + low * low
+    };
+    let ratio = scaled_tail::<FMA>(y, square);
+    let (q, power) = falling::<FMA>(-0.5 * square, Some(0.5 * rest));
+    let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
+    if x > 0.0 { 1.0 - tail } else { tail }
+}
+
+/// Error function; 1 unit in the last place: (erf x)/x - 1 as a polynomial in x², and 1 - 2 Φ(-√2 x) from 0.85 on.
+#[inline(always)]
+pub(crate) fn erf<const FMA: bool>(x: f64) -> f64 {
+    let square = x * x;
+    let p = [
+        -8.826_992_785_907_63e-10,
+        1.418_551_345_353_920_5e-8,
+        -1.629_979_521_408_722e-7,
+        1.645_760_829_932_906_7e-6,
+        -1.492_544_596_839_391_6e-5,
+        1.205_532_677_189_400_7e-4,
+        -8.548_326_898_888_225e-4,
+        5.223_977_623_854_518e-3,
+        -2.686_617_064_501_159_4e-2,
+        0.112_837_916_709_546_58,
+        -0.376_126_389_031_837_4,
+        0.128_379_167_095_512_6,
+    ];
+    let near = fma::<FMA>(polynomial::<FMA, 12>(square, p), x, x);
+    // From 6 on the result is 1.
+    let magnitude = x.abs();
+    let y = if magnitude > 6.0 { 6.0 } else { magnitude };
+    let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
+    let (q, power) = falling::<FMA>(-(y * y), None);
+    let far = (1.0 - fma::<FMA>(ratio, q, ratio) * power * DROP).copysign(x);
+    if magnitude < 0.85 { near } else { far }
+}
+
+/// 1 - erf x, to the last digits of the tail too; 2 units in the last place.
+#[inline(always)]
+pub(crate) fn erfc<const FMA: bool>(x: f64) -> f64 {
+    scalar::erfc(x)
+}
