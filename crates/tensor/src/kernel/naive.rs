@@ -568,7 +568,9 @@ mod tests {
             });
             let worst =
                 worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-            assert!(worst <= 3.0, "{op:?}: {worst} ulp");
+            // What `docs/accuracy.md` says of it; of the others that says less.
+            let bound = if op == Unary::Ndtr { 5.0 } else { 3.0 };
+            assert!(worst <= bound, "{op:?}: {worst} ulp");
         }
     }
 

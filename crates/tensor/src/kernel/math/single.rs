@@ -3,7 +3,7 @@
 // Coefficients are written with the digits that tell them apart from their neighbours.
 #![allow(clippy::excessive_precision)]
 
-use std::f32::consts::{LN_2, LOG2_E, LOG10_E, SQRT_2};
+use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
 
 pub(crate) use super::wide::*;
 
@@ -309,52 +309,51 @@ pub(crate) fn erf<const FMA: bool>(x: f32) -> f32 {
     if magnitude < 0.93 { near } else { far }
 }
 
-/// (1 + 2x) e^(x²) erfc x as a polynomial in (x - 2)/(x + 2).
-const ERFC_FAR: [f32; 10] = [
-    -3.994_508_6e-4,
-    -1.228_004_1e-3,
-    1.313_311e-3,
-    8.630_1e-3,
-    -8.060_143e-3,
-    -5.420_388_3e-2,
-    0.164_055_42,
-    -0.166_031_46,
-    -9.276_398e-2,
-    1.276_978_4,
-];
-
 /// 1 - erf x, to the last digits of the tail too; 3 units in the last place: e^(-x²) g(t)/(1 + 2x) with
 /// t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981),
-/// g a polynomial of our own fit, [`ERFC_FAR`].
+/// g a polynomial of our own fit.
 #[inline(always)]
 pub(crate) fn erfc<const FMA: bool>(x: f32) -> f32 {
     let magnitude = x.abs();
     // From 10.06 on the result is 0.
     let y = if magnitude > 10.1 { 10.1 } else { magnitude };
     let t = (y - 2.0) / (y + 2.0);
+    let g = [
+        -3.994_508_6e-4,
+        -1.228_004_1e-3,
+        1.313_311e-3,
+        8.630_1e-3,
+        -8.060_143e-3,
+        -5.420_388_3e-2,
+        0.164_055_42,
+        -0.166_031_46,
+        -9.276_398e-2,
+        1.276_978_4,
+    ];
     let (square, rest) = square::<FMA>(y);
     let (q, power) = falling::<FMA>(-square, Some(rest));
-    let ratio = polynomial::<FMA, 10>(t, ERFC_FAR) / fma::<FMA>(2.0, y, 1.0);
+    let ratio = polynomial::<FMA, 10>(t, g) / fma::<FMA>(2.0, y, 1.0);
     let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
     let far = if x < 0.0 { 2.0 - tail } else { tail };
     let near = 1.0 - fma::<FMA>(polynomial::<FMA, 7>(square, ERF_NEAR), x, x);
     if magnitude < 0.4 { near } else { far }
 }
 
-/// Φ(x), the normal distribution function; 4 units in the last place: as [`erfc`], at x/√2, but with constants for x, since
-/// the rounding of x/√2 would be multiplied by x². Around 0, ½ and an odd polynomial.
+/// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 from 0 on: e^(-x²/2) times a
+/// quotient of polynomials of our own fit, without near and far parts. All coefficients are positive, so that nothing cancels;
+/// even and odd powers are added apart, so that fewer roundings follow each other.
 #[inline(always)]
 pub(crate) fn ndtr<const FMA: bool>(x: f32) -> f32 {
     let magnitude = x.abs();
     // From 14.3 on the tail is 0.
     let y = if magnitude > 14.4 { 14.4 } else { magnitude };
     let (square, rest) = square::<FMA>(y);
-    let t = (y - 2.0 * SQRT_2) / (y + 2.0 * SQRT_2);
-    let ratio = polynomial::<FMA, 10>(t, ERFC_FAR) / fma::<FMA>(2.0 * SQRT_2, y, 2.0);
+    let even = polynomial::<FMA, 3>(square, [4.109_363_5e-3, 0.183_096_29, 0.5]);
+    let above = fma::<FMA>(y, fma::<FMA>(square, 4.058_643e-2, 0.438_107_34), even);
+    let even = polynomial::<FMA, 3>(square, [0.101_741_61, 1.201_926_1, 1.0]);
+    let below = fma::<FMA>(y, polynomial::<FMA, 3>(square, [1.030_052_5e-2, 0.469_104_02, 1.674_099_7]), even);
+    let ratio = above / below;
     let (q, power) = falling::<FMA>(-0.5 * square, Some(0.5 * rest));
     let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
-    let far = if x > 0.0 { 1.0 - tail } else { tail };
-    let p = [9.364_172e-5, -1.167_406_4e-3, 9.965_292e-3, -6.648_893e-2, 0.398_942_2];
-    let near = fma::<FMA>(polynomial::<FMA, 5>(square, p), x, 0.5);
-    if magnitude < 0.95 { near } else { far }
+    if x > 0.0 { 1.0 - tail } else { tail }
 }
