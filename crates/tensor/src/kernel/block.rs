@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
 use crate::error::{Error, Site};
-use crate::program::{Argument, Program};
+use crate::program::{Argument, Output, Program};
 use crate::{Element, Shape, Tensor};
 
 /// An operand of a block operation.
@@ -64,6 +64,22 @@ pub trait Blocks: Sized {
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
     /// The reduction of a slice that is not long; `None` where the type does not have it.
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
+    /// `total[i] = op(total[i], x[i], x[stride + i], …)`, `rows` rows, each as long as `total`; several at a time, so that
+    /// at most `rows` / 8 + 7 follow one after the other.
+    fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+        let width = total.len();
+        for row in 0..rows {
+            Self::accumulate(op, total, &x[row * stride..][..width]);
+        }
+    }
+    /// [`reduce`](Self::reduce) of slices of `len` elements, `stride` apart: one for each of `out`.
+    fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+        for (row, out) in out.iter_mut().enumerate() {
+            if let Some(total) = Self::reduce(op, &x[row * stride..][..len]) {
+                *out = total;
+            }
+        }
+    }
     /// What the reduction of nothing is, where that is defined.
     fn identity(op: Reduction) -> Option<Self>;
     /// The first output of a fused program; `None` where the type has none.
@@ -276,7 +292,17 @@ macro_rules! floats {
             }
 
             fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-                Some($module::reduce(op, x))
+                let mut total = [0.0];
+                $module::reduce_each(op, x, x.len(), 0, &mut total);
+                Some(total[0])
+            }
+
+            fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+                $module::accumulate_rows(op, total, x, stride, rows);
+            }
+
+            fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                $module::reduce_each(op, x, len, stride, out);
             }
 
             fn identity(op: Reduction) -> Option<Self> {
@@ -294,6 +320,10 @@ macro_rules! floats {
                 shape: &Shape,
                 at: Site,
             ) -> Option<Result<Tensor<Self>, Error>> {
+                if program.instructions().is_empty() && matches!(program.outputs(), [Output::Reduced(..)]) {
+                    // A reduction and nothing else: `reduce` has more ways to go about it.
+                    return None;
+                }
                 let tensors = inputs.iter().map(|&input| Argument::Tensor(input));
                 let numbers = numbers.iter().map(|&number| Argument::Number(number as $type));
                 let arguments: SmallVec<[Argument<'_, Self>; 8]> = tensors.chain(numbers).collect();
@@ -491,14 +521,31 @@ macro_rules! floats {
                     }
                 }
 
-                pub(super) fn reduce(op: Reduction, x: &[$type]) -> $type {
+                pub(super) fn accumulate_rows(
+                    op: Reduction, total: &mut [$type], x: &[$type], stride: usize, rows: usize,
+                ) {
                     let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
                     let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
                     match op {
-                        Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
-                        Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
-                        Reduction::Amax | Reduction::Max => lanes(x, <$type>::NEG_INFINITY, larger),
-                        Reduction::Amin | Reduction::Min => lanes(x, <$type>::INFINITY, smaller),
+                        Reduction::Sum => rows_onto(total, x, stride, rows, |total, x| total + x),
+                        Reduction::Prod => rows_onto(total, x, stride, rows, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => rows_onto(total, x, stride, rows, larger),
+                        Reduction::Amin | Reduction::Min => rows_onto(total, x, stride, rows, smaller),
+                    }
+                }
+
+                pub(super) fn reduce_each(
+                    op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type],
+                ) {
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => each_lanes(x, len, stride, out, 0.0, |total, x| total + x),
+                        Reduction::Prod => each_lanes(x, len, stride, out, 1.0, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => {
+                            each_lanes(x, len, stride, out, <$type>::NEG_INFINITY, larger);
+                        }
+                        Reduction::Amin | Reduction::Min => each_lanes(x, len, stride, out, <$type>::INFINITY, smaller),
                     }
                 }
             }
@@ -515,6 +562,27 @@ fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let (total, x) = (&mut total[..len], &x[..len]);
     for i in 0..len {
         total[i] = f(total[i], x[i]);
+    }
+}
+
+/// `total = f(total, row)` for each row of `x`, eight at a time: a total is read and written once for them.
+#[inline(always)]
+fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
+    let len = total.len();
+    let total = &mut total[..len];
+    let mut row = 0;
+    while rows - row >= 8 {
+        let at = |k: usize| &x[(row + k) * stride..][..len];
+        let (a, b, c, d) = (at(0), at(1), at(2), at(3));
+        let (e, g, h, k) = (at(4), at(5), at(6), at(7));
+        for i in 0..len {
+            let (left, right) = (f(f(a[i], b[i]), f(c[i], d[i])), f(f(e[i], g[i]), f(h[i], k[i])));
+            total[i] = f(total[i], f(left, right));
+        }
+        row += 8;
+    }
+    for row in row..rows {
+        each_onto(total, &x[row * stride..][..len], f);
     }
 }
 
@@ -558,6 +626,14 @@ fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
                 x[i] = f(x[i], y);
             }
         }
+    }
+}
+
+/// [`lanes`] of slices of `len` elements, `stride` apart.
+#[inline(always)]
+fn each_lanes<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T + Copy) {
+    for i in 0..out.len() {
+        out[i] = lanes(&x[i * stride..][..len], start, f);
     }
 }
 
