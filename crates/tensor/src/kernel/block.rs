@@ -537,15 +537,17 @@ macro_rules! floats {
                 pub(super) fn reduce_each(
                     op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type],
                 ) {
-                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
-                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
                     match op {
                         Reduction::Sum => each_lanes(x, len, stride, out, 0.0, |total, x| total + x),
                         Reduction::Prod => each_lanes(x, len, stride, out, 1.0, |total, x| total * x),
                         Reduction::Amax | Reduction::Max => {
-                            each_lanes(x, len, stride, out, <$type>::NEG_INFINITY, larger);
+                            let larger = |total: $type, x: $type| if x > total { x } else { total };
+                            each_extreme(x, len, stride, out, <$type>::NEG_INFINITY, larger);
                         }
-                        Reduction::Amin | Reduction::Min => each_lanes(x, len, stride, out, <$type>::INFINITY, smaller),
+                        Reduction::Amin | Reduction::Min => {
+                            let smaller = |total: $type, x: $type| if x < total { x } else { total };
+                            each_extreme(x, len, stride, out, <$type>::INFINITY, smaller);
+                        }
                     }
                 }
             }
@@ -637,14 +639,59 @@ fn each_lanes<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start:
     }
 }
 
+/// [`each_lanes`] for an `f` that chooses one of two numbers, and need not do so of NaN: where there is one, the result is.
+#[inline(always)]
+#[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+fn each_extreme<T: Copy + PartialEq>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    // Comparing and keeping apart what is NaN is two instructions, deciding each time which of two is NaN is four.
+    let not_number = |kept: T, x: T| if x != x { x } else { kept };
+    for row in 0..out.len() {
+        let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
+        let mut total = chains::<8, T>(rest, start, f);
+        let mut bad = false;
+        for i in 0..rest.len() {
+            bad |= rest[i] != rest[i];
+        }
+        if !chunks.is_empty() {
+            let (mut totals, mut kept) = ([start; 64], [start; 64]);
+            for chunk in chunks {
+                for i in 0..64 {
+                    totals[i] = f(totals[i], chunk[i]);
+                    kept[i] = not_number(kept[i], chunk[i]);
+                }
+            }
+            let mut eight = [start; 8];
+            for i in 0..8 {
+                let left = f(f(totals[i], totals[i + 32]), f(totals[i + 16], totals[i + 48]));
+                eight[i] = f(left, f(f(totals[i + 8], totals[i + 40]), f(totals[i + 24], totals[i + 56])));
+            }
+            total = f(total, halved(eight, f));
+            for i in 0..64 {
+                bad |= kept[i] != kept[i];
+            }
+        }
+        if bad {
+            total = x[row * stride..][..len].iter().copied().find(|x| x != x).unwrap_or(total);
+        }
+        out[row] = total;
+    }
+}
+
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
-fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 
 #[inline(always)]
-fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
     let mut totals = [start; N];
     for chunk in chunks {
@@ -652,9 +699,24 @@ fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> 
             totals[i] = f(totals[i], chunk[i]);
         }
     }
-    for i in 0..rest.len() {
-        totals[i] = f(totals[i], rest[i]);
+    // What is left has chains of its own: to reach one by one into those above, they would have to leave their registers.
+    let (eights, rest) = rest.as_chunks::<8>();
+    let mut few = [start; 8];
+    for eight in eights {
+        for i in 0..8 {
+            few[i] = f(few[i], eight[i]);
+        }
     }
+    let mut last = start;
+    for &x in rest {
+        last = f(last, x);
+    }
+    f(f(halved(totals, f), halved(few, f)), last)
+}
+
+/// All in one, pairwise.
+#[inline(always)]
+fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, T) -> T) -> T {
     let mut width = N / 2;
     while width > 0 {
         for i in 0..width {

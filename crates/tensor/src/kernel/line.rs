@@ -80,18 +80,6 @@ pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
     }
 }
 
-/// Position of the first largest (or smallest) element; of the first NaN where there is one.
-pub(crate) fn extreme<T: Element>(largest: bool, line: &[T]) -> usize {
-    let mut best = 0;
-    for (i, &x) in line.iter().enumerate() {
-        let old = line[best];
-        if !is_nan(old) && (is_nan(x) || if largest { x > old } else { x < old }) {
-            best = i;
-        }
-    }
-    best
-}
-
 /// Position of the largest (or smallest) element up to each; of several the last, and a NaN stays.
 pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
     let mut best = 0;
@@ -332,7 +320,6 @@ mod tests {
 
     #[test]
     fn order_statistics() {
-        assert_eq!((extreme(true, &[1, 2, 2i64]), extreme(false, &[1.0, NAN, NAN])), (1, 1));
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);

@@ -386,7 +386,8 @@ fn columns<T: Element>(op: Reduction, data: &[T], mut kept: Loops, reduced: Loop
     let total = out.len().saturating_mul(count);
     let work = total.saturating_mul(size_of::<T>());
     let parts = if work < PARALLEL { 1 } else { (32 / blocks).min(count / 128).min(total / TASK).max(1) };
-    let part = if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
+    let part =
+        if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
     let parts = count.div_ceil(part);
 
     let one = |number: usize, out: &Start<T>| {
@@ -416,29 +417,6 @@ fn columns<T: Element>(op: Reduction, data: &[T], mut kept: Loops, reduced: Loop
     columns(op, &totals.0, Loops::from_slice(&[(width, 1)]), Loops::from_slice(&[(parts, width)]), out);
 }
 
-/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
-/// several.
-pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
-    let rows = Nest::new(kept.shape(), [kept]);
-    let columns = Nest::new(reduced.shape(), [reduced]);
-    let count = reduced.numel();
-    let base = kept.offset() as isize;
-    for (i, out) in out.iter_mut().enumerate() {
-        let moved = rows.position(0, i) as isize - base;
-        let at = |j: usize| data[(columns.position(0, j) as isize + moved) as usize];
-        let mut best = 0;
-        for j in 1..count {
-            let (old, new) = (at(best), at(j));
-            let old_is_nan = old.partial_cmp(&old).is_none();
-            let wins = new.partial_cmp(&new).is_none() || if largest { new > old } else { new < old };
-            if wins && !old_is_nan {
-                best = j;
-            }
-        }
-        *out = best as i64;
-    }
-}
-
 /// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
@@ -453,5 +431,113 @@ pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])
             line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
         });
         visit(i, &line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::{num_threads, set_num_threads};
+
+    /// Long enough for pieces, parts and several threads.
+    const LARGE: [(&[usize], &[isize]); 14] = [
+        (&[1, 300_000], &[1]),
+        (&[5, 70_001], &[1]),
+        (&[70_001, 3], &[0]),
+        (&[70_001, 3], &[1]),
+        (&[300, 700], &[0]),
+        (&[3, 100_003], &[0]),
+        (&[64, 8, 300], &[0, 2]),
+        (&[64, 8, 300], &[1]),
+        (&[7, 900, 20], &[0, 1]),
+        (&[9000, 20], &[1]),
+        (&[2, 9000, 10], &[1]),
+        (&[9000, 3, 7], &[0, 2]),
+        (&[20, 3, 900, 2], &[0, 2]),
+        (&[5000, 4, 5], &[1]),
+    ];
+
+    /// The same values, lying otherwise.
+    fn layouts(x: &Tensor<f32>) -> Vec<Tensor<f32>> {
+        let back: Vec<isize> = (0..x.rank() as isize).rev().collect();
+        let around: Vec<isize> = (0..x.rank() as isize).chain([0]).skip(1).collect();
+        let mut home = vec![x.rank() as isize - 1];
+        home.extend(0..x.rank() as isize - 1);
+        let wide = crate::ops::stack(&[x.clone(), x.clone()], -1);
+        vec![
+            x.clone(),
+            x.permute(back.clone()).contiguous().permute(back.clone()),
+            x.permute(around).contiguous().permute(home),
+            x.flip(back.clone()).contiguous().flip(back),
+            wide.select(-1, 1),
+        ]
+    }
+
+    #[test]
+    fn large_reductions_equal_loops() {
+        for (sizes, dims) in LARGE {
+            let x = Tensor::<f32>::from_fn(sizes, |index| {
+                let mix = index.iter().fold(17usize, |mix, &i| (mix * 31 + i * 7) % 8191);
+                (mix % 17) as f32 - 8.0
+            });
+            let kept = x.sum(dims, true).shape().to_vec();
+            let mut expected = vec![(0.0, f32::NEG_INFINITY, f32::INFINITY); kept.iter().product()];
+            let mut index = vec![0; sizes.len()];
+            for value in x.iter() {
+                let place =
+                    index.iter().zip(&kept).fold(0, |place, (&i, &size)| place * size + if size == 1 { 0 } else { i });
+                let (sum, largest, smallest) = &mut expected[place];
+                (*sum, *largest, *smallest) = (*sum + value, value.max(*largest), value.min(*smallest));
+                for axis in (0..sizes.len()).rev() {
+                    index[axis] += 1;
+                    if index[axis] < sizes[axis] {
+                        break;
+                    }
+                    index[axis] = 0;
+                }
+            }
+            for (number, x) in layouts(&x).iter().enumerate() {
+                let what = format!("{sizes:?} {dims:?} {number}");
+                let column = |f: fn(&(f32, f32, f32)) -> f32| expected.iter().map(f).collect::<Vec<_>>();
+                assert_eq!(x.sum(dims, false).to_vec(), column(|e| e.0), "{what}");
+                assert_eq!(x.amax(dims, false).to_vec(), column(|e| e.1), "{what}");
+                assert_eq!(x.amin(dims, false).to_vec(), column(|e| e.2), "{what}");
+                assert_eq!(x.cast::<i64>().sum(dims, false).cast::<f32>().to_vec(), column(|e| e.0), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_threads_gives_the_same_bits() {
+        let before = num_threads();
+        for (sizes, dims) in LARGE {
+            let x = Tensor::<f32>::from_fn(sizes, |index| {
+                let mix = index.iter().fold(17usize, |mix, &i| (mix * 31 + i * 7) % 8191);
+                (mix as f32 * 0.37).sin()
+            });
+            let sums = [1, 2, 5].map(|threads| {
+                set_num_threads(threads);
+                layouts(&x).iter().map(|x| x.sum(dims, false).to_vec()).collect::<Vec<_>>()
+            });
+            assert!(sums[0] == sums[1] && sums[0] == sums[2], "{sizes:?} {dims:?}");
+        }
+        set_num_threads(before);
+    }
+
+    /// A NaN is found wherever it is, and nowhere else.
+    #[test]
+    fn a_nan_wins_at_every_place() {
+        for size in [1usize, 7, 15, 16, 63, 64, 65, 100, 128, 200, 5000] {
+            let places = [0, 1, 8, 62, 63, 64, 70, size / 2, size - 1];
+            for place in places.into_iter().filter(|&place| place < size) {
+                let x = Tensor::from_fn([3, size], |i| if i == [1, place] { f64::NAN } else { -1.0 });
+                for x in [x.cast::<f64>(), x.cast::<f32>().cast::<f64>(), x.t().contiguous().t()] {
+                    for extreme in [x.amax(1, false), x.amin(1, false)] {
+                        let got = extreme.to_vec();
+                        assert!(got[0] == -1.0 && got[1].is_nan() && got[2] == -1.0, "{size} {place}: {got:?}");
+                    }
+                }
+            }
+        }
     }
 }
