@@ -34,8 +34,8 @@ fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
 }
 
 dispatched! {
-    #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     /// `best = row`, and `at = number`, where it wins.
+    #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
         let (best, at) = (&mut best[..len], &mut at[..len]);
@@ -49,15 +49,15 @@ dispatched! {
         }
     }
 
-    #[allow(clippy::eq_op)]
     /// The first place of `value`, of a NaN where that is one; it is there.
+    #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
         let mut from = 0;
         for chunk in x.as_chunks::<64>().0 {
             let mut found = false;
-            for i in 0..64 {
-                found |= (chunk[i] == value) | (nan & (chunk[i] != chunk[i]));
+            for &x in chunk {
+                found |= (x == value) | (nan & (x != x));
             }
             if found {
                 break;
