@@ -93,7 +93,7 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
     }
     let rows = Nest::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
-    let each_line = step == 1 && count >= SHORT || lines == 1;
+    let each_line = step == 1 && count >= SHORT || lines < SHORT && count >= RUN || lines == 1;
     // Parts are stretches of lines, and, where there are few, of elements along them.
     let together = if each_line { (TASK / count).max(lines.div_ceil(TASKS)).max(1) } else { strip(&rows, lines) };
     let strips = lines.div_ceil(together);
@@ -119,7 +119,10 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
                     &data[at as usize..][..size]
                 } else {
                     line.clear();
-                    line.extend((0..size as isize).map(|k| data[(at + k * step) as usize]));
+                    match step {
+                        1.. => line.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
+                        _ => line.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
+                    }
                     &line
                 };
                 *out = (from + of_line(largest, x)) as i64;

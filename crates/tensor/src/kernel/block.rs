@@ -872,8 +872,13 @@ impl Blocks for bool {
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
         Some(match op {
-            Reduction::Sum | Reduction::Amax | Reduction::Max => x.contains(&true),
-            Reduction::Prod | Reduction::Amin | Reduction::Min => !x.contains(&false),
+            // By chunks: within one, stopping early would keep vectors out.
+            Reduction::Sum | Reduction::Amax | Reduction::Max => {
+                x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))
+            }
+            Reduction::Prod | Reduction::Amin | Reduction::Min => {
+                x.chunks(512).all(|x| x.iter().fold(true, |all, &x| all & x))
+            }
         })
     }
 

@@ -227,7 +227,10 @@ fn totals_of_lines<T: Element>(
                 1 => slice_total(op, &x[..count]),
                 _ => {
                     line.clear();
-                    line.extend((0..count).map(|i| x[i * stride]));
+                    match stride {
+                        0 => line.resize(count, x[0]),
+                        _ => line.extend(x.iter().step_by(stride).take(count)),
+                    }
                     slice_total(op, &line)
                 }
             };
