@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
+use smallvec::SmallVec;
 
 use super::map::Source;
 use crate::nest::Nest;
@@ -61,24 +62,34 @@ pub(crate) fn each<T: Element, U: Element>(
         }
         return;
     }
+    let stride = x.layout.strides()[axis];
     // Lines next to one another in memory go together: a cache line holds an element of each.
     let groups = inner.div_ceil(TOGETHER);
     let start = Start(out.as_mut_ptr());
     let group = |number: usize| {
         let (slab, first) = (number / groups, number % groups * TOGETHER);
         let width = TOGETHER.min(inner - first);
-        let mut line = Vec::with_capacity(size);
-        let mut results = vec![U::ZERO; len * width];
-        for (k, result) in results.chunks_mut(len).enumerate() {
-            gather(slab * inner + first + k, &mut line);
-            f(&line, result);
+        // Lines of a power of two would fall upon one another in the cache.
+        let pitch = size + 16;
+        let mut lines = vec![T::ZERO; pitch * width];
+        let starts: SmallVec<[usize; TOGETHER]> =
+            (0..width).map(|k| nest.position(0, (slab * inner + first + k) * size)).collect();
+        for j in 0..size {
+            for (k, &start) in starts.iter().enumerate() {
+                lines[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
+            }
+        }
+        let apart = len + 16;
+        let mut results = vec![U::ZERO; apart * width];
+        for (line, result) in lines.chunks(pitch).zip(results.chunks_mut(apart)) {
+            f(&line[..size], &mut result[..len]);
         }
         for j in 0..len {
             let at = (slab * len + j) * inner + first;
             // SAFETY: `width` results, number `first` on, of row `j` of a slab, within `out`; no two groups have one in common;
             // `out` is borrowed mutably until all are done.
             let out = unsafe { std::slice::from_raw_parts_mut(start.at(at), width) };
-            for (out, result) in out.iter_mut().zip(results[j..].iter().step_by(len)) {
+            for (out, result) in out.iter_mut().zip(results[j..].iter().step_by(apart)) {
                 *out = *result;
             }
         }

@@ -227,10 +227,7 @@ fn totals_of_lines<T: Element>(
                 1 => slice_total(op, &x[..count]),
                 _ => {
                     line.clear();
-                    match stride {
-                        0 => line.resize(count, x[0]),
-                        _ => line.extend(x.iter().step_by(stride).take(count)),
-                    }
+                    line.extend((0..count).map(|i| x[i * stride]));
                     slice_total(op, &line)
                 }
             };
