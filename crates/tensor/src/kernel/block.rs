@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
 use crate::error::{Error, Site};
-use crate::program::{Argument, Program};
+use crate::program::{Argument, Output, Program};
 use crate::{Element, Shape, Tensor};
 
 /// An operand of a block operation.
@@ -64,6 +64,22 @@ pub trait Blocks: Sized {
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool;
     /// The reduction of a slice that is not long; `None` where the type does not have it.
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self>;
+    /// `total[i] = op(total[i], x[i], x[stride + i], …)`, `rows` rows, each as long as `total`; several at a time, so that
+    /// at most `rows` / 8 + 7 follow one after the other.
+    fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+        let width = total.len();
+        for row in 0..rows {
+            Self::accumulate(op, total, &x[row * stride..][..width]);
+        }
+    }
+    /// [`reduce`](Self::reduce) of slices of `len` elements, `stride` apart: one for each of `out`.
+    fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+        for (row, out) in out.iter_mut().enumerate() {
+            if let Some(total) = Self::reduce(op, &x[row * stride..][..len]) {
+                *out = total;
+            }
+        }
+    }
     /// What the reduction of nothing is, where that is defined.
     fn identity(op: Reduction) -> Option<Self>;
     /// The first output of a fused program; `None` where the type has none.
@@ -91,8 +107,6 @@ pub trait FloatBlocks: Blocks {
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// `totals[i] = op(totals[i], row i of x)`, rows of `row` elements, each reduced one after the other.
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
-    /// `totals = op(totals, each row of x)`, rows of as many elements as there are totals, one after the other.
-    fn short_columns(op: Reduction, x: &[Self], totals: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
     /// Memory that a thread keeps for the registers of programs.
@@ -321,7 +335,17 @@ macro_rules! floats {
             }
 
             fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-                Some($module::reduce(op, x))
+                let mut total = [0.0];
+                $module::reduce_each(op, x, x.len(), 0, &mut total);
+                Some(total[0])
+            }
+
+            fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+                $module::accumulate_rows(op, total, x, stride, rows);
+            }
+
+            fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                $module::reduce_each(op, x, len, stride, out);
             }
 
             fn identity(op: Reduction) -> Option<Self> {
@@ -339,6 +363,10 @@ macro_rules! floats {
                 shape: &Shape,
                 at: Site,
             ) -> Option<Result<Tensor<Self>, Error>> {
+                if program.instructions().is_empty() && matches!(program.outputs(), [Output::Reduced(..)]) {
+                    // A reduction and nothing else: `reduce` has more ways to go about it.
+                    return None;
+                }
                 let tensors = inputs.iter().map(|&input| Argument::Tensor(input));
                 let numbers = numbers.iter().map(|&number| Argument::Number(number as $type));
                 let arguments: SmallVec<[Argument<'_, Self>; 8]> = tensors.chain(numbers).collect();
@@ -357,10 +385,6 @@ macro_rules! floats {
 
             fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]) {
                 $module::short_rows(op, x, row, totals);
-            }
-
-            fn short_columns(op: Reduction, x: &[Self], totals: &mut [Self]) {
-                $module::short_columns(op, x, totals);
             }
 
             fn start(op: Reduction) -> Self {
@@ -550,32 +574,40 @@ macro_rules! floats {
                     let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
                     let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
                     match op {
-                        Reduction::Sum => rows_onto(x, row, totals, |total, x| total + x),
-                        Reduction::Prod => rows_onto(x, row, totals, |total, x| total * x),
-                        Reduction::Amax | Reduction::Max => rows_onto(x, row, totals, larger),
-                        Reduction::Amin | Reduction::Min => rows_onto(x, row, totals, smaller),
+                        Reduction::Sum => short_rows_onto(x, row, totals, |total, x| total + x),
+                        Reduction::Prod => short_rows_onto(x, row, totals, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => short_rows_onto(x, row, totals, larger),
+                        Reduction::Amin | Reduction::Min => short_rows_onto(x, row, totals, smaller),
                     }
                 }
 
-                pub(super) fn short_columns(op: Reduction, x: &[$type], totals: &mut [$type]) {
+                pub(super) fn accumulate_rows(
+                    op: Reduction, total: &mut [$type], x: &[$type], stride: usize, rows: usize,
+                ) {
                     let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
                     let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
                     match op {
-                        Reduction::Sum => columns_onto(x, totals, |total, x| total + x),
-                        Reduction::Prod => columns_onto(x, totals, |total, x| total * x),
-                        Reduction::Amax | Reduction::Max => columns_onto(x, totals, larger),
-                        Reduction::Amin | Reduction::Min => columns_onto(x, totals, smaller),
+                        Reduction::Sum => rows_onto(total, x, stride, rows, |total, x| total + x),
+                        Reduction::Prod => rows_onto(total, x, stride, rows, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => rows_onto(total, x, stride, rows, larger),
+                        Reduction::Amin | Reduction::Min => rows_onto(total, x, stride, rows, smaller),
                     }
                 }
 
-                pub(super) fn reduce(op: Reduction, x: &[$type]) -> $type {
-                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
-                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                pub(super) fn reduce_each(
+                    op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type],
+                ) {
                     match op {
-                        Reduction::Sum => lanes(x, 0.0, |total, x| total + x),
-                        Reduction::Prod => lanes(x, 1.0, |total, x| total * x),
-                        Reduction::Amax | Reduction::Max => lanes(x, <$type>::NEG_INFINITY, larger),
-                        Reduction::Amin | Reduction::Min => lanes(x, <$type>::INFINITY, smaller),
+                        Reduction::Sum => each_lanes(x, len, stride, out, 0.0, |total, x| total + x),
+                        Reduction::Prod => each_lanes(x, len, stride, out, 1.0, |total, x| total * x),
+                        Reduction::Amax | Reduction::Max => {
+                            let larger = |total: $type, x: $type| if x > total { x } else { total };
+                            each_extreme(x, len, stride, out, <$type>::NEG_INFINITY, larger);
+                        }
+                        Reduction::Amin | Reduction::Min => {
+                            let smaller = |total: $type, x: $type| if x < total { x } else { total };
+                            each_extreme(x, len, stride, out, <$type>::INFINITY, smaller);
+                        }
                     }
                 }
             }
@@ -663,7 +695,7 @@ mod own_double {
 
 /// `total = f(total, x)` over each element of the total's row.
 #[inline(always)]
-fn rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+fn short_rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
     for i in 0..totals.len() {
         let x = &x[i * row..][..row];
         let mut total = x[0];
@@ -674,37 +706,6 @@ fn rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) ->
     }
 }
 
-/// `total = f(total, x)` over the rows of `x`: a few totals at a time stay in registers while all rows are gone through.
-#[inline(always)]
-fn columns_onto<T: Copy>(x: &[T], totals: &mut [T], f: impl Fn(T, T) -> T) {
-    const SIDE: usize = 16;
-    let row = totals.len();
-    let mut from = 0;
-    while from + SIDE <= row {
-        let mut sums = [totals[from]; SIDE];
-        sums.copy_from_slice(&totals[from..from + SIDE]);
-        let mut at = from;
-        while at + SIDE <= x.len() {
-            let values = &x[at..at + SIDE];
-            for j in 0..SIDE {
-                sums[j] = f(sums[j], values[j]);
-            }
-            at += row;
-        }
-        totals[from..from + SIDE].copy_from_slice(&sums);
-        from += SIDE;
-    }
-    for j in from..row {
-        let mut total = totals[j];
-        let mut at = j;
-        while at < x.len() {
-            total = f(total, x[at]);
-            at += row;
-        }
-        totals[j] = total;
-    }
-}
-
 /// `total = f(total, x)`.
 #[inline(always)]
 fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
@@ -712,6 +713,27 @@ fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let (total, x) = (&mut total[..len], &x[..len]);
     for i in 0..len {
         total[i] = f(total[i], x[i]);
+    }
+}
+
+/// `total = f(total, row)` for each row of `x`, eight at a time: a total is read and written once for them.
+#[inline(always)]
+fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
+    let len = total.len();
+    let total = &mut total[..len];
+    let mut row = 0;
+    while rows - row >= 8 {
+        let at = |k: usize| &x[(row + k) * stride..][..len];
+        let (a, b, c, d) = (at(0), at(1), at(2), at(3));
+        let (e, g, h, k) = (at(4), at(5), at(6), at(7));
+        for i in 0..len {
+            let (left, right) = (f(f(a[i], b[i]), f(c[i], d[i])), f(f(e[i], g[i]), f(h[i], k[i])));
+            total[i] = f(total[i], f(left, right));
+        }
+        row += 8;
+    }
+    for row in row..rows {
+        each_onto(total, &x[row * stride..][..len], f);
     }
 }
 
@@ -758,14 +780,67 @@ fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
     }
 }
 
+/// [`lanes`] of slices of `len` elements, `stride` apart.
+#[inline(always)]
+fn each_lanes<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T + Copy) {
+    for i in 0..out.len() {
+        out[i] = lanes(&x[i * stride..][..len], start, f);
+    }
+}
+
+/// [`each_lanes`] for an `f` that chooses one of two numbers, and need not do so of NaN: where there is one, the result is.
+#[inline(always)]
+#[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+fn each_extreme<T: Copy + PartialEq>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    // Comparing and keeping apart what is NaN is two instructions, deciding each time which of two is NaN is four.
+    let not_number = |kept: T, x: T| if x != x { x } else { kept };
+    for row in 0..out.len() {
+        let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
+        let mut total = chains::<8, T>(rest, start, f);
+        let mut bad = false;
+        for i in 0..rest.len() {
+            bad |= rest[i] != rest[i];
+        }
+        if !chunks.is_empty() {
+            let (mut totals, mut kept) = ([start; 64], [start; 64]);
+            for chunk in chunks {
+                for i in 0..64 {
+                    totals[i] = f(totals[i], chunk[i]);
+                    kept[i] = not_number(kept[i], chunk[i]);
+                }
+            }
+            let mut eight = [start; 8];
+            for i in 0..8 {
+                let left = f(f(totals[i], totals[i + 32]), f(totals[i + 16], totals[i + 48]));
+                eight[i] = f(left, f(f(totals[i + 8], totals[i + 40]), f(totals[i + 24], totals[i + 56])));
+            }
+            total = f(total, halved(eight, f));
+            for i in 0..64 {
+                bad |= kept[i] != kept[i];
+            }
+        }
+        if bad {
+            total = x[row * stride..][..len].iter().copied().find(|x| x != x).unwrap_or(total);
+        }
+        out[row] = total;
+    }
+}
+
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
-fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 
 #[inline(always)]
-fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
     let mut totals = [start; N];
     for chunk in chunks {
@@ -773,9 +848,24 @@ fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> 
             totals[i] = f(totals[i], chunk[i]);
         }
     }
-    for i in 0..rest.len() {
-        totals[i] = f(totals[i], rest[i]);
+    // What is left has chains of its own: to reach one by one into those above, they would have to leave their registers.
+    let (eights, rest) = rest.as_chunks::<8>();
+    let mut few = [start; 8];
+    for eight in eights {
+        for i in 0..8 {
+            few[i] = f(few[i], eight[i]);
+        }
     }
+    let mut last = start;
+    for &x in rest {
+        last = f(last, x);
+    }
+    f(f(halved(totals, f), halved(few, f)), last)
+}
+
+/// All in one, pairwise.
+#[inline(always)]
+fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, T) -> T) -> T {
     let mut width = N / 2;
     while width > 0 {
         for i in 0..width {
@@ -931,8 +1021,13 @@ impl Blocks for bool {
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
         Some(match op {
-            Reduction::Sum | Reduction::Amax | Reduction::Max => x.contains(&true),
-            Reduction::Prod | Reduction::Amin | Reduction::Min => !x.contains(&false),
+            // By chunks: within one, stopping early would keep vectors out.
+            Reduction::Sum | Reduction::Amax | Reduction::Max => {
+                x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))
+            }
+            Reduction::Prod | Reduction::Amin | Reduction::Min => {
+                x.chunks(512).all(|x| x.iter().fold(true, |all, &x| all & x))
+            }
         })
     }
 

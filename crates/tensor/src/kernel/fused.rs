@@ -671,7 +671,7 @@ fn accumulate<T: Float>(
                 let position = reducer.nest.position(0, 0);
                 let (whole, rest) = values.split_at(len / row * row);
                 let totals = &mut total[position..position + row];
-                T::short_columns(reducer.op, whole, totals);
+                T::accumulate_rows(reducer.op, totals, whole, row, len / row);
                 T::accumulate(reducer.op, &mut totals[..rest.len()], rest);
                 return;
             }

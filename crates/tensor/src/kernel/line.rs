@@ -3,17 +3,23 @@
 //! Each function here takes one line as a slice; [`each`] cuts a tensor of any layout into lines and puts the results in
 //! place. Lines are independent of one another, so any number of threads gives the same bits. Positions are ties' own order:
 //! of two equal elements the earlier one comes first, and NaN counts as larger than everything, as in PyTorch's `sort`.
+#![allow(unsafe_code)]
 
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
+use smallvec::SmallVec;
 
 use super::map::Source;
 use crate::nest::Nest;
-use crate::{DType, Element, Shape, threads};
+use crate::threads::{self, Start};
+use crate::{DType, Element, Shape};
 
 /// Work below this many elements is not worth a second thread.
 const PARALLEL: usize = 1 << 16;
+
+/// Lines next to one another that go together.
+const TOGETHER: usize = 16;
 
 /// A line this long is put in order by several threads.
 const LONG: usize = 1 << 15;
@@ -36,31 +42,60 @@ pub(crate) fn each<T: Element, U: Element>(
     let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
     let lines = x.layout.permute(&order);
     let nest = Nest::new(lines.shape(), [&lines]);
-    // One slab is all lines that begin in one place of the outer dimensions: contiguous in `out`.
-    let slab = |number: usize, out: &mut [U]| {
-        let mut line = Vec::with_capacity(size);
-        let mut result = vec![U::ZERO; len];
-        for i in 0..inner {
-            line.clear();
-            nest.walk(0, (number * inner + i) * size, size, |position, stride, count| {
-                line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
-            });
-            if inner == 1 {
-                f(&line, out);
-                continue;
+    let gather = |number: usize, line: &mut Vec<T>| {
+        line.clear();
+        nest.walk(0, number * size, size, |position, stride, count| {
+            line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+        });
+    };
+    let count = out.len() / len;
+    let alone = size * count < PARALLEL;
+    if inner == 1 {
+        let one = |number: usize, out: &mut [U]| {
+            let mut line = Vec::with_capacity(size);
+            gather(number, &mut line);
+            f(&line, out);
+        };
+        match alone {
+            true => out.chunks_mut(len).enumerate().for_each(|(number, out)| one(number, out)),
+            false => threads::for_chunks(out, len, one),
+        }
+        return;
+    }
+    let stride = x.layout.strides()[axis];
+    // Lines next to one another in memory go together: a cache line holds an element of each.
+    let groups = inner.div_ceil(TOGETHER);
+    let start = Start(out.as_mut_ptr());
+    let group = |number: usize| {
+        let (slab, first) = (number / groups, number % groups * TOGETHER);
+        let width = TOGETHER.min(inner - first);
+        // Lines of a power of two would fall upon one another in the cache.
+        let pitch = size + 16;
+        let mut lines = vec![T::ZERO; pitch * width];
+        let starts: SmallVec<[usize; TOGETHER]> =
+            (0..width).map(|k| nest.position(0, (slab * inner + first + k) * size)).collect();
+        for j in 0..size {
+            for (k, &start) in starts.iter().enumerate() {
+                lines[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
             }
-            f(&line, &mut result);
-            for (j, &value) in result.iter().enumerate() {
-                out[j * inner + i] = value;
+        }
+        let apart = len + 16;
+        let mut results = vec![U::ZERO; apart * width];
+        for (line, result) in lines.chunks(pitch).zip(results.chunks_mut(apart)) {
+            f(&line[..size], &mut result[..len]);
+        }
+        for j in 0..len {
+            let at = (slab * len + j) * inner + first;
+            // SAFETY: `width` results, number `first` on, of row `j` of a slab, within `out`; no two groups have one in common;
+            // `out` is borrowed mutably until all are done.
+            let out = unsafe { std::slice::from_raw_parts_mut(start.at(at), width) };
+            for (out, result) in out.iter_mut().zip(results[j..].iter().step_by(apart)) {
+                *out = *result;
             }
         }
     };
-    let slabs = out.chunks_mut(len * inner);
-    if size * inner * slabs.len() < PARALLEL {
-        slabs.enumerate().for_each(|(number, out)| slab(number, out));
-    } else {
-        threads::for_chunks(out, len * inner, slab);
-    }
+    let number = count / inner * groups;
+    if alone { (0..number).for_each(group) } else { threads::for_each(number, group) }
 }
 
 /// Sums of the elements up to each; `f32` is summed in `f64`, integers wrap.
@@ -78,18 +113,6 @@ pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
             *out = T::from_i64(total);
         }
     }
-}
-
-/// Position of the first largest (or smallest) element; of the first NaN where there is one.
-pub(crate) fn extreme<T: Element>(largest: bool, line: &[T]) -> usize {
-    let mut best = 0;
-    for (i, &x) in line.iter().enumerate() {
-        let old = line[best];
-        if !is_nan(old) && (is_nan(x) || if largest { x > old } else { x < old }) {
-            best = i;
-        }
-    }
-    best
 }
 
 /// Position of the largest (or smallest) element up to each; of several the last, and a NaN stays.
@@ -332,7 +355,6 @@ mod tests {
 
     #[test]
     fn order_statistics() {
-        assert_eq!((extreme(true, &[1, 2, 2i64]), extreme(false, &[1.0, NAN, NAN])), (1, 1));
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);

@@ -340,7 +340,19 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
     if layout.is_contiguous() && T::onto(op, &mut [], Operand::Splat(T::ZERO)) {
         let nest = Nest::new(layout.shape(), [layout, y.layout]);
         let first = layout.offset();
-        for_blocks(nest.row(), false, &mut data[first..first + layout.numel()], |start, out| {
+        let out = &mut data[first..first + layout.numel()];
+        let (row, [_, along]) = nest.loop_of(nest.depth() - 1);
+        if along == 0 && row >= 16 && row < out.len() {
+            // One number for each row, as a bias of channels.
+            let rows = if out.len() < PARALLEL { out.len() / row } else { TASK.div_ceil(row) };
+            threads::for_chunks(out, rows * row, |task, out| {
+                for (number, out) in (task * rows..).zip(out.chunks_mut(row)) {
+                    T::onto(op, out, Operand::Splat(y.data[nest.position(1, number * row)]));
+                }
+            });
+            return;
+        }
+        for_blocks(nest.row(), false, out, |start, out| {
             let scratch = &mut Vec::new();
             let y = operand(&nest, 1, y.data, start, out.len(), scratch);
             T::onto(op, out, y);

@@ -6,6 +6,7 @@
 //! - [`fused`]: several operations over one block after the other;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
+//! - [`arg`]: where the largest and smallest elements are;
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
 //! - [`convolution`], [`pooling`]: windows over images;
@@ -21,6 +22,7 @@
 mod accuracy;
 #[cfg(test)]
 pub(crate) mod arbitrary;
+pub(crate) mod arg;
 pub(crate) mod block;
 pub(crate) mod convolution;
 pub(crate) mod fused;

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::error::{Error, Site};
     use crate::kernel::arbitrary::{AxisRecipe, Recipe, Sample, generator, recipes, shapes};
-    use crate::kernel::{gather, map, reduce as kernel_reduce};
+    use crate::kernel::{arg as kernel_arg, gather, map, reduce as kernel_reduce};
     use crate::ops::{InPlace, TensorLike};
     use crate::view::View;
     use crate::{DType, Float, Tensor};
@@ -289,7 +289,7 @@ mod tests {
                     columns(x.source(), &[axis]).iter().map(|column| arg(largest, column)).collect();
                 let (kept, line) = crate::ops::split(x.layout(), &[axis]);
                 let mut got = vec![0; expected.len()];
-                kernel_reduce::arg(largest, x.source().data, &kept, &line, &mut got);
+                kernel_arg::arg(largest, x.source().data, &kept, &line, &mut got);
                 assert_eq!(got, expected, "{shape} {axis}");
             }
         }

@@ -4,7 +4,7 @@
 //! the one that was chosen; over everything it is shared evenly, a NaN tying with other NaNs.
 
 use super::along::Along;
-use super::reductions::{not_over_nothing, reduced};
+use super::reductions::{extremes, not_over_nothing, reduced};
 use super::{TensorLike, twin};
 use crate::Shape;
 use crate::Tensor;
@@ -98,7 +98,7 @@ fn extreme<A: TensorLike>(
 ) -> Result<(A, Tensor<i64>), A::Error> {
     let along = Along::new(x, dim, at)?;
     along.not_over_nothing(at)?;
-    let positions = along.positions(1, at, |line, out| out[0] = line::extreme(largest, line) as i64)?;
+    let positions = extremes(&along.array().to_tensor(at)?, largest, along.axis, at)?;
     along.taken_with(positions, keepdim, at)
 }
 
@@ -116,7 +116,7 @@ fn position_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tens
     }
     let flat = x.to_tensor(at)?.apply_view(View::Reshape(Shape::from([count])), at)?;
     let along = Along::new(&flat, 0, at)?;
-    let positions = along.positions(1, at, |line, out| out[0] = line::extreme(largest, line) as i64)?;
+    let positions = extremes(&flat, largest, 0, at)?;
     Ok(along.reduced(&positions, false, at)?)
 }
 

@@ -2,10 +2,10 @@
 
 use super::pair::number;
 use super::{TensorLike, twin};
-use crate::dims::{self, Axes, Dims};
+use crate::dims::{self, Dims};
 use crate::error::{Error, Site};
+use crate::kernel::arg;
 use crate::kernel::instruction::{Binary, Compare, Reduction};
-use crate::kernel::reduce;
 use crate::view::View;
 use crate::{DType, Element, Float, Number, Shape, Tensor};
 
@@ -158,14 +158,17 @@ fn position_of<T: Element>(
         let message = format!("{}(): Expected reduction dim {dim} to have non-zero size.", at.operation);
         return Err(Error::EmptyReduction { message, at });
     }
-    let mut result = shape.clone();
-    if keepdim {
-        result[axis] = 1;
-    } else {
-        result.remove(axis);
-    }
-    let (kept, line) = super::eager::split(x.layout(), &Axes::from_slice(&[axis]));
-    Tensor::build(&result, at, |out| reduce::arg(largest, x.source().data, &kept, &line, out))
+    let positions = extremes(x, largest, axis, at)?;
+    if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(without(shape, &[axis])), at) }
+}
+
+/// Positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1: of the
+/// first of several; a NaN wins.
+pub(super) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    let mut result = x.shape().clone();
+    result[axis] = 1;
+    let (kept, line) = super::eager::split(x.layout(), &[axis]);
+    Tensor::build(&result, at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
 }
 
 #[cfg(test)]
