@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::scalar;
 use crate::error::{Error, Site};
-use crate::program::{Argument, Output, Program};
+use crate::program::{Argument, Program};
 use crate::{Element, Shape, Tensor};
 
 /// An operand of a block operation.
@@ -363,10 +363,6 @@ macro_rules! floats {
                 shape: &Shape,
                 at: Site,
             ) -> Option<Result<Tensor<Self>, Error>> {
-                if program.instructions().is_empty() && matches!(program.outputs(), [Output::Reduced(..)]) {
-                    // A reduction and nothing else: `reduce` has more ways to go about it.
-                    return None;
-                }
                 let tensors = inputs.iter().map(|&input| Argument::Tensor(input));
                 let numbers = numbers.iter().map(|&number| Argument::Number(number as $type));
                 let arguments: SmallVec<[Argument<'_, Self>; 8]> = tensors.chain(numbers).collect();

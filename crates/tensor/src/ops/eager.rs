@@ -9,7 +9,7 @@ use crate::kernel::block::Operand;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::kernel::map::Source;
 use crate::kernel::{line, map, product, reduce};
-use crate::program::{AxisSet, Output, Program};
+use crate::program::Program;
 use crate::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
@@ -126,9 +126,6 @@ impl<T: Element> TensorLike for Tensor<T> {
         for &axis in axes {
             result[axis] = 1;
         }
-        if let Some(total) = self.reduced_in_one_pass(op, axes, at) {
-            return total;
-        }
         let identity = T::identity(op).unwrap_or(T::ZERO);
         let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
         let (kept, reduced) = split(&layout, axes);
@@ -224,29 +221,6 @@ impl<T: Element> Tensor<T> {
         let layout = Layout::contiguous(Shape::scalar()).expand(self.shape());
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
-    }
-
-    /// A reduction of rows to one row, in the order in which they lie in memory: the fused engine's, which gives every thread
-    /// totals of its own. `None` for other reductions and element types.
-    fn reduced_in_one_pass(&self, op: Reduction, axes: &[usize], at: Site) -> Option<Result<Self, Error>> {
-        let rank = self.rank();
-        let (total, last) = (self.numel(), rank.checked_sub(1)?);
-        let kept = (0..rank)
-            .filter(|axis| !axes.contains(axis))
-            .fold(1, |kept: usize, axis| kept.saturating_mul(self.shape()[axis]));
-        let serves = op != Reduction::Prod
-            && matches!(T::DTYPE, DType::F32 | DType::F64)
-            && total >= PASS
-            && rank < AxisSet::BITS as usize
-            && kept.saturating_mul(64) <= total
-            && !axes.contains(&last)
-            && self.is_contiguous();
-        if !serves {
-            return None;
-        }
-        let set = axes.iter().fold(0, |set, &axis| set | 1 << axis);
-        let program = Program::new(1, Vec::new(), vec![Output::Reduced(op, 0, set)], None);
-        T::run(&program, &[self], &[], self.shape(), at)
     }
 }
 
