@@ -137,6 +137,23 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
             let z = a.conv2d(&w, None, &options);
             convolution(kind, [a, w, z], options)
         }
+        "pool_max_fwd" | "pool_max_bwd" | "pool_avg_fwd" | "pool_avg_bwd" => {
+            let &[kernel, stride, padding] = second else {
+                return Err("a pooling has a kernel, stride and padding".to_owned());
+            };
+            let options = PoolOptions::default().stride([stride as usize; 2]).padding([padding as usize; 2]);
+            let kernel = [kernel as usize; 2];
+            match kind {
+                "pool_max_fwd" => unary(a, move |a| a.max_pool2d(kernel, &options)),
+                "pool_avg_fwd" => unary(a, move |a| a.avg_pool2d(kernel, &options)),
+                "pool_max_bwd" => Box::new(move || {
+                    black_box(grad(|[x]| x.max_pool2d(kernel, &options).sum(.., false), [&a]));
+                }),
+                _ => Box::new(move || {
+                    black_box(grad(|[x]| x.avg_pool2d(kernel, &options).sum(.., false), [&a]));
+                }),
+            }
+        }
         "matmul" => binary(a, uniform(second), |a, b| a.matmul(b)),
         "grad_add" => gradient(a, uniform(second), |a, b| (a + b).sum(.., false)),
         "grad_mul" => gradient(a, uniform(second), |a, b| (a * b).sum(.., false)),

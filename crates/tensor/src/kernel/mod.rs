@@ -8,7 +8,7 @@
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
-//! - [`convolution`], [`pooling`]: windows over images;
+//! - [`convolution`], [`pooling`]: windows over images; [`direct`] and [`vector`]: convolutions without columns;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;
@@ -22,6 +22,7 @@ mod accuracy;
 pub(crate) mod arbitrary;
 pub(crate) mod block;
 pub(crate) mod convolution;
+mod direct;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
@@ -36,6 +37,7 @@ pub(crate) mod reduce;
 pub(crate) mod scalar;
 pub(crate) mod simd;
 pub(crate) mod update;
+mod vector;
 
 pub use block::{Blocks, FloatBlocks};
 pub use product::Products;
