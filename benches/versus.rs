@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use wengert::autograd::transforms::grad;
 use wengert::nn::{Adam, Conv2d, Generator, Linear, Module, Sgd, cross_entropy};
 use wengert::prelude::*;
-use wengert::tensor::ops::{LossReduction, PoolOptions};
+use wengert::tensor::ops::{ConvOptions, LossReduction, PoolOptions};
 
 /// One iteration of a workload.
 type Step = Box<dyn FnMut()>;
@@ -125,6 +125,35 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
             let axis = axis()?;
             unary(a, move |a| a.softmax(axis))
         }
+        "conv_fwd" | "conv_dx" | "conv_dw" => {
+            let &[out, height, width, stride, dilation, padding, groups] = second else {
+                return Err("a convolution has a kernel, stride, dilation, padding and groups".to_owned());
+            };
+            let options = ConvOptions::default().groups(groups as usize).stride([stride as usize; 2]);
+            // A line of pixels is padded at its ends alone.
+            let padding = [if height == 1 { 0 } else { padding as usize }, padding as usize];
+            let options = options.dilation([dilation as usize; 2]).padding(padding);
+            let w = uniform(&[out, first[1] / groups, height, width]);
+            let z = a.conv2d(&w, None, &options);
+            convolution(kind, [a, w, z], options)
+        }
+        "pool_max_fwd" | "pool_max_bwd" | "pool_avg_fwd" | "pool_avg_bwd" => {
+            let &[kernel, stride, padding] = second else {
+                return Err("a pooling has a kernel, stride and padding".to_owned());
+            };
+            let options = PoolOptions::default().stride([stride as usize; 2]).padding([padding as usize; 2]);
+            let kernel = [kernel as usize; 2];
+            match kind {
+                "pool_max_fwd" => unary(a, move |a| a.max_pool2d(kernel, &options)),
+                "pool_avg_fwd" => unary(a, move |a| a.avg_pool2d(kernel, &options)),
+                "pool_max_bwd" => Box::new(move || {
+                    black_box(grad(|[x]| x.max_pool2d(kernel, &options).sum(.., false), [&a]));
+                }),
+                _ => Box::new(move || {
+                    black_box(grad(|[x]| x.avg_pool2d(kernel, &options).sum(.., false), [&a]));
+                }),
+            }
+        }
         "matmul" => binary(a, uniform(second), |a, b| a.matmul(b)),
         "grad_add" => gradient(a, uniform(second), |a, b| (a + b).sum(.., false)),
         "grad_mul" => gradient(a, uniform(second), |a, b| (a * b).sum(.., false)),
@@ -195,6 +224,19 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
         }
         _ => return Err(format!("unknown kind '{kind}'")),
     })
+}
+
+/// A convolution or one of its two derivatives.
+fn convolution(kind: &str, [x, w, z]: [Tensor<f32>; 3], options: ConvOptions) -> Step {
+    match kind {
+        "conv_fwd" => binary(x, w, move |x, w| x.conv2d(w, None, &options)),
+        "conv_dx" => Box::new(move || {
+            black_box(grad(|[x]| (x.conv2d(&x.tape().constant(&w), None, &options) * &z).sum(.., false), [&x]));
+        }),
+        _ => Box::new(move || {
+            black_box(grad(|[w]| (w.tape().constant(&x).conv2d(&w, None, &options) * &z).sum(.., false), [&w]));
+        }),
+    }
 }
 
 fn unary(a: Tensor<f32>, f: impl Fn(&Tensor<f32>) -> Tensor<f32> + 'static) -> Step {

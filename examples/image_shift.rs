@@ -3,10 +3,11 @@
 //! `+ [h, w]` adds one picture to every channel of every image, `+ [3, 1, 1]` one amount per colour, `+ [1]` one amount
 //! everywhere. Before and after are written side by side as one PNG.
 
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use image::{ImageError, RgbImage};
 use wengert::prelude::*;
 
 fn main() -> ExitCode {
@@ -21,12 +22,10 @@ fn main() -> ExitCode {
 }
 
 fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let picture = image::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/chelsea.png"))?.to_rgb8();
-    let (w, h) = (picture.width() as usize, picture.height() as usize);
-
     // Pixels come as [h, w, 3]; a batch of one image is [1, 3, h, w]. No pixel is moved for that.
-    let pixels = Tensor::from_vec(picture.into_raw(), [h, w, 3]).cast::<f32>();
-    let images = (pixels / 255.0).permute([2, 0, 1]).unsqueeze(0);
+    let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/chelsea.png"))?;
+    let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
+    let images = (pixels.cast::<f32>() / 255.0).permute([2, 0, 1]).unsqueeze(0);
 
     // Light from above: one value per pixel, the same for every channel of every image.
     let light = (1.0 - Tensor::<f32>::linspace(0.0, 1.0, h)).reshape([h, 1]) * 0.5 - 0.25;
@@ -49,16 +48,22 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// The pixels of a PNG of eight bits a channel, `[h, w, 3]`.
+fn read(path: &Path) -> Result<Tensor<u8>, Box<dyn std::error::Error>> {
+    let mut picture = png::Decoder::new(BufReader::new(File::open(path)?)).read_info()?;
+    let mut bytes = vec![0; picture.output_buffer_size().ok_or("the picture is too large")?];
+    let size = picture.next_frame(&mut bytes)?;
+    Ok(Tensor::from_vec(bytes, [size.height as usize, size.width as usize, 3]))
+}
+
 /// Writes `[1, 3, h, w]` with values around 0 to 1 as a PNG; what lies outside is clipped.
-fn write(images: &Tensor<f32>, path: &Path) -> Result<(), String> {
+fn write(images: &Tensor<f32>, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let pixels = images.squeeze(0).permute([1, 2, 0]);
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let bytes = (pixels.maximum(0.0).minimum(1.0) * 255.0).round().cast::<u8>().to_vec();
-    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ImageError::from);
-    match RgbImage::from_raw(w as u32, h as u32, bytes) {
-        Some(picture) => {
-            written.and_then(|()| picture.save(path)).map_err(|error| format!("{}: {error}", path.display()))
-        }
-        None => unreachable!("three bytes a pixel"),
-    }
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), w as u32, h as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    Ok(encoder.write_header()?.write_image_data(&bytes)?)
 }

@@ -1,12 +1,14 @@
 //! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`,
 //! `z` `[n, out, …]`, with up to three dimensions of space.
 //!
-//! All three are matrix products with the windows of `x` as columns (Chellapilla, Puri and Simard 2006, "im2col"), written out
+//! Where they are faster, copied planes are what is summed over: [`direct`]. Elsewhere, and for integers, all three are
+//! matrix products with the windows of `x` as columns (Chellapilla, Puri and Simard 2006, "im2col"), written out
 //! a tile of windows at a time, so that a tile stays in the second-level cache. What a part is depends on shapes alone, and
 //! sums over parts are added up in order: any number of threads gives the same bits.
 //!
 //! This file does not know padding modes, defaults or what is refused.
 
+use super::direct::{self, Kind, Task};
 use super::product::{Matrix, Scratch, Sizes};
 use super::simd::dispatched;
 use crate::Element;
@@ -67,27 +69,27 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn taps(&self) -> usize {
+    pub(super) fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
     /// Rows of the matrix of columns.
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.channels * self.taps()
     }
 
     /// Windows of one image.
-    fn windows(&self) -> usize {
+    pub(super) fn windows(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
     /// Elements of one channel of `x`.
-    fn plane(&self) -> usize {
+    pub(super) fn plane(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
     /// Elements of the weights of a group.
-    fn weights(&self) -> usize {
+    pub(super) fn weights(&self) -> usize {
         self.out * self.rows()
     }
 
@@ -104,6 +106,30 @@ impl Plan {
     fn row(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
+    }
+
+    /// Whether each channel has results of its own, and few: products over columns would be of a row or two.
+    fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.channels == 1 && self.out <= 4
+    }
+
+    /// Whether copied planes are faster than columns, as measured, here and below. They lose to products where the kernel is
+    /// one element, and where copying the results costs as much as computing them.
+    fn is_direct(&self) -> bool {
+        let taps = self.taps();
+        taps > 1 && (self.is_depthwise() || self.rows() >= 27 && direct::efficiency(self) >= 0.7)
+    }
+
+    fn is_direct_for_input(&self) -> bool {
+        let taps = self.taps();
+        taps > 1 && (self.is_depthwise() || self.channels >= 4 && direct::input_efficiency(self) >= 0.7)
+    }
+
+    fn is_direct_for_weight(&self) -> bool {
+        let taps = self.taps();
+        let steps = self.axes.iter().any(|axis| axis.stride > 1);
+        let few = self.channels >= 8 && self.out <= 32 && !steps && direct::efficiency(self) >= 0.7;
+        taps > 1 && (self.is_depthwise() && taps >= 5 || few)
     }
 
     /// Whether lines are short and used several times.
@@ -138,6 +164,9 @@ impl Plan {
 
 /// `z = conv(x, w)`.
 pub(crate) fn forward<T: Element>(plan: &Plan, x: &[T], w: &[T], z: &mut [T]) {
+    if T::CONVOLVES && plan.is_direct() {
+        return T::convolve(Task(Kind::Forward(plan, x, w, z)));
+    }
     let (plane, windows, tiles, out) = (plan.channels * plan.plane(), plan.windows(), plan.tiles(), plan.out);
     let blocks = Blocks { start: Start(z.as_mut_ptr()), len: out * windows, all: z.len() };
     // Images of little work go together.
@@ -170,6 +199,9 @@ pub(crate) fn forward<T: Element>(plan: &Plan, x: &[T], w: &[T], z: &mut [T]) {
 
 /// The adjoint of [`forward`] as a function of `x`, for the weights `w`: `x` of `z`.
 pub(crate) fn input_gradient<T: Element>(plan: &Plan, w: &[T], z: &[T], x: &mut [T]) {
+    if T::CONVOLVES && plan.is_direct_for_input() {
+        return T::convolve(Task(Kind::Input(plan, w, z, x)));
+    }
     let (windows, plane) = (plan.windows(), plan.plane());
     // A few images are shared out by channels too.
     let slices = if plan.batch * plan.groups >= 4 { 1 } else { plan.channels.min(4) };
@@ -200,6 +232,9 @@ pub(crate) fn input_gradient<T: Element>(plan: &Plan, w: &[T], z: &[T], x: &mut 
 
 /// The adjoint of [`forward`] as a function of `w`, for the input `x`: `w` of `z`.
 pub(crate) fn weight_gradient<T: Element>(plan: &Plan, x: &[T], z: &[T], w: &mut [T]) {
+    if T::CONVOLVES && plan.is_direct_for_weight() {
+        return T::convolve(Task(Kind::Weight(plan, x, z, w)));
+    }
     let (windows, plane, tiles) = (plan.windows(), plan.channels * plan.plane(), plan.tiles());
     let units = plan.batch * tiles;
     let most = if w.len() <= TILE { SUMS } else { 2 };
@@ -478,6 +513,7 @@ impl<T: Element> Runs for Scatter<'_, T> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::vector::{self, Kernels};
     use super::*;
 
     /// Σ x w z over everything that meets, by the definition: `each(x, w, z)` is called with positions in the three.
@@ -521,6 +557,25 @@ mod tests {
         sums
     }
 
+    /// Without columns, whether it is faster or not.
+    fn check_directly<T: Element>(plan: &Plan, every: &[&Kernels<T>]) {
+        let blocks = plan.batch * plan.groups;
+        let x = integers::<T>(blocks * plan.channels * plan.plane(), 1);
+        let w = integers::<T>(plan.groups * plan.weights(), 5);
+        let z = integers::<T>(blocks * plan.out * plan.windows(), 11);
+        for kernels in every {
+            let mut out = integers::<T>(z.len(), 3);
+            direct::run(kernels, Task(Kind::Forward(plan, &x, &w, &mut out)));
+            assert_eq!(out, twin(plan, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{plan:?}");
+            let mut out = integers::<T>(x.len(), 3);
+            direct::run(kernels, Task(Kind::Input(plan, &w, &z, &mut out)));
+            assert_eq!(out, twin(plan, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{plan:?}");
+            let mut out = integers::<T>(w.len(), 3);
+            direct::run(kernels, Task(Kind::Weight(plan, &x, &z, &mut out)));
+            assert_eq!(out, twin(plan, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{plan:?}");
+        }
+    }
+
     fn check<T: Element>(plan: &Plan) {
         let blocks = plan.batch * plan.groups;
         let x = integers::<T>(blocks * plan.channels * plan.plane(), 1);
@@ -562,6 +617,8 @@ mod tests {
             check::<f64>(&plan);
             check::<f32>(&plan);
             check::<i64>(&plan);
+            check_directly(&plan, &vector::every_f64());
+            check_directly(&plan, &vector::every_f32());
         }
     }
 
@@ -580,14 +637,22 @@ mod tests {
             Plan { batch, groups: 1, channels, out, axes }
         };
         // Many windows; many images; a kernel of one element; lines of more than one tile; rows of more than a tile.
-        for plan in
-            [plan(1, 16, 5, 40, 3, 1), plan(70, 2, 3, 9, 3, 0), plan(3, 5, 4, 17, 1, 0), plan(2, 90, 2, 8, 4, 2)]
-        {
+        for plan in [
+            plan(1, 16, 5, 40, 3, 1),
+            plan(9, 2, 13, 6, 3, 1),
+            plan(1, 3, 40, 12, 3, 1),
+            plan(70, 2, 3, 9, 3, 0),
+            plan(3, 5, 4, 17, 1, 0),
+            plan(2, 90, 2, 8, 4, 2),
+        ] {
             check::<f64>(&plan);
+            check_directly(&plan, &vector::every_f64());
+            check_directly(&plan, &vector::every_f32());
         }
         let line = Axis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
         let plan = Plan { batch: 1, groups: 1, channels: 4, out: 2, axes: [Axis::NONE, Axis::NONE, line] };
         assert!(plan.tiles() > 1);
         check::<f64>(&plan);
+        check_directly(&plan, &vector::every_f64());
     }
 }

@@ -9,7 +9,7 @@
 //! - [`arg`]: where the largest and smallest elements are;
 //! - [`line`]: what looks at a whole line along one dimension: running sums, order;
 //! - [`product`]: matrix products;
-//! - [`convolution`], [`pooling`]: windows over images;
+//! - [`convolution`], [`pooling`]: windows over images; [`direct`] and [`vector`]: convolutions without columns;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
 //! - `rows`: operands whose rows are short, written out over a block;
 //! - [`update`]: one pass over several arrays, some changed in place;
@@ -25,6 +25,7 @@ pub(crate) mod arbitrary;
 pub(crate) mod arg;
 pub(crate) mod block;
 pub(crate) mod convolution;
+mod direct;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
@@ -40,6 +41,7 @@ mod rows;
 pub(crate) mod scalar;
 pub(crate) mod simd;
 pub(crate) mod update;
+mod vector;
 
 pub use block::{Blocks, FloatBlocks};
 pub use product::Products;

@@ -8,8 +8,10 @@ use std::ops::{Deref, DerefMut};
 
 use gemm_common::Parallelism;
 
+use super::direct::{self, Task};
 use super::map::Source;
 use super::simd::dispatched;
+use super::vector;
 use crate::nest::Nest;
 use crate::pool::Block;
 use crate::{Element, Float, Layout, Shape, memory, pool, threads};
@@ -127,10 +129,18 @@ pub trait Products: Sized {
     fn plus(self, other: Self) -> Self;
 
     fn times(self, other: Self) -> Self;
+
+    /// Whether [`convolve`](Self::convolve) is to be had.
+    const CONVOLVES: bool = false;
+
+    /// A convolution without columns. Compiled here, once for each type, and not where a program asks for it.
+    fn convolve(_task: Task<Self>) {
+        unreachable!("only floating-point numbers have it")
+    }
 }
 
 macro_rules! floats {
-    ($($type:ident $gemm:path),*) => {$(
+    ($($type:ident $gemm:path, $kernels:path;)*) => {$(
         impl Products for $type {
             fn plus(self, other: Self) -> Self {
                 self + other
@@ -138,6 +148,12 @@ macro_rules! floats {
 
             fn times(self, other: Self) -> Self {
                 self * other
+            }
+
+            const CONVOLVES: bool = true;
+
+            fn convolve(task: Task<Self>) {
+                direct::run($kernels(), task);
             }
 
             fn product(Sizes { m, n, k, add }: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) {
@@ -169,7 +185,10 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32 gemm_f32::gemm::f32::get_gemm_fn, f64 gemm_f64::gemm::f64::get_gemm_fn);
+floats!(
+    f32 gemm_f32::gemm::f32::get_gemm_fn, vector::f32_kernels;
+    f64 gemm_f64::gemm::f64::get_gemm_fn, vector::f64_kernels;
+);
 
 macro_rules! integers {
     ($($type:ident),*) => {$(
