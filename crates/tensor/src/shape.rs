@@ -4,6 +4,7 @@
 //! [`Layout`](crate::Layout)) or which shapes meet (that is [`broadcast`](crate::broadcast)).
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
@@ -34,13 +35,19 @@ pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> S
 /// assert_eq!(shape.numel(), 60);
 /// assert_eq!(shape.to_string(), "[5, 3, 4, 1]");
 /// ```
-#[derive(Eq, Hash, Default, PartialOrd, Ord)]
+#[derive(Eq, Default, PartialOrd, Ord)]
 pub struct Shape(SmallVec<[usize; INLINE_RANK]>);
 
 impl Clone for Shape {
     #[inline]
     fn clone(&self) -> Self {
         Shape(copy_of(&self.0))
+    }
+}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

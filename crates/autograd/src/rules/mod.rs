@@ -170,7 +170,7 @@ fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t
     };
     let axes = expansion.reduced();
     let sum = if axes.is_empty() { v } else { v.apply_reduce(Reduction::Sum, &axes, at)? };
-    if expansion.added().len() == 0 { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
+    if expansion.added().is_empty() { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
 /// Sums `term` to `total`, where there is one already.

@@ -232,7 +232,8 @@ pub(crate) fn input_gradient<T: Element>(plan: &Plan, w: &[T], z: &[T], x: &mut 
 
 /// The adjoint of [`forward`] as a function of `w`, for the input `x`: `w` of `z`.
 pub(crate) fn weight_gradient<T: Element>(plan: &Plan, x: &[T], z: &[T], w: &mut [T]) {
-    if T::CONVOLVES && plan.is_direct_for_weight() {
+    // Which multiplies elements that a weight does not see by zero: of ∞ and NaN that would be seen.
+    if T::CONVOLVES && plan.is_direct_for_weight() && T::are_finite(x) {
         return T::convolve(Task(Kind::Weight(plan, x, z, w)));
     }
     let (windows, plane, tiles) = (plan.windows(), plan.channels * plan.plane(), plan.tiles());
@@ -590,6 +591,31 @@ mod tests {
         let mut out = integers::<T>(w.len(), 3);
         weight_gradient(plan, &x, &z, &mut out);
         assert_eq!(out, twin(plan, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{plan:?}");
+    }
+
+    #[test]
+    fn what_a_weight_does_not_see_does_not_reach_it() {
+        let axis = |input: usize, kernel: usize| Axis {
+            input,
+            kernel,
+            output: input - kernel + 1,
+            stride: 1,
+            dilation: 1,
+            before: 0,
+        };
+        let axes = [axis(1, 1), axis(12, 3), axis(40, 3)];
+        let plan = Plan { batch: 1, groups: 1, channels: 8, out: 8, axes };
+        assert!(plan.is_direct_for_weight());
+        let z = integers::<f32>(plan.out * plan.windows(), 11);
+        for bad in [f32::INFINITY, f32::NAN] {
+            let mut x = integers::<f32>(plan.channels * plan.plane(), 1);
+            x[40] = bad;
+            let mut w = vec![0.0; plan.weights()];
+            weight_gradient(&plan, &x, &z, &mut w);
+            let expected = twin(&plan, w.len(), |i, j, k| (j, x[i] * z[k]));
+            assert!(w.iter().filter(|w| w.is_finite()).count() > w.len() / 2);
+            assert!(w.iter().zip(&expected).all(|(w, e)| w == e || (w.is_nan() && e.is_nan())), "{bad}");
+        }
     }
 
     fn axis() -> impl Strategy<Value = Axis> {

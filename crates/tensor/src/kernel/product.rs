@@ -133,6 +133,11 @@ pub trait Products: Sized {
     /// Whether [`convolve`](Self::convolve) is to be had.
     const CONVOLVES: bool = false;
 
+    /// Whether none is infinite or NaN.
+    fn are_finite(_x: &[Self]) -> bool {
+        true
+    }
+
     /// A convolution without columns. Compiled here, once for each type, and not where a program asks for it.
     fn convolve(_task: Task<Self>) {
         unreachable!("only floating-point numbers have it")
@@ -151,6 +156,11 @@ macro_rules! floats {
             }
 
             const CONVOLVES: bool = true;
+
+            fn are_finite(x: &[Self]) -> bool {
+                // Without a branch for each element.
+                x.chunks(1024).all(|x| !x.iter().fold(false, |bad, x| bad | !x.is_finite()))
+            }
 
             fn convolve(task: Task<Self>) {
                 direct::run($kernels(), task);
