@@ -529,7 +529,19 @@ mod tests {
 
     #[test]
     fn large_products_equal_their_twins() {
-        let table: [(&[usize], [usize; 3]); 5] = [
+        let table: [(&[usize], [usize; 3]); 14] = [
+            // Few columns, and one.
+            (&[], [70, 200, 5]),
+            (&[], [9, 1100, 3]),
+            (&[], [600, 500, 10]),
+            (&[2], [66, 64, 16]),
+            (&[], [90, 300, 1]),
+            // One row, in several strips.
+            (&[], [1, 13, 9001]),
+            // Little work, columns that fill vectors and do not.
+            (&[], [5, 30, 16]),
+            (&[3], [7, 9, 70]),
+            (&[4], [16, 16, 32]),
             (&[], [130, 70, 65]),
             (&[], [1, 3000, 400]),
             (&[], [333, 7, 500]),

@@ -7,11 +7,13 @@
 use std::ops::{Deref, DerefMut};
 
 use gemm_common::Parallelism;
+use smallvec::SmallVec;
 
 use super::direct::{self, Task};
+use super::instruction::Reduction;
 use super::map::Source;
 use super::simd::dispatched;
-use super::vector;
+use super::vector::{self, Kernels};
 use crate::nest::Nest;
 use crate::pool::Block;
 use crate::{Element, Float, Layout, Shape, memory, pool, threads};
@@ -20,7 +22,11 @@ use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 const PARALLEL: usize = 1 << 20;
 
 /// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
-const SMALL: usize = 256;
+const SMALL: usize = 64;
+
+/// A product of so few multiplications, or of so few columns, is made by [`compact`].
+const COMPACT: usize = 1 << 13;
+const FEW_COLUMNS: usize = 16;
 
 /// A product by the definition, a row at a time.
 fn small<T: Products + Copy>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
@@ -42,33 +48,126 @@ fn small<T: Products + Copy>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Mat
     }
 }
 
-/// Elements of a row that are summed up side by side.
-const SIDE: usize = 64;
-
-dispatched! {
-    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order.
-    fn row_times_matrix<T: Float>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
-        let (chunks, rest) = out.as_chunks_mut::<SIDE>();
-        let count = chunks.len();
-        let row = |l: usize, from: usize| (y.offset as isize + l as isize * y.row_stride) as usize + from;
-        for (number, out) in chunks.iter_mut().enumerate() {
-            let mut sums = if add { *out } else { [T::ZERO; SIDE] };
-            for l in 0..k {
-                let (factor, from) = (x.at(0, l), row(l, number * SIDE));
-                let Some(values) = y.data[from..].first_chunk::<SIDE>() else { return };
-                for i in 0..SIDE {
-                    sums[i] = sums[i] + factor * values[i];
+/// A product whose right side is read row by row, some columns of it at once, and nothing is rearranged but columns that do
+/// not fill a vector: for little work, and where there are few columns.
+fn compact<T: Element>(kernels: &Kernels<T>, Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
+    let width = n.next_multiple_of(kernels.lanes);
+    let whole = width == n && y.column_stride == 1;
+    let mut packed = Scratch::new(if whole { 0 } else { k * width });
+    let (rows, row) = if whole {
+        (&y.data[y.offset..], y.row_stride)
+    } else {
+        for (l, packed) in packed.0.chunks_exact_mut(width).enumerate() {
+            let (own, rest) = packed.split_at_mut(n);
+            own.iter_mut().enumerate().for_each(|(j, own)| *own = y.at(l, j));
+            rest.fill(T::ZERO);
+        }
+        (&packed.0[..], width as isize)
+    };
+    // Rows of a result that does not fill its vectors are computed here first.
+    let mut wide = [T::ZERO; 4 * 4 * 16];
+    let (vectors, data) = (width / kernels.lanes, x.data.as_ptr());
+    let mut i = 0;
+    while i < m {
+        let height = if m - i >= 4 { 4 } else { 1 };
+        let mut vector = 0;
+        while vector < vectors {
+            let some = [4, 2, 1].into_iter().find(|&some| some <= vectors - vector).unwrap_or(1);
+            let (from, columns) = (vector * kernels.lanes, some * kernels.lanes);
+            let direct = from + columns <= n;
+            // SAFETY: rows `i .. i + height` of `x` are read, which lie inside (asserted above); columns `from .. from +
+            // columns` of `rows`, which is a whole right side or as wide as `width`; and as many are written, of rows of
+            // `out` that have them, or of `wide`, which has room for 4 rows of 4 vectors of at most 16 elements.
+            unsafe {
+                let left = (data.offset(x.offset as isize + i as isize * x.row_stride), x.row_stride, x.column_stride);
+                let target = match direct {
+                    true => (out.as_mut_ptr().add(i * n + from), n),
+                    false => (wide.as_mut_ptr(), columns),
+                };
+                (kernels.product)((height, some), k, (left, (rows.as_ptr().add(from), row), target), add && direct);
+            }
+            if !direct {
+                for r in 0..height {
+                    let (from, out) = (&wide[r * columns..][..n - from], &mut out[(i + r) * n + from..][..n - from]);
+                    let onto = |(out, &value): (&mut T, &T)| *out = if add { out.plus(value) } else { value };
+                    out.iter_mut().zip(from).for_each(onto);
                 }
             }
-            *out = sums;
+            vector += some;
         }
-        if !rest.is_empty() {
-            if !add {
-                rest.fill(T::ZERO);
+        i += height;
+    }
+}
+
+/// A product of few columns, each sum of which is taken along the rows of `x`, that lie in one piece each.
+fn thin<T: Element>(kernels: &Kernels<T>, Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
+    assert!(x.column_stride == 1 && (m == 1 || x.row_stride >= 0), "rows lie in one piece, one after the other");
+    if !add {
+        out.fill(T::ZERO);
+    }
+    let whole = k / kernels.lanes * kernels.lanes;
+    let mut columns = Scratch::new(n * whole);
+    for (j, column) in columns.0.chunks_exact_mut(whole.max(1)).enumerate() {
+        column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
+    }
+    let runs: SmallVec<[usize; FEW_COLUMNS]> = (0..n).map(|j| j * whole).collect();
+    let row = if m == 1 { 0 } else { x.row_stride as usize };
+    for from in (0..whole).step_by(SEGMENT) {
+        let count = SEGMENT.min(whole - from);
+        let mut i = 0;
+        while i < m {
+            let rows = (kernels.dot_rows)(m - i);
+            // SAFETY: `rows` rows of `x` from `i` on are read, which lie inside (asserted above), and as many columns as there
+            // are runs, each of `whole` elements; `count` is a multiple of a vector's elements, as `whole` and `SEGMENT` are.
+            unsafe {
+                let left = x.data.as_ptr().add(x.offset + i * row + from);
+                let right = columns.0.as_ptr().add(from);
+                (kernels.dots)(rows, (left, row), right, &runs, count, &mut out[i * n..][..rows * n]);
             }
-            for l in 0..k {
-                let (factor, values) = (x.at(0, l), &y.data[row(l, count * SIDE)..][..rest.len()]);
-                rest.iter_mut().zip(values).for_each(|(sum, &value)| *sum = *sum + factor * value);
+            i += rows;
+        }
+    }
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        for l in whole..k {
+            let factor = x.at(i, l);
+            out.iter_mut().enumerate().for_each(|(j, out)| *out = out.plus(factor.times(y.at(l, j))));
+        }
+    }
+}
+
+/// Elements of columns that are gone through before the next ones are.
+const SEGMENT: usize = 1024;
+
+/// Elements of a row that sums are made of at once.
+const STRIP: usize = 4096;
+
+dispatched! {
+    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order, four rows at a time.
+    fn row_times_matrix<T: Float>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+        if !add {
+            out.fill(T::ZERO);
+        }
+        for (strip, out) in out.chunks_mut(STRIP).enumerate() {
+            let width = out.len();
+            let row = |l: usize| {
+                let from = (y.offset as isize + l as isize * y.row_stride) as usize + strip * STRIP;
+                &y.data[from..][..width]
+            };
+            let mut l = 0;
+            while l + 4 <= k {
+                let (f, g, h, e) = (x.at(0, l), x.at(0, l + 1), x.at(0, l + 2), x.at(0, l + 3));
+                let (a, b, c, d) = (row(l), row(l + 1), row(l + 2), row(l + 3));
+                for i in 0..width {
+                    out[i] = out[i] + ((f * a[i] + g * b[i]) + (h * c[i] + e * d[i]));
+                }
+                l += 4;
+            }
+            while l < k {
+                let (factor, values) = (x.at(0, l), row(l));
+                out.iter_mut().zip(values).for_each(|(sum, &value)| *sum = *sum + factor * value);
+                l += 1;
             }
         }
     }
@@ -174,6 +273,16 @@ macro_rules! floats {
                 if m == 1 && y.column_stride == 1 {
                     return row_times_matrix(add, k, x, y, out);
                 }
+                if m == 1 && y.row_stride == 1 {
+                    // Of the transposes, it is a product of one column.
+                    return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
+                }
+                if n > 1 && n <= FEW_COLUMNS && k >= 64 && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
+                    return thin($kernels(), Sizes { m, n, k, add }, x, y, out);
+                }
+                if m * n * k <= COMPACT {
+                    return compact($kernels(), Sizes { m, n, k, add }, x, y, out);
+                }
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is
                 // written as m rows of n elements, all of it; no two of them overlap, since `out` is borrowed mutably.
                 unsafe {
@@ -270,9 +379,32 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         threads::for_chunks(out, together * m * n, |part, out| {
             out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(part * together + b, 0, out));
         });
+    } else if m == 1 {
+        // Of one row, each part takes some of the terms of all sums.
+        let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
+        let mut sums = Scratch::new(parts * n);
+        threads::for_chunks(&mut sums.0, n, |part, out| {
+            let (x_at, _, x_column) = matrix(x, 0, 0);
+            let (y_at, y_row, y_column) = matrix(y, 1, 0);
+            let moved = |at: usize, stride: isize| (at as isize + (part * each) as isize * stride) as usize;
+            let left = Matrix { data: x.data, offset: moved(x_at, x_column), row_stride: 0, column_stride: x_column };
+            let right = Matrix { data: y.data, offset: moved(y_at, y_row), row_stride: y_row, column_stride: y_column };
+            T::product(Sizes { m, n, k: each.min(k - part * each), add: false }, left, right, out);
+        });
+        let (first, others) = sums.0.split_at(n);
+        out.copy_from_slice(first);
+        others.chunks_exact(n).for_each(|other| {
+            T::accumulate(Reduction::Sum, out, other);
+        });
     } else {
         // So many rows that the right side, which each piece goes through anew, is not most of the work.
-        let rows = if n * k <= 1 << 16 { PARALLEL / (n * k) } else { m.div_ceil(if m < 1024 { 2 } else { 4 }) };
+        let rows = if n <= FEW_COLUMNS {
+            m.div_ceil(4)
+        } else if n * k <= 1 << 16 {
+            PARALLEL / (n * k)
+        } else {
+            m.div_ceil(if m < 1024 { 2 } else { 4 })
+        };
         let rows = rows.next_multiple_of(16).min(m);
         threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
     }

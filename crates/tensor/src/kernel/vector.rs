@@ -219,6 +219,48 @@ unsafe fn dots<T: Copy + std::ops::Add<Output = T>, V: Vector<T>, const R: usize
     }
 }
 
+/// `out[r][c]` (+)= Σ over `l < k` of `x[r, l]` · `y[l][c]`, for `R` rows and `C` vectors of columns; `x` by its strides, `y` and
+/// `out` by their rows.
+///
+/// # Safety
+///
+/// All of that lies inside of what the pointers point to, and the processor has the instructions.
+#[inline(always)]
+unsafe fn product<T: Copy, V: Vector<T>, const R: usize, const C: usize>(
+    zero: T,
+    k: usize,
+    (x, down, along): (*const T, isize, isize),
+    (y, y_row): (*const T, isize),
+    (out, row): (*mut T, usize),
+    add: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [[V::splat(zero); C]; R];
+        if add {
+            sums = std::array::from_fn(|r| std::array::from_fn(|c| V::load(out.add(r * row + c * V::LANES))));
+        }
+        for l in 0..k as isize {
+            let y = y.offset(l * y_row);
+            let y: [V; C] = std::array::from_fn(|c| V::load(y.add(c * V::LANES)));
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let factor = V::splat(*x.offset(r as isize * down + l * along));
+                for (sum, y) in sums.iter_mut().zip(y) {
+                    *sum = y.multiply_add(factor, *sum);
+                }
+            }
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            for (c, sum) in sums.iter().enumerate() {
+                sum.store(out.add(r * row + c * V::LANES));
+            }
+        }
+    }
+}
+
+/// Rows, strides of `x`; `y`; `out`: see [`product`].
+type Operands<T> = ((*const T, isize, isize), (*const T, isize), (*mut T, usize));
+
 /// The loops for one type and one instruction set.
 pub(super) struct Kernels<T> {
     /// Numbers in a vector.
@@ -233,6 +275,8 @@ pub(super) struct Kernels<T> {
     /// [`dots`], for as many rows.
     #[allow(clippy::type_complexity)]
     pub(super) dots: unsafe fn(usize, (*const T, usize), *const T, &[usize], usize, &mut [T]),
+    /// [`product`], for 4 rows or 1, and 4, 2 or 1 vectors of columns.
+    pub(super) product: unsafe fn((usize, usize), usize, Operands<T>, bool),
 }
 
 macro_rules! kernels {
@@ -277,12 +321,29 @@ macro_rules! kernels {
                 }
             }
 
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn product(shape: (usize, usize), k: usize, (x, y, out): Operands<$type>, add: bool) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    match shape {
+                        (4, 4) => super::product::<$type, $vector, 4, 4>(0.0, k, x, y, out, add),
+                        (4, 2) => super::product::<$type, $vector, 4, 2>(0.0, k, x, y, out, add),
+                        (4, 1) => super::product::<$type, $vector, 4, 1>(0.0, k, x, y, out, add),
+                        (1, 4) => super::product::<$type, $vector, 1, 4>(0.0, k, x, y, out, add),
+                        (1, 2) => super::product::<$type, $vector, 1, 2>(0.0, k, x, y, out, add),
+                        (1, 1) => super::product::<$type, $vector, 1, 1>(0.0, k, x, y, out, add),
+                        _ => unreachable!("rows and columns are what is offered"),
+                    }
+                }
+            }
+
             pub(super) static KERNELS: Kernels<$type> = Kernels {
                 lanes: <$vector as Vector<$type>>::LANES,
                 rows: |left| super::fitting(&[$($rows),*], left),
                 tile,
                 dot_rows: |left| [$($dot_rows),*].into_iter().find(|&rows| rows <= left).unwrap_or(1),
                 dots,
+                product,
             };
         }
     };
