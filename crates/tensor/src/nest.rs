@@ -100,6 +100,11 @@ impl<const N: usize> Nest<N> {
         self.sizes.len()
     }
 
+    /// Whether there is one element for each row of `row`, one after the other.
+    pub(crate) fn counts_rows(&self, row: usize) -> bool {
+        self.sizes.len() == 2 && self.sizes[1] == row && self.strides[0] == [1; N] && self.strides[1] == [0; N]
+    }
+
     /// Whether every row is the same one: elements one after the other, again and again.
     pub(crate) fn repeats(&self) -> bool {
         self.sizes.len() == 2 && self.strides[0] == [0; N] && self.strides[1] == [1; N]

@@ -335,6 +335,45 @@ mod tests {
     }
 
     #[test]
+    fn what_there_is_one_of_for_each_row() {
+        for shape in [[300, 9], [7, 33], [2, 3], [1, 40], [90, 600]] {
+            let shape = Shape::from(shape);
+            let x = Tensor::<f64>::from_fn(&shape, |index| ((index[0] * 31 + index[1] * 17) % 23) as f64);
+            let column = Tensor::<f64>::from_fn([shape[0], 1], |index| index[0] as f64);
+            // Whole numbers: every order of summation gives the same.
+            let instructions = vec![
+                Instruction::Reduce(Reduction::Sum, 0),     // 2: a number for each row
+                Instruction::Binary(Binary::Add, 2, 1),     // 3: of it and an input that has one for each row
+                Instruction::Reduce(Reduction::Sum, 3),     // 4: as many times as a row has elements
+                Instruction::Select(3, 0, 4),               // 5: over the row, of all three kinds
+                Instruction::Binary(Binary::Mul, 3, 3),     // 6
+                Instruction::Binary(Binary::Maximum, 1, 0), // 7
+            ];
+            let outputs = vec![
+                Output::Whole(5),
+                Output::Whole(6),
+                Output::PerRow(4),
+                Output::PerRow(1),
+                Output::Reduced(Reduction::Sum, 3, 1),
+                Output::Reduced(Reduction::Amax, 6, 2),
+                Output::Whole(7),
+            ];
+            let program = Program::new(2, instructions, outputs, Some(1));
+            let inputs = [Argument::Tensor(&x), Argument::Tensor(&column)];
+            let results = program.run(&inputs, &shape, at()).unwrap();
+            let third = x.sum(1, true) + &column;
+            let fourth = &third * shape[1] as f64;
+            let wide = third.expand(&shape);
+            assert_eq!(results[0], where_(&wide.ne(0.0), &x, fourth.expand(&shape)), "{shape}");
+            assert_eq!(results[1], wide.square(), "{shape}");
+            assert_eq!((&results[2], &results[3]), (&fourth, &column), "{shape}");
+            assert_eq!(results[4], wide.sum(0, true), "{shape}");
+            assert_eq!(results[5], third.square(), "{shape}");
+            assert_eq!(results[6], x.maximum(&column), "{shape}");
+        }
+    }
+
+    #[test]
     fn results_larger_than_the_cache() {
         let shape = Shape::from([2100, 2053]);
         let x = Tensor::<f32>::from_fn(&shape, |index| (index[0] * 3 + index[1]) as f32 % 7.0);

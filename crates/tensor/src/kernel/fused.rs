@@ -104,6 +104,8 @@ enum Cell<T> {
     Slice(*const T),
     /// One for all.
     Splat(T),
+    /// One for each row of the block, from here on.
+    Rows(*const T),
 }
 
 impl<T: Copy> Cell<T> {
@@ -115,6 +117,7 @@ impl<T: Copy> Cell<T> {
             // SAFETY: the caller's promise.
             Cell::Slice(start) => Operand::Slice(unsafe { std::slice::from_raw_parts(start, len) }),
             Cell::Splat(value) => Operand::Splat(value),
+            Cell::Rows(_) => unreachable!("what there is one of for each row is written out before"),
         }
     }
 }
@@ -259,7 +262,9 @@ impl Binding {
 #[derive(Debug, Default)]
 struct Cut {
     count: usize,
-    /// Elements of a row: no block crosses the end of one.
+    /// Elements of a row that instructions reduce; 0 where none does.
+    line: usize,
+    /// Elements of a row, or of several lines: no block crosses the end of one.
     row: usize,
     /// Blocks of a row, and elements of each but the last.
     parts: usize,
@@ -271,7 +276,9 @@ struct Cut {
 
 impl Cut {
     fn new(count: usize, row: usize, whole_rows: bool, instructions: usize) -> Self {
+        let line = if whole_rows { row } else { 0 };
         let (row, block) = match whole_rows {
+            true if row < LONG_ROW => (BLOCK / row * row, BLOCK / row * row),
             true => (row, row),
             false if count <= BLOCK && row >= count => (count, count),
             false => {
@@ -288,7 +295,7 @@ impl Cut {
             true => blocks,
             false => (2 * map::TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
         };
-        Cut { count, row, parts, block, blocks, each }
+        Cut { count, line, row, parts, block, blocks, each }
     }
 
     /// The first element and the length of a block.
@@ -410,16 +417,16 @@ fn run_task<T: Float>(
     arena: &mut Vec<T>,
 ) {
     let plan = program.plan();
-    let line = 64 / size_of::<T>();
-    let width = cut.block.next_multiple_of(line);
+    let vector = 64 / size_of::<T>();
+    let width = cut.block.next_multiple_of(vector);
     // A few elements are computed as a whole line of them: one vector, and no loop over what does not fill one.
-    let padded = cut.count <= line;
+    let padded = cut.count <= vector;
     let staging = streams || padded;
-    // Registers first, then the outputs' staging where they are not computed where they stay, then a block for what must be written out
-    // to be accumulated, then the inputs that are gathered.
+    // Registers first, then places for outputs that are not computed where they stay, then blocks for what must be written out
+    // to be read, then the inputs that are gathered.
     let staged = plan.registers;
-    let spare = staged + if staging { outputs.len() } else { 0 };
-    let gathered = spare + 1;
+    let spare = staged + outputs.len();
+    let gathered = spare + 3;
     let needed = (gathered + inputs.len()) * width + 64;
     if arena.len() < needed {
         arena.resize(needed, T::ZERO);
@@ -437,14 +444,20 @@ fn run_task<T: Float>(
     let first = blocks.start;
     for number in blocks {
         let (start, len) = cut.block(number);
-        let lanes = if padded { line } else { len };
+        let lanes = if padded { vector } else { len };
+        let lines = len.checked_div(cut.line).unwrap_or(0);
+        let spread = |cell: Cell<T>, number: usize| match cell {
+            // SAFETY: one of the slots that are for this holds `width >= lanes` elements, and a cell of rows `lines` of them.
+            Cell::Rows(from) => unsafe { spread_rows(from, lines, cut.line, slot(spare + number), lanes) },
+            cell => cell,
+        };
         for (k, input) in inputs.iter().enumerate() {
             let gathered = slot(gathered + k);
             cells[k] = match input {
                 Bound::Number(value) => Cell::Splat(*value),
                 Bound::Plain(data) if padded => {
-                    // SAFETY: the slot holds `width >= line` elements, and no other input uses it.
-                    let out = unsafe { std::slice::from_raw_parts_mut(gathered, line) };
+                    // SAFETY: the slot holds `width >= vector` elements, and no other input uses it.
+                    let out = unsafe { std::slice::from_raw_parts_mut(gathered, vector) };
                     let (own, rest) = out.split_at_mut(len);
                     own.iter_mut().zip(&data[start..]).for_each(|(own, &value)| *own = value);
                     rest.fill(T::ONE);
@@ -454,6 +467,10 @@ fn run_task<T: Float>(
                 Bound::Copied(copy) => Cell::Slice(copy.0[start..start + len].as_ptr()),
                 Bound::Strided(data, nest) => match nest.run(0, start, len) {
                     Run::Splat(position) => Cell::Splat(data[position]),
+                    _ if cut.line > 0 && nest.counts_rows(cut.line) => {
+                        let position = nest.position(0, start);
+                        Cell::Rows(data[position..position + lines].as_ptr())
+                    }
                     Run::Slice(position) if !padded => Cell::Slice(data[position..position + len].as_ptr()),
                     _ if written[k] >= len => Cell::Slice(gathered),
                     _ => {
@@ -471,9 +488,15 @@ fn run_task<T: Float>(
             };
         }
         for (position, instruction) in program.instructions().iter().enumerate() {
+            let reads = |is: fn(&Cell<T>) -> bool| instruction.operands().any(|value| is(&cells[value as usize]));
+            let by_rows = cut.line > 0 && reads(|cell| matches!(cell, Cell::Rows(_)));
+            let one_for_each = match *instruction {
+                Instruction::Reduce(_, x) => !matches!(cells[x as usize], Cell::Splat(_)),
+                _ => by_rows && !reads(|cell| matches!(cell, Cell::Slice(_))),
+            };
             let target = match plan.places[position] {
                 Place::Register(register) => slot(register as usize),
-                Place::Output(output) if staging => slot(staged + output as usize),
+                Place::Output(output) if staging || one_for_each => slot(staged + output as usize),
                 // SAFETY: a whole output has as many elements as the shape, and the block lies within it.
                 Place::Output(output) => unsafe { outputs[output as usize].at(start) },
             };
@@ -481,24 +504,65 @@ fn run_task<T: Float>(
             // an output. No cell that is read below lies there: a place is given to one value at a time (`Plan::new`),
             // blocks of outputs do not overlap, and no input is an output.
             let out = unsafe { std::slice::from_raw_parts_mut(target, lanes) };
-            // SAFETY: cells hold `lanes` elements: inputs by the loop above, results by this one; see above for who writes.
-            let read = |value: u32| unsafe { cells[value as usize].operand(lanes) };
             cells[inputs.len() + position] = match *instruction {
-                Instruction::Reduce(op, x) => {
+                Instruction::Reduce(op, x) => match cells[x as usize] {
                     // SAFETY: as above, and `len <= lanes`.
-                    Cell::Splat(total_of(op, unsafe { cells[x as usize].operand(len) }, len))
+                    x @ Cell::Splat(_) => Cell::Splat(total_of(op, unsafe { x.operand(cut.line) }, cut.line)),
+                    Cell::Slice(x) => {
+                        // SAFETY: as above.
+                        let x = unsafe { std::slice::from_raw_parts(x, len) };
+                        if lines == 1 {
+                            Cell::Splat(total_of(op, Operand::Slice(x), len))
+                        } else {
+                            T::reduce_each(op, x, cut.line, cut.line, &mut out[..lines]);
+                            Cell::Rows(target)
+                        }
+                    }
+                    Cell::Rows(x) => {
+                        // SAFETY: a cell of rows has `lines` elements.
+                        let x = unsafe { std::slice::from_raw_parts(x, lines) };
+                        let totals = out.iter_mut().zip(x);
+                        totals.for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), cut.line));
+                        Cell::Rows(target)
+                    }
+                },
+                instruction if one_for_each => {
+                    // SAFETY: a cell of rows has `lines` elements.
+                    let read = |value: u32| unsafe {
+                        match cells[value as usize] {
+                            Cell::Rows(from) => Operand::Slice(std::slice::from_raw_parts(from, lines)),
+                            cell => cell.operand(lines),
+                        }
+                    };
+                    match execute(instruction, read, &mut out[..lines]) {
+                        Cell::Slice(from) => Cell::Rows(from),
+                        cell => cell,
+                    }
                 }
-                instruction => execute(instruction, read, out),
+                instruction if by_rows => {
+                    let mut wide = cells_of(&instruction, &cells);
+                    for (number, (_, cell)) in wide.iter_mut().enumerate() {
+                        *cell = spread(*cell, number);
+                    }
+                    let cell = |value: u32| {
+                        wide.iter().find(|(own, _)| *own == value).map_or(Cell::Splat(T::ZERO), |found| found.1)
+                    };
+                    // SAFETY: cells hold `lanes` elements, those that were written out too.
+                    execute(instruction, |value| unsafe { cell(value).operand(lanes) }, out)
+                }
+                // SAFETY: cells hold `lanes` elements: inputs by the loop above, results by this one; see above for who writes.
+                instruction => execute(instruction, |value| unsafe { cells[value as usize].operand(lanes) }, out),
             };
         }
         for (k, output) in program.outputs().iter().enumerate() {
             match *output {
                 Output::Whole(value) => {
-                    let cell = cells[value as usize];
+                    let cell = spread(cells[value as usize], 0);
                     // SAFETY: this block's part of an output of the whole shape; see above.
                     let out = unsafe { std::slice::from_raw_parts_mut(outputs[k].at(start), len) };
                     match cell {
                         Cell::Splat(value) => out.fill(value),
+                        Cell::Rows(_) => unreachable!("it was written out"),
                         Cell::Slice(from) if std::ptr::eq(from, out.as_ptr()) => {}
                         Cell::Slice(from) => {
                             // SAFETY: `len` elements of an input, a register, a staging slot or another output.
@@ -508,13 +572,19 @@ fn run_task<T: Float>(
                     }
                 }
                 Output::PerRow(value) => {
-                    let total = match cells[value as usize] {
-                        Cell::Splat(value) => value,
-                        // SAFETY: a block has one element at least.
-                        Cell::Slice(from) => unsafe { *from },
-                    };
-                    // SAFETY: where there are rows, a block is one, and the output has one element for each.
-                    unsafe { *outputs[k].at(number) = total };
+                    // SAFETY: where there are rows, blocks are whole ones, and the output has one element for each.
+                    let out = unsafe { std::slice::from_raw_parts_mut(outputs[k].at(start / cut.line), lines) };
+                    match cells[value as usize] {
+                        Cell::Splat(value) => out.fill(value),
+                        // SAFETY: a cell of rows has `lines` elements.
+                        Cell::Rows(from) => out.copy_from_slice(unsafe { std::slice::from_raw_parts(from, lines) }),
+                        Cell::Slice(from) => {
+                            for (row, out) in out.iter_mut().enumerate() {
+                                // SAFETY: the first element of a row of the block.
+                                *out = unsafe { *from.add(row * cut.line) };
+                            }
+                        }
+                    }
                 }
                 Output::Reduced(..) => {}
             }
@@ -529,9 +599,9 @@ fn run_task<T: Float>(
                 total.fill(T::start(reducer.op));
             }
             // SAFETY: as for `read` above.
-            let value = unsafe { cells[reducer.value].operand(len) };
-            // SAFETY: the spare slot holds `width >= len` elements, and nothing else lies there.
-            let spare = unsafe { std::slice::from_raw_parts_mut(slot(spare), len) };
+            let value = unsafe { spread(cells[reducer.value], 0).operand(len) };
+            // SAFETY: the slot holds `width >= len` elements, and nothing else lies there.
+            let spare = unsafe { std::slice::from_raw_parts_mut(slot(spare + 1), len) };
             accumulate(reducer, value, start, len, total, spare);
         }
     }
@@ -540,6 +610,27 @@ fn run_task<T: Float>(
             T::accumulate(reducer.op, total, aside);
         }
     }
+}
+
+/// `lines` numbers, each written out over a row of `line` elements, to `lanes` elements from `to` on.
+///
+/// # Safety
+///
+/// `lines` elements from `from` on are read and `lanes` from `to` on are written, which do not overlap.
+unsafe fn spread_rows<T: Float>(from: *const T, lines: usize, line: usize, to: *mut T, lanes: usize) -> Cell<T> {
+    // SAFETY: the caller's promise.
+    let (from, out) = unsafe { (std::slice::from_raw_parts(from, lines), std::slice::from_raw_parts_mut(to, lanes)) };
+    let (own, rest) = out.split_at_mut(lines * line);
+    for (out, &value) in own.chunks_exact_mut(line).zip(from) {
+        out.fill(value);
+    }
+    rest.fill(T::ONE);
+    Cell::Slice(to)
+}
+
+/// The values that an instruction reads, and where they are.
+fn cells_of<T: Copy>(instruction: &Instruction, cells: &[Cell<T>]) -> SmallVec<[(u32, Cell<T>); 3]> {
+    instruction.operands().map(|value| (value, cells[value as usize])).collect()
 }
 
 /// The result of an instruction over a block: in `out`, or one number.
