@@ -100,6 +100,12 @@ impl<const N: usize> Nest<N> {
         self.sizes.len()
     }
 
+    /// After how many elements the first ones come again: all, where they do not.
+    pub(crate) fn period(&self) -> usize {
+        let repeated = self.strides.iter().take_while(|strides| **strides == [0; N]).count();
+        self.sizes[repeated..].iter().product()
+    }
+
     /// Whether there is one element for each row of `row`, one after the other.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
         self.sizes.len() == 2 && self.sizes[1] == row && self.strides[0] == [1; N] && self.strides[1] == [0; N]

@@ -7,6 +7,7 @@
 use super::block::{self, Operand, Plane};
 use super::instruction::{Binary, Compare, Unary};
 use super::product::Scratch;
+use super::reader::Reader;
 use super::simd;
 use crate::nest::{Nest, Run};
 use crate::threads::{self, Start};
@@ -40,7 +41,7 @@ pub(crate) struct Source<'a, T> {
 
 impl<'a, T: Element> Source<'a, T> {
     /// The elements as an operand of one block, where they lie in order or are all the same. There is one at least.
-    fn whole(&self) -> Option<Operand<'a, T>> {
+    pub(super) fn whole(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
         if self.layout.is_contiguous() {
             return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
@@ -223,6 +224,16 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         T::binary(op, x, y, out);
         return;
     }
+    if out.is_empty() {
+        return;
+    }
+    if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y))
+        && (x.is_periodic() || y.is_periodic())
+    {
+        return for_blocks(out.len(), true, out, |start, out| {
+            T::binary(op, x.at(start, out.len()), y.at(start, out.len()), out);
+        });
+    }
     let (first, second) = (straightened(x), straightened(y));
     let plain =
         if first.is_some() || second.is_some() { Some(Layout::contiguous(x.layout.shape().clone())) } else { None };
@@ -314,6 +325,14 @@ impl<'a> Planes<'a> {
 
 /// `out = x op y`; one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
+    if out.is_empty() {
+        return;
+    }
+    if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y)) {
+        return for_blocks(out.len(), true, out, |start, out| {
+            T::compare(op, x.at(start, out.len()), y.at(start, out.len()), out);
+        });
+    }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
@@ -325,6 +344,15 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
 
 /// `out = mask ? x : y`; one shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    if let (Some(mask), Some(x), Some(y)) = (Reader::new(mask), Reader::new(x), Reader::new(y)) {
+        return for_blocks(out.len(), true, out, |start, out| {
+            let len = out.len();
+            block::select(mask.at(start, len), x.at(start, len), y.at(start, len), out);
+        });
+    }
     let nest = Nest::new(x.layout.shape(), [mask.layout, x.layout, y.layout]);
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second, third) = (&mut Vec::new(), &mut Vec::new(), &mut Vec::new());
@@ -337,10 +365,15 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
 
 /// `x = op(x, y)` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
 pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
-    if layout.is_contiguous() && T::onto(op, &mut [], Operand::Splat(T::ZERO)) {
-        let nest = Nest::new(layout.shape(), [layout, y.layout]);
+    if layout.is_contiguous() && layout.numel() > 0 && T::onto(op, &mut [], Operand::Splat(T::ZERO)) {
         let first = layout.offset();
         let out = &mut data[first..first + layout.numel()];
+        if let Some(y) = Reader::new(y) {
+            return for_blocks(out.len(), false, out, |start, out| {
+                T::onto(op, out, y.at(start, out.len()));
+            });
+        }
+        let nest = Nest::new(layout.shape(), [layout, y.layout]);
         let (row, [_, along]) = nest.loop_of(nest.depth() - 1);
         if along == 0 && row >= 16 && row < out.len() {
             // One number for each row, as a bias of channels.

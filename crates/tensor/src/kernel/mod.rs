@@ -11,6 +11,7 @@
 //! - [`product`]: matrix products;
 //! - [`convolution`], [`pooling`]: windows over images; [`direct`] and [`vector`]: convolutions without columns;
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
+//! - `reader`: operands that repeat a few elements;
 //! - `rows`: operands whose rows are short, written out over a block;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - [`simd`]: which vector instructions;
@@ -36,6 +37,7 @@ pub(crate) mod math;
 mod naive;
 pub(crate) mod pooling;
 pub(crate) mod product;
+mod reader;
 pub(crate) mod reduce;
 mod rows;
 pub(crate) mod scalar;
