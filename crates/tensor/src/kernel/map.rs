@@ -9,6 +9,7 @@ use super::instruction::{Binary, Compare, Unary};
 use super::product::Scratch;
 use super::reader::Reader;
 use super::simd;
+use super::turned::Turned;
 use crate::nest::{Nest, Run};
 use crate::threads::{self, Start};
 use crate::{Element, Layout};
@@ -114,7 +115,7 @@ pub(super) fn operand<'a, T: Element, const N: usize>(
     }
 }
 
-fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: &mut Vec<T>) {
+pub(super) fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: &mut Vec<T>) {
     match stride {
         1 => out.extend_from_slice(&data[position..position + len]),
         0 => out.resize(out.len() + len, data[position]),
@@ -126,74 +127,26 @@ fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: 
 /// `out = x`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let nest = Nest::new(x.layout.shape(), [x.layout]);
-    if is_turned(&nest, out.len()) {
-        turn(&nest, x.data, out);
-    } else {
-        cast(x, out, |x| x);
+    match Turned::new(&nest) {
+        Some(turned) => turned.fill(x.data, out, |x, _, out| out.copy_from_slice(x)),
+        None => cast(x, out, |x| x),
     }
-}
-
-/// Side of the squares in which a transposed matrix is read: each of their lines is a cache line or a few, read once.
-const SQUARE: usize = 16;
-
-/// Whether the innermost loop jumps where the one around it goes on one by one: a transposed matrix, or a batch of them.
-fn is_turned(nest: &Nest<1>, count: usize) -> bool {
-    let Some(rows) = nest.depth().checked_sub(2) else { return false };
-    let ((height, [down]), (width, [across])) = (nest.loop_of(rows), nest.loop_of(rows + 1));
-    let repeats = (0..rows).any(|axis| nest.loop_of(axis).1 == [0]);
-    count >= 4 * BLOCK && !repeats && down == 1 && across > 1 && height >= SQUARE && width >= SQUARE
-}
-
-/// `out = x` of a [turned](is_turned) nest, by squares.
-fn turn<T: Element>(nest: &Nest<1>, data: &[T], out: &mut [T]) {
-    let rows = nest.depth() - 2;
-    let ((height, _), (width, [across])) = (nest.loop_of(rows), nest.loop_of(rows + 1));
-    let across = across as usize;
-    let bands = height.div_ceil(SQUARE);
-    let start = Start(out.as_mut_ptr());
-    threads::for_each(out.len() / (height * width) * bands, |part| {
-        let (matrix, band) = (part / bands, part % bands);
-        let tall = SQUARE.min(height - band * SQUARE);
-        let first = (matrix * height + band * SQUARE) * width;
-        // SAFETY: each part is a band of rows of one matrix, within `out`; no two overlap; `out` is borrowed mutably until
-        // all are done.
-        let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), tall * width) };
-        let from = nest.position(0, first);
-        for left in (0..width).step_by(SQUARE) {
-            let wide = SQUARE.min(width - left);
-            let mut square = [[T::ZERO; SQUARE]; SQUARE];
-            for (column, line) in square.iter_mut().enumerate().take(wide) {
-                let at = from + (left + column) * across;
-                line[..tall].copy_from_slice(&data[at..at + tall]);
-            }
-            for row in 0..tall {
-                let out = &mut out[row * width + left..][..wide];
-                for (out, line) in out.iter_mut().zip(&square) {
-                    *out = line[row];
-                }
-            }
-        }
-    });
 }
 
 /// Whether [`straightened`] copies what lies so.
 pub(super) fn is_transposed(layout: &Layout) -> bool {
     let steps = layout.strides().last().is_some_and(|&stride| stride > 1);
-    steps && is_turned(&Nest::new(layout.shape(), [layout]), layout.numel())
+    steps && Turned::new(&Nest::new(layout.shape(), [layout])).is_some_and(|turned| !turned.repeats())
 }
 
 /// A large transposed operand, copied to lie in order: read by squares once, instead of by columns again and again.
 pub(super) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
-    if x.layout.strides().last().is_none_or(|&stride| stride <= 1) {
+    if !is_transposed(x.layout) {
         return None;
     }
-    let nest = Nest::new(x.layout.shape(), [x.layout]);
-    let count = x.layout.numel();
-    is_turned(&nest, count).then(|| {
-        let mut copy = Scratch::new(count);
-        turn(&nest, x.data, &mut copy.0);
-        copy
-    })
+    let mut straight = Scratch::new(x.layout.numel());
+    copy(x, &mut straight.0);
+    Some(straight)
 }
 
 /// `out = f(x)`, changing the type.
@@ -234,12 +187,17 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
             T::binary(op, x.at(start, out.len()), y.at(start, out.len()), out);
         });
     }
-    let (first, second) = (straightened(x), straightened(y));
-    let plain =
-        if first.is_some() || second.is_some() { Some(Layout::contiguous(x.layout.shape().clone())) } else { None };
-    let x = in_order(x, first.as_ref(), plain.as_ref());
-    let y = in_order(y, second.as_ref(), plain.as_ref());
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
+    if let Some(turned) = Turned::new(&nest) {
+        let (k, data) = if turned.operand() == 0 { (1, y.data) } else { (0, x.data) };
+        turned.fill(if k == 1 { x.data } else { y.data }, out, |row, at, out| {
+            let scratch = &mut Vec::new();
+            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), scratch));
+            let (x, y) = if k == 1 { (row, other) } else { (other, row) };
+            T::binary(op, x, y, out);
+        });
+        return;
+    }
     if let Some(planes) = Planes::new(&nest).filter(|_| T::plane(op, Plane::NONE, &[], &[], &mut [])) {
         planes.fill(out, |plane, [first, second], out| {
             T::plane(op, plane, &x.data[first..], &y.data[second..], out);
@@ -252,18 +210,6 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         let y = operand(&nest, 1, y.data, start, out.len(), second);
         T::binary(op, x, y, out);
     });
-}
-
-/// The copy of a [straightened] operand, where there is one.
-fn in_order<'a, T: Element>(
-    x: Source<'a, T>,
-    copy: Option<&'a Scratch<T>>,
-    plain: Option<&'a Layout>,
-) -> Source<'a, T> {
-    match (copy, plain) {
-        (Some(copy), Some(layout)) => Source { data: &copy.0, layout },
-        _ => x,
-    }
 }
 
 /// A nest whose rows are short: the two innermost loops are done in one call, whose set-up a row alone would not be worth.
@@ -334,6 +280,16 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
         });
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
+    if let Some(turned) = Turned::new(&nest) {
+        let (k, data) = if turned.operand() == 0 { (1, y.data) } else { (0, x.data) };
+        turned.fill(if k == 1 { x.data } else { y.data }, out, |row, at, out| {
+            let scratch = &mut Vec::new();
+            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), scratch));
+            let (x, y) = if k == 1 { (row, other) } else { (other, row) };
+            T::compare(op, x, y, out);
+        });
+        return;
+    }
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
         let x = operand(&nest, 0, x.data, start, out.len(), first);
@@ -354,6 +310,24 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
         });
     }
     let nest = Nest::new(x.layout.shape(), [mask.layout, x.layout, y.layout]);
+    if let Some(turned) = Turned::new(&nest) {
+        if turned.operand() == 0 {
+            return turned.fill(mask.data, out, |row, at, out| {
+                let (first, second) = (&mut Vec::new(), &mut Vec::new());
+                let x = turned.part(1, x.data, at[1], out.len(), first);
+                let y = turned.part(2, y.data, at[2], out.len(), second);
+                block::select(Operand::Slice(row), x, y, out);
+            });
+        }
+        let (k, data) = if turned.operand() == 1 { (2, y.data) } else { (1, x.data) };
+        return turned.fill(if k == 2 { x.data } else { y.data }, out, |row, at, out| {
+            let (first, second) = (&mut Vec::new(), &mut Vec::new());
+            let mask = turned.part(0, mask.data, at[0], out.len(), first);
+            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), second));
+            let (x, y) = if k == 2 { (row, other) } else { (other, row) };
+            block::select(mask, x, y, out);
+        });
+    }
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second, third) = (&mut Vec::new(), &mut Vec::new(), &mut Vec::new());
         let mask = operand(&nest, 0, mask.data, start, out.len(), first);
@@ -385,6 +359,12 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
             });
             return;
         }
+        if let Some(turned) = Turned::new(&nest) {
+            turned.fill(y.data, out, |y, _, out| {
+                T::onto(op, out, Operand::Slice(y));
+            });
+            return;
+        }
         for_blocks(nest.row(), false, out, |start, out| {
             let scratch = &mut Vec::new();
             let y = operand(&nest, 1, y.data, start, out.len(), scratch);
@@ -399,6 +379,10 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
 
 /// `x = y` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
+    if layout.is_contiguous() {
+        let first = layout.offset();
+        return copy(y, &mut data[first..first + layout.numel()]);
+    }
     update(data, layout, y, |_, y, out| {
         block::one(y, out, |y| y);
     });
@@ -453,23 +437,6 @@ fn update<T: Element>(
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
-
-    #[test]
-    fn transposed_matrices_are_read_by_squares() {
-        let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f32;
-        for [batch, rows, columns] in [[1, 64, 64], [3, 70, 131], [2, 17, 200], [1, 1000, 16], [5, 16, 1001]] {
-            let x = Tensor::from_fn([batch, columns, rows], |i| number(i[0], i[1], i[2]));
-            let expected = Tensor::from_fn([batch, rows, columns], |i| number(i[0], i[2], i[1]));
-            let turned = x.transpose(1, 2);
-            assert!(!turned.is_contiguous() || batch * rows * columns == 0);
-            assert_eq!(turned.contiguous(), expected);
-            let plain = Tensor::from_fn([batch, rows, columns], |i| number(i[1], i[0], i[2]) * 0.5);
-            assert_eq!(&turned + &plain, &expected + &plain);
-            assert_eq!(&plain - &turned, &plain - &expected);
-            // One after the other in memory, and so is the result.
-            assert_eq!((&turned + &turned).strides(), turned.strides());
-        }
-    }
 
     #[test]
     fn short_rows_equal_long_ones() {

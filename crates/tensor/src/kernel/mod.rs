@@ -14,6 +14,7 @@
 //! - `reader`: operands that repeat a few elements;
 //! - `rows`: operands whose rows are short, written out over a block;
 //! - [`update`]: one pass over several arrays, some changed in place;
+//! - `turned`: operands that are transposed matrices, read by squares;
 //! - [`simd`]: which vector instructions;
 //! - [`scalar`]: functions of one number that the standard library lacks;
 //! - `naive`: the same, slow and obvious: the oracle of the tests; `arbitrary`: tensors of every layout to try them on;
@@ -42,6 +43,7 @@ pub(crate) mod reduce;
 mod rows;
 pub(crate) mod scalar;
 pub(crate) mod simd;
+mod turned;
 pub(crate) mod update;
 mod vector;
 
