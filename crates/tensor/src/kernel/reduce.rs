@@ -239,11 +239,12 @@ fn totals_of_lines<T: Element>(
 /// `out[i] = x[i * stride]`; short strides by vectors.
 fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
     match stride {
+        0 => out.fill(x[0]),
         1 => out.copy_from_slice(&x[..out.len()]),
         2 => pick_every_second(x, out),
         3 => pick_every_third(x, out),
         4 => pick_every_fourth(x, out),
-        _ => out.iter_mut().zip(x.iter().step_by(stride.max(1))).for_each(|(out, &x)| *out = x),
+        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, &x)| *out = x),
     }
 }
 
@@ -567,9 +568,6 @@ mod tests {
     #[test]
     fn strided_elements_are_all_there() {
         for (stride, count) in (0..7).flat_map(|stride| [1, 2, 7, 16, 63].map(|count| (stride, count))) {
-            if stride == 0 && count > 1 {
-                continue;
-            }
             for more in [0, 1, 9] {
                 let x: Vec<i64> = (0..(count - 1) * stride + 1 + more).map(|i| i as i64).collect();
                 let mut got = vec![-1; count];
