@@ -1,10 +1,9 @@
-//! Matrix products and convolutions, in flops: two for each multiplication and addition.
+//! Matrix products, in flops: two for each multiplication and addition.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wengert::prelude::*;
-use wengert::tensor::ops::ConvOptions;
 use wengert_benches::{against_peak, peak_flops};
 
 fn products(c: &mut Criterion) {
@@ -17,15 +16,6 @@ fn products(c: &mut Criterion) {
     group.finish();
 }
 
-fn convolutions(c: &mut Criterion) {
-    let mut group = c.benchmark_group("conv2d");
-    let (images, weight) = (Tensor::<f32>::ones([16, 16, 28, 28]), Tensor::<f32>::ones([32, 16, 3, 3]));
-    let options = ConvOptions::default().padding(1);
-    group.throughput(Throughput::Elements(2 * (16 * 32 * 28 * 28 * 16 * 9) as u64));
-    group.bench_function("3x3", |b| b.iter(|| black_box(&images).conv2d(black_box(&weight), None, &options)));
-    group.finish();
-}
-
 fn limits(_: &mut Criterion) {
     let peak = peak_flops();
     for n in [64, 256, 1024] {
@@ -34,5 +24,5 @@ fn limits(_: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, limits, products, convolutions);
+criterion_group!(benches, limits, products);
 criterion_main!(benches);

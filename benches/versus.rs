@@ -121,6 +121,23 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
             let axes = second.to_vec();
             unary(a, move |a| a.amax(&axes[..], false))
         }
+        "norm" => {
+            let axes = second.to_vec();
+            unary(a, move |a| a.vector_norm(2, &axes[..], false))
+        }
+        "var" => {
+            let axes = second.to_vec();
+            unary(a, move |a| a.var(&axes[..], 1, false))
+        }
+        "logsumexp" => {
+            let axes = second.to_vec();
+            unary(a, move |a| a.logsumexp(&axes[..], false))
+        }
+        // Of every second element of the last dimension.
+        "sum_step" => {
+            let axes = second.to_vec();
+            unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..], false))
+        }
         "softmax" => {
             let axis = axis()?;
             unary(a, move |a| a.softmax(axis))

@@ -18,7 +18,7 @@
 //! | [`cumulative`] | running sums |
 //! | [`movement`] | views and their adjoints; take, put, cat |
 //! | [`linear`] | matrix products |
-//! | [`windows`] | convolutions; the largest of a window |
+//! | [`windows`] | convolutions; the largest and the mean of a window |
 //! | [`meta`] | what changes no value: another derivative, a condition |
 //!
 //! `docs/derivatives.md` has all the formulas on one page, and why each primitive is one. A test fails where it lacks one.

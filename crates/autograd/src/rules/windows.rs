@@ -1,11 +1,11 @@
-//! Convolutions, and the largest element of a window.
+//! Convolutions, the largest element of a window, and the mean of one.
 //!
 //! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each leave out one of the three, and a
 //! derivative with respect to another puts the incoming gradient in the place of the one left out: one rule for all orders.
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{ConvolutionForm, PoolingForm, Slot, Windowed};
+use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::movement::{recorded, site};
@@ -117,6 +117,60 @@ impl<T: Float> Operation<T> for GiveBack {
     }
 }
 
+/// The mean of every window.
+struct Mean {
+    form: MeanForm,
+}
+
+impl<T: Float> Operation<T> for Mean {
+    fn name(&self) -> &'static str {
+        "avg_pool"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.form.output().clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_mean(&self.form, site("avg_pool"))?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_spread(&self.form, site("avg_pool")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_mean(&self.form, site("avg_pool")))
+    }
+}
+
+/// The adjoint of [`Mean`]: of what each window gets, an equal share to each of its elements.
+struct Spread {
+    form: MeanForm,
+}
+
+impl<T: Float> Operation<T> for Spread {
+    fn name(&self) -> &'static str {
+        "avg_unpool"
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(self.form.input().clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_spread(&self.form, site("avg_unpool"))?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_mean(&self.form, site("avg_unpool")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_spread(&self.form, site("avg_unpool")))
+    }
+}
+
 impl<T: Float> Windowed for Var<'_, T> {
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self, Error> {
         let operation = Convolution { form: form.clone(), slot };
@@ -130,6 +184,14 @@ impl<T: Float> Windowed for Var<'_, T> {
 
     fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(GiveBack { form: form.clone() }), &[*self, *g], form.input(), at)
+    }
+
+    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Mean { form: form.clone() }), &[*self], form.output(), at)
+    }
+
+    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Spread { form: form.clone() }), &[*self], form.input(), at)
     }
 }
 
@@ -161,5 +223,14 @@ mod tests {
         crate::assert_gradcheck!(|x| x.max_pool2d(2, &PoolOptions::default()).square(), &x);
         let options = PoolOptions::default().stride(1).padding(1);
         crate::assert_gradcheck!(|x| x.max_pool2d([3, 2], &options).square(), &x);
+    }
+
+    #[test]
+    fn a_mean_has_both_derivatives_of_both_orders() {
+        let x = numbers([2, 1, 6, 5], 3);
+        crate::assert_gradcheck!(|x| x.avg_pool2d(2, &PoolOptions::default()).square(), &x);
+        let options = PoolOptions::default().stride([1, 2]).padding(1).ceil_mode(true).count_include_pad(false);
+        crate::assert_gradcheck!(|x| x.avg_pool2d([2, 3], &options).square(), &x);
+        crate::assert_gradcheck!(|x| x.adaptive_avg_pool2d([4, 2]).square(), &x);
     }
 }

@@ -3,6 +3,8 @@
 //! Of several that are equal the first one counts, of NaNs the last (ATen: `max_pool2d`). A row of windows goes through the
 //! elements of the window one after the other, all windows side by side.
 
+pub(crate) mod mean;
+
 use super::convolution::Axis;
 use super::simd::dispatched;
 use crate::threads;

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::instruction::Reduction;
 use super::map::{self, Source, TASK, TASKS};
 use super::product::Scratch;
+use super::simd::dispatched;
 use crate::layout::Strides;
 use crate::nest::Nest;
 use crate::threads::{self, Start};
@@ -226,13 +227,51 @@ fn totals_of_lines<T: Element>(
             *out = match stride {
                 1 => slice_total(op, &x[..count]),
                 _ => {
-                    line.clear();
-                    line.extend((0..count).map(|i| x[i * stride]));
+                    line.resize(count, T::ZERO);
+                    pick(x, stride, &mut line);
                     slice_total(op, &line)
                 }
             };
         }
     });
+}
+
+/// `out[i] = x[i * stride]`; short strides by vectors.
+fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
+    match stride {
+        0 => out.fill(x[0]),
+        1 => out.copy_from_slice(&x[..out.len()]),
+        2 => pick_every_second(x, out),
+        3 => pick_every_third(x, out),
+        4 => pick_every_fourth(x, out),
+        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, &x)| *out = x),
+    }
+}
+
+dispatched! {
+    fn pick_every_second<T: Element>(x: &[T], out: &mut [T]) {
+        pick_every::<T, 2>(x, out);
+    }
+
+    fn pick_every_third<T: Element>(x: &[T], out: &mut [T]) {
+        pick_every::<T, 3>(x, out);
+    }
+
+    fn pick_every_fourth<T: Element>(x: &[T], out: &mut [T]) {
+        pick_every::<T, 4>(x, out);
+    }
+}
+
+#[inline(always)]
+fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
+    let (chunks, last) = x.as_chunks::<S>();
+    for (out, chunk) in out.iter_mut().zip(chunks) {
+        *out = chunk[0];
+    }
+    // The last element may have no whole chunk.
+    if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
+        *out = x;
+    }
 }
 
 /// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
@@ -309,7 +348,9 @@ impl<T: Element> Gathered<'_, T> {
     fn gather(&self, row: usize, width: usize, to: &mut Vec<T>) {
         let x = &self.data[position(self.reduced, row)..];
         stretches(self.kept, self.start, self.start + width, |position, stride, _, len| {
-            to.extend(x[position..].iter().step_by(stride.max(1)).take(len));
+            let start = to.len();
+            to.resize(start + len, T::ZERO);
+            pick(&x[position..], stride, &mut to[start..]);
         });
     }
 }
@@ -522,6 +563,18 @@ mod tests {
             assert!(sums[0] == sums[1] && sums[0] == sums[2], "{sizes:?} {dims:?}");
         }
         set_num_threads(before);
+    }
+
+    #[test]
+    fn strided_elements_are_all_there() {
+        for (stride, count) in (0..7).flat_map(|stride| [1, 2, 7, 16, 63].map(|count| (stride, count))) {
+            for more in [0, 1, 9] {
+                let x: Vec<i64> = (0..(count - 1) * stride + 1 + more).map(|i| i as i64).collect();
+                let mut got = vec![-1; count];
+                super::pick(&x, stride, &mut got);
+                assert!((0..count).all(|i| got[i] == (i * stride) as i64), "{stride} {count} {more}: {got:?}");
+            }
+        }
     }
 
     /// A NaN is found wherever it is, and nowhere else.

@@ -5,7 +5,7 @@
 
 use super::formula::Formula;
 use super::positions::slices;
-use super::{AdaptivePooling, TensorLike, twin};
+use super::{AdaptivePooling, TensorLike, Windowed, twin};
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
 use crate::memory;
@@ -33,7 +33,7 @@ pub enum InterpolateMode {
 }
 
 /// Interpolation.
-pub trait Interpolation: TensorLike<Elem: Float> {
+pub trait Interpolation: Windowed<Elem: Float> {
     twin! { trait
         /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:
         /// `nn.functional.interpolate`.
@@ -83,7 +83,7 @@ pub trait Interpolation: TensorLike<Elem: Float> {
     }
 }
 
-impl<A: TensorLike<Elem: Float>> Interpolation for A {}
+impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
 fn resampled<A: TensorLike<Elem: Float>>(
     x: &A,

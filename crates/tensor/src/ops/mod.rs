@@ -145,7 +145,7 @@ pub use splitting::Splitting;
 pub use statistics::Statistics;
 pub use vectors::Vectors;
 pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
-pub use windowed::{ConvolutionForm, PoolingForm, Slot, Windowed};
+pub use windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
 
 /// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.
 ///

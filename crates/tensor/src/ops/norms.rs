@@ -5,11 +5,12 @@
 
 use super::along::{compared, filled, with_number};
 use super::pair::{expanded, join_all, pair};
-use super::statistics::squeezed;
+use super::statistics::{axis_set, squeezed};
 use super::{TensorLike, twin};
 use crate::dims::Dims;
 use crate::error::{Error, Site};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::program::{Instruction, Output, Program};
 use crate::view::View;
 use crate::{Axes, Element, Float, Shape, Tensor};
 
@@ -129,22 +130,44 @@ fn norm<A: TensorLike>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) ->
 
 /// The norm of plain data over `axes`, which stay with size 1.
 pub(super) fn of_tensor<T: Element>(x: &Tensor<T>, ord: f64, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
-    let reduced = |op: Reduction, x: Tensor<T>| if axes.is_empty() { Ok(x) } else { x.apply_reduce(op, axes, at) };
-    let size = x.apply_unary(Unary::Abs, at)?;
+    let sum = |x: Tensor<T>| if axes.is_empty() { Ok(x) } else { x.apply_reduce(Reduction::Sum, axes, at) };
     if ord == 0.0 {
-        return reduced(Reduction::Sum, compared(Compare::Ne, x, 0.0, at)?.try_cast()?);
+        return sum(compared(Compare::Ne, x, 0.0, at)?.try_cast()?);
     }
     if ord == 1.0 {
-        return reduced(Reduction::Sum, size);
+        return reduced_each(x, Unary::Abs, Reduction::Sum, axes, at);
     }
     if ord == 2.0 {
-        return reduced(Reduction::Sum, x.apply_unary(Unary::Square, at)?)?.apply_unary(Unary::Sqrt, at);
+        return reduced_each(x, Unary::Square, Reduction::Sum, axes, at)?.apply_unary(Unary::Sqrt, at);
     }
     if ord.is_infinite() {
-        return reduced(if ord > 0.0 { Reduction::Amax } else { Reduction::Amin }, size);
+        return reduced_each(x, Unary::Abs, if ord > 0.0 { Reduction::Amax } else { Reduction::Amin }, axes, at);
     }
-    let sum = reduced(Reduction::Sum, with_number(Binary::Pow, &size, ord, at)?)?;
+    let sum = sum(with_number(Binary::Pow, &x.apply_unary(Unary::Abs, at)?, ord, at)?)?;
     with_number(Binary::Pow, &sum, 1.0 / ord, at)
+}
+
+/// The reduction of `each` element over `axes`, which stay with size 1; in one pass where memory is read in order.
+fn reduced_each<T: Element>(
+    x: &Tensor<T>,
+    each: Unary,
+    op: Reduction,
+    axes: &[usize],
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    if axes.is_empty() {
+        return x.apply_unary(each, at);
+    }
+    if x.is_contiguous()
+        && let Some(set) = axis_set(axes)
+    {
+        let instructions = || vec![Instruction::Unary(each, 0)];
+        let program = || Program::new(1, instructions(), vec![Output::Reduced(op, 1, set)], None);
+        if let Some(result) = x.apply_program(program, &[x], &[], at) {
+            return result;
+        }
+    }
+    x.apply_unary(each, at)?.apply_reduce(op, axes, at)
 }
 
 fn distances<A: TensorLike>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
@@ -226,6 +249,24 @@ mod tests {
         assert!((x.norm(0.5).item() - (3f64.sqrt() + 2.0).powi(2)).abs() < 1e-13);
         assert_eq!(Tensor::from([[3.0, 4.0], [0.0, 1.0]]).vector_norm(2, 1, true), Tensor::from([[5.0], [1.0]]));
         assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
+    }
+
+    #[test]
+    fn large_norms_equal_the_formula() {
+        let x = Tensor::<f64>::from_fn([60, 50, 7], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
+        for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2]] {
+            for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
+                // Whole numbers: every order of summation gives the same.
+                assert_eq!(x.vector_norm(1, dims, true), x.abs().sum(dims, true), "{dims:?}");
+                assert_eq!(x.vector_norm(2, dims, true), x.square().sum(dims, true).sqrt(), "{dims:?}");
+                assert_eq!(x.vector_norm(INF, dims, true), x.abs().amax(dims, true), "{dims:?}");
+                assert_eq!(x.vector_norm(-INF, dims, true), x.abs().amin(dims, true), "{dims:?}");
+            }
+        }
+        let mut x = x.cast::<f32>();
+        x.fill_(1e30);
+        assert_eq!(x.norm(2).item(), f32::INFINITY);
+        assert_eq!(x.norm(INF).item(), 1e30);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use super::pair::number;
 use super::reductions::without;
+use super::statistics::{are_rows, axis_set};
 use super::{Comparison, TensorLike, try_where_, twin};
-use crate::Float;
 use crate::dims::{self, Axes, Dims};
 use crate::error::Site;
 use crate::kernel::instruction::{Binary, Reduction, Unary};
 use crate::program::{Instruction, Output, Program};
 use crate::view::View;
+use crate::{Element, Float};
 
 /// `softmax` and its kin.
 pub trait Softmax: TensorLike<Elem: Float> {
@@ -56,7 +57,9 @@ pub trait Softmax: TensorLike<Elem: Float> {
         fn logsumexp | try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
             let shape = self.shape();
             let axes = dims.into().resolve_or_all(shape.rank(), at)?;
-            let total = if axes.iter().any(|&axis| shape[axis] == 0) {
+            let total = if let Some(result) = logsumexp_of_rows(self, &axes, at) {
+                result?
+            } else if axes.iter().any(|&axis| shape[axis] == 0) {
                 self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
             } else {
                 let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
@@ -64,8 +67,14 @@ pub trait Softmax: TensorLike<Elem: Float> {
                 let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
                 let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
                 let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
-                let shifted = self.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape.clone()), at)?, at)?;
-                let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, &axes, at)?;
+                let sum = match sum_of_exponentials(self, &shift, &axes, at) {
+                    Some(sum) => sum?,
+                    None => {
+                        let shift = shift.apply_view(View::Expand(shape.clone()), at)?;
+                        let exponentials = self.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at)?;
+                        exponentials.apply_reduce(Reduction::Sum, &axes, at)?
+                    }
+                };
                 sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
             };
             if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
@@ -104,6 +113,40 @@ fn one_pass<A: TensorLike<Elem: Float>>(
     x.apply_program(program, &[x], &[], at)
 }
 
+/// ln Σ eˣ in one pass over rows, where values are computed at once.
+fn logsumexp_of_rows<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
+    let shape = x.shape();
+    if axes.is_empty() || !are_rows(&shape, axes) {
+        return None;
+    }
+    let program = || {
+        let instructions = vec![
+            Instruction::Reduce(Reduction::Amax, 0),
+            // inf - inf would make NaN of the value.
+            Instruction::Binary(Binary::Minimum, 3, 1),
+            Instruction::Binary(Binary::Maximum, 4, 2),
+            Instruction::Binary(Binary::Sub, 0, 5),
+            Instruction::Unary(Unary::Exp, 6),
+            Instruction::Reduce(Reduction::Sum, 7),
+            Instruction::Unary(Unary::Log, 8),
+            Instruction::Binary(Binary::Add, 9, 5),
+        ];
+        Program::new(3, instructions, vec![Output::PerRow(10)], Some(shape.rank() - axes.len()))
+    };
+    let most = A::Elem::MAX.to_f64();
+    x.apply_program(program, &[x], &[most, -most], at)
+}
+
+/// Σ e^(x - shift) over `axes`, which stay with size 1, in one pass where values are computed at once.
+fn sum_of_exponentials<A: TensorLike>(x: &A, shift: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
+    let set = axis_set(axes)?;
+    let program = || {
+        let instructions = vec![Instruction::Binary(Binary::Sub, 0, 1), Instruction::Unary(Unary::Exp, 2)];
+        Program::new(2, instructions, vec![Output::Reduced(Reduction::Sum, 3, set)], None)
+    };
+    x.apply_program(program, &[x, shift], &[], at)
+}
+
 /// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
 #[allow(clippy::type_complexity)]
 fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
@@ -124,6 +167,25 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    #[test]
+    fn large_sums_of_exponentials_equal_the_formula() {
+        let inf = f64::INFINITY;
+        for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
+            let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
+            let largest = x.amax(dim, true);
+            let expected = (&x - &largest).exp().sum(dim, true).log() + &largest;
+            // Of 14 at most, by sums of some hundred roundings.
+            let error = (x.logsumexp(dim, true) - expected).abs().amax(.., false).item();
+            assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
+            for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {
+                x.fill_(value);
+                assert_eq!(x.logsumexp(dim, false).to_vec()[1], expected, "{shape:?}");
+            }
+            x.fill_(f64::NAN);
+            assert!(x.logsumexp(dim, false).to_vec()[1].is_nan());
+        }
+    }
 
     #[test]
     fn extremes() {

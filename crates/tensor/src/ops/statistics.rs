@@ -11,6 +11,7 @@ use crate::Float;
 use crate::dims::{Axes, Dims};
 use crate::error::{Error, Site};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::program::{AxisSet, Instruction, Output, Program};
 use crate::view::View;
 use crate::{Element, Shape, Tensor};
 
@@ -108,12 +109,77 @@ pub(super) fn of_tensor<T: Element>(
     let count = count(x.shape(), axes);
     let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
     let minus = |x: &Tensor<T>, y: &Tensor<T>| x.apply_binary(Binary::Sub, &expanded(y, x.shape(), at)?, at);
+    if let Some(result) = in_passes(x, axes, [count, (count - correction).max(0.0)], at) {
+        return result;
+    }
     // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
     let x = if x.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
     let mean = with_number(Binary::Div, &sum(&x)?, count, at)?;
     let distance = minus(&x, &mean)?;
     let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
     with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
+}
+
+/// Rows up to this length are reduced and read again in one pass; a row is one thread's work.
+const ROW: usize = 1 << 15;
+
+/// Whether `axes` of `shape` are the last ones, and what they have is a row for one pass.
+pub(super) fn are_rows(shape: &Shape, axes: &[usize]) -> bool {
+    let first = shape.rank() - axes.len();
+    axes.iter().all(|&axis| axis >= first) && (16..=ROW).contains(&shape[first..].iter().product())
+}
+
+/// Dimensions as a program names them; `None` where there are more than it can.
+pub(super) fn axis_set(axes: &[usize]) -> Option<AxisSet> {
+    axes.iter().try_fold(0, |set, &axis| Some(set | 1u64.checked_shl(axis as u32)?))
+}
+
+/// The variance in one pass over rows, or in two, by the same formula; `divisors` of the mean and of the squares.
+fn in_passes<T: Element>(
+    x: &Tensor<T>,
+    axes: &[usize],
+    divisors: [f64; 2],
+    at: Site,
+) -> Option<Result<Tensor<T>, Error>> {
+    use Instruction::{Reduce, Unary as Function};
+    if axes.is_empty() || !x.is_contiguous() || x.numel() == 0 {
+        return None;
+    }
+    let first = match first(x, axes, at) {
+        Ok(first) => first,
+        Err(error) => return Some(Err(error)),
+    };
+    let minus = |x, y| Instruction::Binary(Binary::Sub, x, y);
+    if are_rows(x.shape(), axes) {
+        // x, the first elements, and the divisors.
+        let instructions = || {
+            vec![
+                minus(0, 1),
+                Reduce(Reduction::Sum, 4),
+                Instruction::Binary(Binary::Div, 5, 2),
+                minus(4, 6),
+                Function(Unary::Square, 7),
+                Reduce(Reduction::Sum, 8),
+                Instruction::Binary(Binary::Div, 9, 3),
+            ]
+        };
+        let row = x.rank() - axes.len();
+        let program = || Program::new(4, instructions(), vec![Output::PerRow(10)], Some(row));
+        return x.apply_program(program, &[x, &first], &divisors, at);
+    }
+    let set = axis_set(axes)?;
+    let total = |value: u32| vec![Output::Reduced(Reduction::Sum, value, set)];
+    let sum = x.apply_program(|| Program::new(2, vec![minus(0, 1)], total(2), None), &[x, &first], &[], at)?;
+    let rest = || {
+        let mean = with_number(Binary::Div, &sum?, divisors[0], at)?;
+        let squares = vec![minus(0, 1), minus(3, 2), Function(Unary::Square, 4)];
+        let program = || Program::new(3, squares, total(5), None);
+        let Some(squares) = x.apply_program(program, &[x, &first, &mean], &[], at) else {
+            unreachable!("there was a program for the sum")
+        };
+        with_number(Binary::Div, &squares?, divisors[1], at)
+    };
+    Some(rest())
 }
 
 /// The first element along `axes`, which stay with size 1.
@@ -154,8 +220,27 @@ mod tests {
             let x = Tensor::full([count], 0.1);
             assert_eq!(x.std(0, 0, false).item(), 0.0, "{count}");
         }
+        for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
+            assert_eq!(Tensor::full(shape, 0.1f32).var(dim, 0, false).amax(.., false).item(), 0.0, "{shape:?}");
+        }
         assert_eq!(Tensor::full([3, 7], 2.395_648_934_561_237_7).var(.., 1, false).item(), 0.0);
         assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1, false).item(), 1.0);
+    }
+
+    /// Large enough for one pass or two, over every set of dimensions.
+    #[test]
+    fn large_variances_equal_the_formula() {
+        let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
+        for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2], &[-1, 1]] {
+            for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
+                let distance = &x - x.mean(dims, true);
+                let count = x.numel() / x.sum(dims, true).numel();
+                let expected = distance.square().sum(dims, true) / (count - 1) as f64;
+                // Of 850 at most, by sums of some hundred roundings.
+                let error = (x.var(dims, 1, true) - expected).abs().amax(.., false).item();
+                assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
+            }
+        }
     }
 
     #[test]

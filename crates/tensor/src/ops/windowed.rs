@@ -1,4 +1,5 @@
-//! The primitives that look through windows: convolutions with their derivatives, and the largest element of a window.
+//! The primitives that look through windows: convolutions with their derivatives, the largest element of a window, and the
+//! mean of one.
 
 use super::TensorLike;
 use super::windows::Window;
@@ -105,6 +106,29 @@ impl PoolingForm {
     }
 }
 
+/// Windows on planes, for the mean of each.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub struct MeanForm {
+    /// Of the input, `[n, c, …]`, not empty but, maybe, in n and c.
+    pub(super) input: Shape,
+    /// Of the result, likewise.
+    pub(super) output: Shape,
+    pub(super) plan: pooling::mean::Plan,
+}
+
+impl MeanForm {
+    /// The shape of the input.
+    pub fn input(&self) -> &Shape {
+        &self.input
+    }
+
+    /// The shape of the result.
+    pub fn output(&self) -> &Shape {
+        &self.output
+    }
+}
+
 /// The primitives that look through windows.
 pub trait Windowed: TensorLike {
     /// The derivative of the form with respect to `slot`, a function of the other two (`self` and `other`, in order).
@@ -127,6 +151,18 @@ pub trait Windowed: TensorLike {
     /// The adjoint of [`apply_choose`](Self::apply_choose) as a function of `values`.
     #[doc(hidden)]
     fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float;
+
+    /// The mean of every window.
+    #[doc(hidden)]
+    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float;
+
+    /// The adjoint of [`apply_mean`](Self::apply_mean).
+    #[doc(hidden)]
+    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 }
@@ -160,6 +196,22 @@ impl<T: Element> Windowed for Tensor<T> {
     {
         let (x, g) = (self.try_contiguous()?, g.try_contiguous()?);
         Tensor::build(&form.input, at, |out| pooling::give_back(&form.plan, elements(&x), elements(&g), out))
+    }
+
+    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        let x = self.try_contiguous()?;
+        Tensor::build(&form.output, at, |out| pooling::mean::mean(&form.plan, elements(&x), out))
+    }
+
+    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        let g = self.try_contiguous()?;
+        Tensor::build(&form.input, at, |out| pooling::mean::spread(&form.plan, elements(&g), out))
     }
 }
 

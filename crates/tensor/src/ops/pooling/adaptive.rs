@@ -1,17 +1,20 @@
 //! Poolings to a size: window `i` of `m` over `n` elements goes from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉, as PyTorch has it.
 
 use super::maximum::later_wins;
+use super::mean::averaged;
 use crate::dims::Sizes;
 use crate::error::{Error, Site};
+use crate::kernel::pooling::mean::Windows;
 use crate::memory;
 use crate::ops::formula::Formula;
+use crate::ops::windowed::Windowed;
 use crate::ops::windows::{at_least, batched, unbatched};
 use crate::ops::{TensorLike, twin};
 use crate::view::View;
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Element, Float};
 
 /// Poolings to a size.
-pub trait AdaptivePooling: TensorLike<Elem: Float> {
+pub trait AdaptivePooling: Windowed<Elem: Float> {
     twin! { trait
         /// Means of `[n, c, l]` (or `[c, l]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool1d`.
         fn adaptive_avg_pool1d | try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Self = at {
@@ -46,7 +49,7 @@ pub trait AdaptivePooling: TensorLike<Elem: Float> {
     }
 }
 
-impl<A: TensorLike<Elem: Float>> AdaptivePooling for A {}
+impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
 /// Start and length of window `number` of `count` over `size` elements.
 fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
@@ -55,18 +58,16 @@ fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
     (start as usize, (((number + 1) * whole).div_ceil(count) - start) as usize)
 }
 
-fn mean<A: TensorLike<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
-    let sum = pooled(x, rank, size, None, at, |part, axis| part.summed(&[axis], at))?;
-    let (from, to) = (x.shape(), sum.shape());
-    let mut counts = Tensor::scalar(A::Elem::ONE);
-    for back in 1..=rank {
-        let (size, count) = (from[from.rank() - back], to[to.rank() - back]);
-        let mut along = Shape::ones(to.rank());
-        along[to.rank() - back] = count;
-        let lengths = (0..count).map(|number| A::Elem::from_f64(window(number, count, size).1 as f64));
-        counts = Tensor::try_from_vec(lengths.collect(), along)?.times(&counts, at)?;
-    }
-    sum.divided(&sum.constant(&counts), at)
+fn mean<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
+    let counts = checked(x, rank, size, None, at)?;
+    let (x, added) = batched(x, rank + 2, at)?;
+    let shape = x.shape();
+    let along = counts.iter().zip(&shape[2..]).map(|(&count, &size)| {
+        let windows = || (0..count).map(|number| window(number, count, size));
+        let spans = windows().map(|(start, len)| (start, start + len));
+        Windows::new(size, spans.collect(), windows().map(|(_, len)| len as f64).collect())
+    });
+    unbatched(averaged(&x, along.collect(), at)?, added, at)
 }
 
 /// Every window along every dimension made one element by `fold`. The dimensions from number `filled_from`, or those that
@@ -79,22 +80,7 @@ fn pooled<A: TensorLike>(
     at: Site,
     fold: impl Fn(&A, usize) -> Result<A, A::Error>,
 ) -> Result<A, A::Error> {
-    let shape = x.shape();
-    let lead = shape.rank().saturating_sub(rank);
-    if !(1..=2).contains(&lead) || shape[filled_from.unwrap_or(lead)..].contains(&0) {
-        let message = format!(
-            "{}: Expected {}D or {}D tensor that is not empty but for the batch, but got {shape}",
-            at.operation,
-            rank + 1,
-            rank + 2
-        );
-        return Err(Error::argument(at, message).into());
-    }
-    let counts = at_least(size, rank, ("output_size", 0), at)?;
-    // Windows are made one by one.
-    let most = counts.iter().copied().max().unwrap_or_default();
-    let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
-    memory::with_capacity::<u8>(most.saturating_mul(size_of::<A>())).map_err(refused)?;
+    let counts = checked(x, rank, size, filled_from, at)?;
     let (mut x, added) = batched(x, rank + 2, at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let axis = 2 + k;
@@ -119,6 +105,33 @@ fn pooled<A: TensorLike>(
         };
     }
     unbatched(x, added, at)
+}
+
+/// How many windows each dimension has.
+fn checked<A: TensorLike>(
+    x: &A,
+    rank: usize,
+    size: &Sizes,
+    filled_from: Option<usize>,
+    at: Site,
+) -> Result<Vec<usize>, A::Error> {
+    let shape = x.shape();
+    let lead = shape.rank().saturating_sub(rank);
+    if !(1..=2).contains(&lead) || shape[filled_from.unwrap_or(lead)..].contains(&0) {
+        let message = format!(
+            "{}: Expected {}D or {}D tensor that is not empty but for the batch, but got {shape}",
+            at.operation,
+            rank + 1,
+            rank + 2
+        );
+        return Err(Error::argument(at, message).into());
+    }
+    let counts = at_least(size, rank, ("output_size", 0), at)?;
+    // Windows are made one by one.
+    let most = counts.iter().copied().max().unwrap_or_default();
+    let refused = |_| Error::OutOfMemory { shape: counts.as_slice().into(), dtype: A::Elem::DTYPE, at };
+    memory::with_capacity::<u8>(most.saturating_mul(size_of::<A>())).map_err(refused)?;
+    Ok(counts)
 }
 
 /// The largest along `axis`, which stays with size 1: of neighbours, of neighbouring pairs, and so on.

@@ -1,49 +1,66 @@
-//! The mean of every window: sums, divided by how many elements count.
+//! The mean of every window: its sum, divided by how many elements count.
 
 use super::options::PoolOptions;
 use super::plan::{Axis, Plan};
+use crate::dims::Axes;
 use crate::error::Site;
-use crate::ops::TensorLike;
+use crate::kernel::pooling::mean::{self as kernel, Windows};
 use crate::ops::formula::Formula;
-use crate::ops::padding::constant_padded;
+use crate::ops::windowed::{MeanForm, Windowed};
 use crate::ops::windows::{batched, unbatched};
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Float, Shape};
 
-pub(super) fn mean<A: TensorLike<Elem: Float>>(
+pub(super) fn mean<A: Windowed<Elem: Float>>(
     x: &A,
     plan: &Plan,
     options: &PoolOptions,
     at: Site,
 ) -> Result<A, A::Error> {
-    let rank = plan.axes.len() + 2;
-    let (mut x, added) = batched(x, rank, at)?;
-    let mut counts = Tensor::<A::Elem>::scalar(A::Elem::ONE);
-    for axis in plan.axes.iter().rev() {
-        let padded = constant_padded(&x, &[axis.side()], 0.0, at)?;
-        let windows = axis.window.view(&padded, axis.axis, at)?;
-        let mut shape = windows.shape();
-        shape.remove(rank);
-        x = windows.summed(&[rank], at)?.reshaped(shape, at)?;
-        let mut along = Shape::ones(rank);
-        along[axis.axis] = axis.count;
-        let sizes = (0..axis.count).map(|number| A::Elem::from_f64(elements(axis, number, options) as f64));
-        counts = Tensor::try_from_vec(sizes.collect(), along)?.times(&counts, at)?;
+    let (x, added) = batched(x, plan.axes.len() + 2, at)?;
+    let along = plan.axes.iter().enumerate().map(|(number, axis)| {
+        let divisor = |window: usize| match (options.divisor_override, number) {
+            (None, _) => elements(axis, window, options) as f64,
+            (Some(divisor), 0) => divisor as f64,
+            _ => 1.0,
+        };
+        let windows = 0..axis.count;
+        Windows::new(
+            axis.size,
+            windows.clone().map(|window| inside(axis, window)).collect(),
+            windows.map(divisor).collect(),
+        )
+    });
+    unbatched(averaged(&x, along.collect(), at)?, added, at)
+}
+
+/// Over `[n, c, …]`, with the windows of each dimension after these two.
+pub(super) fn averaged<A: Windowed<Elem: Float>>(x: &A, mut along: Vec<Windows>, at: Site) -> Result<A, A::Error> {
+    if let Some(divisor) = along.iter().map(Windows::whole).product::<Option<f64>>() {
+        return x.summed(&Axes::from_iter(2..2 + along.len()), at)?.divided(divisor, at);
     }
-    let result = match options.divisor_override {
-        Some(divisor) => x.divided(divisor as f64, at)?,
-        None => x.divided(&x.constant(&counts), at)?,
-    };
-    unbatched(result, added, at)
+    let input = x.shape();
+    let mut output: Shape = input[..2].into();
+    along.iter().for_each(|windows| output.push(windows.count()));
+    let columns = along.pop().unwrap_or_else(Windows::none);
+    // A single line is a plane of one row.
+    let rows = along.pop().unwrap_or_else(Windows::none);
+    x.apply_mean(&MeanForm { input, output, plan: kernel::Plan { rows, columns } }, at)
+}
+
+/// The elements of a window, first and one past the last, that are not padding.
+fn inside(axis: &Axis, number: usize) -> (usize, usize) {
+    let start = number * axis.window.stride;
+    let place = |place: usize| place.saturating_sub(axis.padding).min(axis.size);
+    (place(start), place(start.saturating_add(axis.window.kernel)))
 }
 
 /// Elements of a window that its mean counts; at least one, as a sum of nothing is 0 whatever it is divided by.
 fn elements(axis: &Axis, number: usize, options: &PoolOptions) -> usize {
+    if !options.count_include_pad {
+        let (first, last) = inside(axis, number);
+        return (last - first).max(1);
+    }
     let start = number * axis.window.stride;
-    let end = start + axis.window.kernel;
-    let (first, last) = if options.count_include_pad {
-        (start, end.min(axis.size + 2 * axis.padding))
-    } else {
-        (start.max(axis.padding), end.min(axis.size + axis.padding))
-    };
-    last.saturating_sub(first).max(1)
+    let end = start.saturating_add(axis.window.kernel).min(axis.size + 2 * axis.padding);
+    end.saturating_sub(start).max(1)
 }

@@ -1,7 +1,7 @@
 //! Poolings: the largest element or the mean of every window.
 //!
-//! A mean goes through the dimensions one after the other: a sum of sums. A maximum is a choice among the elements of the
-//! window, whose gradient goes where PyTorch sends it: to the first of several that are equal, to the last NaN.
+//! A mean is linear, and its gradient its adjoint. A maximum is a choice among the elements of the window, whose gradient goes
+//! where PyTorch sends it: to the first of several that are equal, to the last NaN.
 
 mod adaptive;
 mod maximum;
@@ -119,6 +119,42 @@ mod tests {
         assert_eq!(mean(PoolOptions::default().stride(2)), [2.0 / 3.0, 1.0, 0.5]);
         assert_eq!(mean(PoolOptions::default().count_include_pad(false)), [1.0, 1.0]);
         assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
+    }
+
+    /// Of zeros around the elements, to the end of the padding: sums over windows, by how many elements these have.
+    #[test]
+    fn means_equal_their_definition() {
+        let shape = [2, 2, 9, 7];
+        let x = Tensor::<f64>::from_fn(shape, |i| 36.0 * ((i[0] * 7 + i[1] * 5 + i[2] * 13 + i[3] * 2) % 11) as f64);
+        for (kernel, stride, padding) in
+            [(2isize, 2isize, 0isize), (2, 2, 1), (3, 1, 1), (3, 2, 1), (2, 3, 0), (4, 3, 2), (7, 7, 0)]
+        {
+            for [ceil_mode, count_include_pad, overridden] in
+                [0, 1, 2, 3, 4, 5, 6, 7].map(|k| [1, 2, 4].map(|bit| k & bit > 0))
+            {
+                let mut options = PoolOptions::default().stride(stride).padding(padding).ceil_mode(ceil_mode);
+                options = options.count_include_pad(count_include_pad);
+                if overridden {
+                    options = options.divisor_override(4);
+                }
+                let got = x.avg_pool2d(kernel, &options);
+                let sizes = got.shape().clone();
+                let (kernel, stride, padding) = (kernel as usize, stride as usize, padding as usize);
+                let expected = Tensor::<f64>::from_fn(&sizes, |i| {
+                    let (mut sum, mut count) = (0.0, 0);
+                    for (kh, kw) in (0..kernel).flat_map(|kh| (0..kernel).map(move |kw| (kh, kw))) {
+                        let (h, w) = (i[2] * stride + kh, i[3] * stride + kw);
+                        let place = (h.wrapping_sub(padding), w.wrapping_sub(padding));
+                        let value = x.get(&[i[0], i[1], place.0, place.1]);
+                        let is_padding = h < shape[2] + 2 * padding && w < shape[3] + 2 * padding;
+                        sum += value.unwrap_or(0.0);
+                        count += usize::from(value.is_some() || count_include_pad && is_padding);
+                    }
+                    sum / if overridden { 4.0 } else { count as f64 }
+                });
+                assert_eq!(got, expected, "{kernel} {options:?}");
+            }
+        }
     }
 
     #[test]

@@ -9,20 +9,11 @@ use crate::ops::windows::{Window, at_least};
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
-    pub(super) axis: usize,
     pub(super) size: usize,
     pub(super) window: Window,
     pub(super) padding: usize,
     /// Number of windows.
     pub(super) count: usize,
-}
-
-impl Axis {
-    /// Elements before, and after (not all of them seen where negative).
-    pub(super) fn side(&self) -> (usize, isize, isize) {
-        let needed = self.window.extent(self.count) as isize;
-        (self.axis, self.padding as isize, needed - (self.padding + self.size) as isize)
-    }
 }
 
 /// What a pooling does, checked.
@@ -63,7 +54,7 @@ impl Plan {
         let mut axes = Vec::with_capacity(rank);
         for k in 0..rank {
             let window = Window { kernel: kernel[k], stride: stride[k], dilation: dilation[k] };
-            let (size, axis) = (shape[inner + 1 + k], 2 + k);
+            let size = shape[inner + 1 + k];
             if padding[k] > if rank == 1 { kernel[k] } else { window.span() } / 2 {
                 return refuse(if name.starts_with("max_pool1d") {
                     format!(
@@ -78,7 +69,7 @@ impl Plan {
                 });
             }
             let count = count(size, padding[k], window, options.ceil_mode);
-            axes.push((Axis { axis, size, window, padding: padding[k], count: count.max(0) as usize }, count));
+            axes.push((Axis { size, window, padding: padding[k], count: count.max(0) as usize }, count));
         }
         if axes.iter().any(|&(_, count)| count < 1) {
             return refuse(if name.starts_with("max_pool1d") {
