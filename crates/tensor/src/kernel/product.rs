@@ -118,7 +118,7 @@ fn thin<T: Element>(kernels: &Kernels<T>, Sizes { m, n, k, add }: Sizes, x: Matr
         let count = SEGMENT.min(whole - from);
         let mut i = 0;
         while i < m {
-            let rows = (kernels.dot_rows)(m - i);
+            let rows = if n == 1 && m - i >= 8 { 8 } else { (kernels.dot_rows)(m - i) };
             // SAFETY: `rows` rows of `x` from `i` on are read, which lie inside (asserted above), and as many columns as there
             // are runs, each of `whole` elements; `count` is a multiple of a vector's elements, as `whole` and `SEGMENT` are.
             unsafe {
@@ -277,10 +277,12 @@ macro_rules! floats {
                     // Of the transposes, it is a product of one column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                if n > 1 && n <= FEW_COLUMNS && k >= 64 && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
+                // Of one column that is not little work, `gemm` has a kernel.
+                let few = if n == 1 { k >= 32 && m * k <= 4 * COMPACT } else { n <= FEW_COLUMNS && k >= 64 };
+                if few && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin($kernels(), Sizes { m, n, k, add }, x, y, out);
                 }
-                if m * n * k <= COMPACT {
+                if m * n * k <= COMPACT && n >= 8 {
                     return compact($kernels(), Sizes { m, n, k, add }, x, y, out);
                 }
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0) and `out` is

@@ -270,7 +270,7 @@ pub(super) struct Kernels<T> {
     /// [`tile`], for as many rows.
     #[allow(clippy::type_complexity)]
     pub(super) tile: unsafe fn(usize, *const T, (usize, usize), &[usize], *const T, (*mut T, usize), usize),
-    /// How many rows to multiply at once where so many are left.
+    /// How many rows to multiply at once where so many are left; of one run, also 8.
     pub(super) dot_rows: fn(usize) -> usize,
     /// [`dots`], for as many rows.
     #[allow(clippy::type_complexity)]
@@ -355,15 +355,15 @@ fn fitting(rows: &[usize], left: usize) -> usize {
 }
 
 #[cfg(target_arch = "x86_64")]
-kernels!(f32_avx512 f32 std::arch::x86_64::__m512, "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9]);
+kernels!(f32_avx512 f32 std::arch::x86_64::__m512, "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1]);
 #[cfg(target_arch = "x86_64")]
-kernels!(f64_avx512 f64 std::arch::x86_64::__m512d, "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9]);
+kernels!(f64_avx512 f64 std::arch::x86_64::__m512d, "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1]);
 #[cfg(target_arch = "x86_64")]
-kernels!(f32_avx2 f32 std::arch::x86_64::__m256, "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9]);
+kernels!(f32_avx2 f32 std::arch::x86_64::__m256, "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1]);
 #[cfg(target_arch = "x86_64")]
-kernels!(f64_avx2 f64 std::arch::x86_64::__m256d, "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9]);
-kernels!(f32_plain f32 Plain<f32>, , tiles [4 2] [1 8], dots [3 3] [1 9]);
-kernels!(f64_plain f64 Plain<f64>, , tiles [4 2] [1 8], dots [3 3] [1 9]);
+kernels!(f64_avx2 f64 std::arch::x86_64::__m256d, "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1]);
+kernels!(f32_plain f32 Plain<f32>, , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1]);
+kernels!(f64_plain f64 Plain<f64>, , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1]);
 
 /// The loops of the instruction set in use.
 pub(super) fn f32_kernels() -> &'static Kernels<f32> {
