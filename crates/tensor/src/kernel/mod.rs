@@ -13,6 +13,7 @@
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
 //! - `reader`: operands that repeat a few elements;
 //! - `rows`: operands whose rows are short, written out over a block;
+//! - `loops`: the loops over slices of which reductions consist;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - `turned`: operands that are transposed matrices, read by squares;
 //! - [`simd`]: which vector instructions;
@@ -32,6 +33,7 @@ pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
 pub(crate) mod line;
+mod loops;
 pub(crate) mod map;
 pub(crate) mod math;
 #[cfg(test)]
