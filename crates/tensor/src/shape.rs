@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
-/// Sizes kept without an allocation up to this rank. A tensor is copied by a few vector instructions then, and so is a shape;
-/// of two dimensions more it took a call of `memcpy` each time, of more microseconds in all than small operations compute for.
+/// Sizes kept without an allocation up to this rank. Shapes and tensors are then so small that the compiler copies them by a few
+/// vector instructions; two dimensions more, and each copy was a call that small operations spent their time in.
 pub(crate) const INLINE_RANK: usize = 4;
 
 /// A copy of `list`. `SmallVec`'s own goes element by element through an iterator.

@@ -188,27 +188,39 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         });
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
-    if let Some(turned) = Turned::new(&nest) {
-        let (k, data) = if turned.operand() == 0 { (1, y.data) } else { (0, x.data) };
-        turned.fill(if k == 1 { x.data } else { y.data }, out, |row, at, out| {
-            let scratch = &mut Vec::new();
-            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), scratch));
-            let (x, y) = if k == 1 { (row, other) } else { (other, row) };
-            T::binary(op, x, y, out);
-        });
-        return;
-    }
     if let Some(planes) = Planes::new(&nest).filter(|_| T::plane(op, Plane::NONE, &[], &[], &mut [])) {
         planes.fill(out, |plane, [first, second], out| {
             T::plane(op, plane, &x.data[first..], &y.data[second..], out);
         });
         return;
     }
+    pairs(&nest, x.data, y.data, out, |x, y, out| {
+        T::binary(op, x, y, out);
+    });
+}
+
+/// Calls `f` with blocks of `out` and of both operands.
+fn pairs<T: Element, U: Element>(
+    nest: &Nest<2>,
+    x: &[T],
+    y: &[T],
+    out: &mut [U],
+    f: impl Fn(Operand<T>, Operand<T>, &mut [U]) + Sync,
+) {
+    if let Some(turned) = Turned::new(nest) {
+        let first = turned.operand() == 0;
+        let (by_squares, k, data) = if first { (x, 1, y) } else { (y, 0, x) };
+        return turned.fill(by_squares, out, |row, at, out| {
+            let scratch = &mut Vec::new();
+            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), scratch));
+            if first { f(row, other, out) } else { f(other, row, out) }
+        });
+    }
     for_blocks(nest.row(), true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
-        let x = operand(&nest, 0, x.data, start, out.len(), first);
-        let y = operand(&nest, 1, y.data, start, out.len(), second);
-        T::binary(op, x, y, out);
+        let x = operand(nest, 0, x, start, out.len(), first);
+        let y = operand(nest, 1, y, start, out.len(), second);
+        f(x, y, out);
     });
 }
 
@@ -280,22 +292,7 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
         });
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
-    if let Some(turned) = Turned::new(&nest) {
-        let (k, data) = if turned.operand() == 0 { (1, y.data) } else { (0, x.data) };
-        turned.fill(if k == 1 { x.data } else { y.data }, out, |row, at, out| {
-            let scratch = &mut Vec::new();
-            let (row, other) = (Operand::Slice(row), turned.part(k, data, at[k], out.len(), scratch));
-            let (x, y) = if k == 1 { (row, other) } else { (other, row) };
-            T::compare(op, x, y, out);
-        });
-        return;
-    }
-    for_blocks(nest.row(), true, out, |start, out| {
-        let (first, second) = (&mut Vec::new(), &mut Vec::new());
-        let x = operand(&nest, 0, x.data, start, out.len(), first);
-        let y = operand(&nest, 1, y.data, start, out.len(), second);
-        T::compare(op, x, y, out);
-    });
+    pairs(&nest, x.data, y.data, out, |x, y, out| T::compare(op, x, y, out));
 }
 
 /// `out = mask ? x : y`; one shape.

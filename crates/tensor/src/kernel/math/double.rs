@@ -6,7 +6,7 @@ use std::f64::consts::{LOG2_E, SQRT_2};
 use crate::kernel::scalar;
 
 /// As in f32: 1.5 · 2⁵² alone, and with the exponents of 2⁰ and 2⁵¹² put on top.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 const ROUND_0: f64 = ROUND + 1023.0;
 const ROUND_512: f64 = ROUND + 1535.0;
 
@@ -19,23 +19,7 @@ const ROOT: f64 =
 const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
 
-/// x y + z.
-#[inline(always)]
-fn fma<const FMA: bool>(x: f64, y: f64, z: f64) -> f64 {
-    if FMA { x.mul_add(y, z) } else { x * y + z }
-}
-
-/// The polynomial with these coefficients, that of the highest power first.
-#[inline(always)]
-fn polynomial<const FMA: bool, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
-    let mut sum = coefficients[0];
-    let mut k = 1;
-    while k < N {
-        sum = fma::<FMA>(sum, x, coefficients[k]);
-        k += 1;
-    }
-    sum
-}
+super::polynomials!(f64);
 
 /// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
 #[inline(always)]

@@ -5,6 +5,31 @@
 //! polynomial, put the exponent back. Polynomials are those of S. Moshier's Cephes library, or our own fits. The worst error against
 //! the correctly rounded result, in units in the last place, is stated with each function and measured by the tests.
 
+/// What the functions of one type are made of.
+macro_rules! polynomials {
+    ($type:ident) => {
+        /// x y + z.
+        #[inline(always)]
+        pub(super) fn fma<const FMA: bool>(x: $type, y: $type, z: $type) -> $type {
+            if FMA { x.mul_add(y, z) } else { x * y + z }
+        }
+
+        /// The polynomial with these coefficients, that of the highest power first.
+        #[inline(always)]
+        pub(super) fn polynomial<const FMA: bool, const N: usize>(x: $type, coefficients: [$type; N]) -> $type {
+            let mut sum = coefficients[0];
+            let mut k = 1;
+            while k < N {
+                sum = fma::<FMA>(sum, x, coefficients[k]);
+                k += 1;
+            }
+            sum
+        }
+    };
+}
+
+use polynomials;
+
 pub(crate) mod double;
 pub(crate) mod single;
 mod wide;

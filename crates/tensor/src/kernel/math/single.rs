@@ -21,23 +21,7 @@ const DROP: f32 = 1.0 / 18_446_744_073_709_551_616.0; // 2⁻⁶⁴
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// x y + z.
-#[inline(always)]
-fn fma<const FMA: bool>(x: f32, y: f32, z: f32) -> f32 {
-    if FMA { x.mul_add(y, z) } else { x * y + z }
-}
-
-/// The polynomial with these coefficients, that of the highest power first.
-#[inline(always)]
-fn polynomial<const FMA: bool, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
-    let mut sum = coefficients[0];
-    let mut k = 1;
-    while k < N {
-        sum = fma::<FMA>(sum, x, coefficients[k]);
-        k += 1;
-    }
-    sum
-}
+super::polynomials!(f32);
 
 /// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
 #[inline(always)]

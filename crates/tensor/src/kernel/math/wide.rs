@@ -3,30 +3,11 @@
 
 use std::f64::consts::FRAC_2_PI;
 
-/// As in `double`: the low bits of the sum are the integer.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+use super::double::{ROUND, fma, polynomial};
 
 /// π/2 in two parts: with an integer of up to 20 bits the first gives an exact product.
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
 const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
-
-/// x y + z.
-#[inline(always)]
-fn fma<const FMA: bool>(x: f64, y: f64, z: f64) -> f64 {
-    if FMA { x.mul_add(y, z) } else { x * y + z }
-}
-
-/// The polynomial with these coefficients, that of the highest power first.
-#[inline(always)]
-fn polynomial<const FMA: bool, const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
-    let mut sum = coefficients[0];
-    let mut k = 1;
-    while k < N {
-        sum = fma::<FMA>(sum, x, coefficients[k]);
-        k += 1;
-    }
-    sum
-}
 
 /// Whether the argument of a sine is small enough to be reduced with two parts of π/2.
 #[inline(always)]
