@@ -11,15 +11,15 @@
 use smallvec::SmallVec;
 
 use crate::error::{Error, Site};
-use crate::kernel::fused::{self, Plan};
-
-pub use crate::kernel::fused::Binding;
-
+use crate::kernel::fused;
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
+use crate::kernel::places::Plan;
 use crate::memory::Refused;
 use crate::storage::Storage;
 use crate::tensor::addressable;
 use crate::{Float, Layout, Shape, Tensor};
+
+pub use crate::kernel::binding::Binding;
 
 /// Number of a value within a program: inputs first, then the results of the instructions.
 pub type Value = u32;
@@ -205,7 +205,7 @@ impl Program {
     }
 
     /// The shape of an output of the program over `shape`.
-    fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
+    pub(crate) fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
         let mut result = shape.clone();
         match *output {
             Output::Whole(_) => {}

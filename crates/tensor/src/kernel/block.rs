@@ -13,7 +13,7 @@ use super::instruction::{Binary, Compare, Reduction, Unary};
 use super::loops::{each_extreme, each_lanes, each_onto, lanes, onto_operand, rows, rows_onto, short_rows_onto};
 use super::scalar;
 use crate::error::{Error, Site};
-use crate::program::{Argument, Program};
+use crate::program::{Argument, Instruction, Program};
 use crate::{Element, Shape, Tensor};
 
 /// An operand of a block operation.
@@ -110,6 +110,10 @@ pub trait FloatBlocks: Blocks {
     fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]);
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
+    /// Runs the first of `instructions`, up to one that is not plain arithmetic, over values that are lines of `line`
+    /// elements, whole vectors of 64 bytes: the result of the first is at `from`, those of the others follow. Gives how many
+    /// were run.
+    fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize;
     /// Memory that a thread keeps for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
 }
@@ -260,6 +264,34 @@ fn three<M: Copy, T: Copy>(x: Operand<M>, y: Operand<T>, z: Operand<T>, out: &mu
     }
 }
 
+/// [`one`] of whole vectors.
+#[inline(always)]
+fn one_by_vectors<T: Copy, const N: usize>(x: &[[T; N]], out: &mut [[T; N]], f: impl Fn(T) -> T) {
+    let x = &x[..out.len()];
+    for k in 0..out.len() {
+        let x = x[k];
+        let mut result = x;
+        for i in 0..N {
+            result[i] = f(x[i]);
+        }
+        out[k] = result;
+    }
+}
+
+/// [`two`] of whole vectors.
+#[inline(always)]
+fn two_by_vectors<T: Copy, const N: usize>(x: &[[T; N]], y: &[[T; N]], out: &mut [[T; N]], f: impl Fn(T, T) -> T) {
+    let (x, y) = (&x[..out.len()], &y[..out.len()]);
+    for k in 0..out.len() {
+        let (x, y) = (x[k], y[k]);
+        let mut result = x;
+        for i in 0..N {
+            result[i] = f(x[i], y[i]);
+        }
+        out[k] = result;
+    }
+}
+
 super::simd::dispatched! {
     /// `out = mask ? x : y`.
     pub(crate) fn select<T: Copy>(mask: Operand<'_, bool>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
@@ -382,6 +414,10 @@ macro_rules! floats {
 
             fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]) {
                 $module::short_rows(op, x, row, totals);
+            }
+
+            fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize {
+                $module::arithmetic(instructions, values, from, line)
             }
 
             fn start(op: Reduction) -> Self {
@@ -552,6 +588,32 @@ macro_rules! floats {
 
                 pub(super) fn choose(mask: Operand<$type>, x: Operand<$type>, y: Operand<$type>, out: &mut [$type]) {
                     three(mask, x, y, out, |mask, x, y| if mask != 0.0 { x } else { y });
+                }
+
+                pub(super) fn arithmetic(
+                    instructions: &[Instruction], values: &mut [$type], from: usize, line: usize,
+                ) -> usize {
+                    use Instruction as I;
+                    let (vectors, _) = values.as_chunks_mut::<{ 64 / size_of::<$type>() }>();
+                    let (width, from) = (line / (64 / size_of::<$type>()), from / (64 / size_of::<$type>()));
+                    for (number, instruction) in instructions.iter().enumerate() {
+                        let (before, rest) = vectors.split_at_mut(from + number * width);
+                        let out = &mut rest[..width];
+                        let value = |value: u32| &before[value as usize * width..][..width];
+                        match *instruction {
+                            I::Unary(Unary::Neg, x) => one_by_vectors(value(x), out, |x| -x),
+                            I::Unary(Unary::Square, x) => one_by_vectors(value(x), out, |x| x * x),
+                            I::Unary(Unary::Sqrt, x) => one_by_vectors(value(x), out, |x| x.sqrt()),
+                            I::Unary(Unary::Reciprocal, x) => one_by_vectors(value(x), out, |x| 1.0 / x),
+                            I::Unary(Unary::Relu, x) => one_by_vectors(value(x), out, |x| if x < 0.0 { 0.0 } else { x }),
+                            I::Binary(Binary::Add, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x + y),
+                            I::Binary(Binary::Sub, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x - y),
+                            I::Binary(Binary::Mul, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x * y),
+                            I::Binary(Binary::Div, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x / y),
+                            _ => return number,
+                        }
+                    }
+                    instructions.len()
                 }
 
                 pub(super) fn accumulate(op: Reduction, total: &mut [$type], x: &[$type]) {

@@ -3,7 +3,9 @@
 //! - [`instruction`]: the elementwise operations by name;
 //! - [`block`]: each of them over a block of elements, for each element type;
 //! - [`map`]: blocks over whole tensors, any layout;
-//! - [`fused`]: several operations over one block after the other;
+//! - [`fused`]: several operations over one block after the other; [`binding`]: how they lie over their inputs, [`places`]: in
+//!   which registers, `reducer`: what they reduce;
+//! - `short`: the same over few elements;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`arg`]: where the largest and smallest elements are;
@@ -26,6 +28,7 @@ mod accuracy;
 #[cfg(test)]
 pub(crate) mod arbitrary;
 pub(crate) mod arg;
+pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod convolution;
 mod direct;
@@ -38,12 +41,15 @@ pub(crate) mod map;
 pub(crate) mod math;
 #[cfg(test)]
 mod naive;
+pub(crate) mod places;
 pub(crate) mod pooling;
 pub(crate) mod product;
 mod reader;
 pub(crate) mod reduce;
+mod reducer;
 mod rows;
 pub(crate) mod scalar;
+mod short;
 pub(crate) mod simd;
 mod turned;
 pub(crate) mod update;
