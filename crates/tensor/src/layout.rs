@@ -57,21 +57,25 @@ impl Layout {
     }
 
     /// The sizes.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
     /// Strides in elements; 0 where expanded, negative where flipped.
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
     /// Position of the first element in the buffer.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
     /// Number of elements.
+    #[inline]
     pub fn numel(&self) -> usize {
         self.shape.numel()
     }

@@ -71,6 +71,7 @@ impl Shape {
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
@@ -78,6 +79,7 @@ impl Shape {
     /// Number of elements: the product of the sizes, 1 for `[]`.
     ///
     /// Saturates at `usize::MAX`; no tensor of such a shape exists, see [`checked_numel`](Self::checked_numel).
+    #[inline]
     pub fn numel(&self) -> usize {
         self.checked_numel().unwrap_or(usize::MAX)
     }
@@ -131,12 +133,14 @@ impl Shape {
 impl Deref for Shape {
     type Target = [usize];
 
+    #[inline]
     fn deref(&self) -> &[usize] {
         &self.0
     }
 }
 
 impl DerefMut for Shape {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [usize] {
         &mut self.0
     }

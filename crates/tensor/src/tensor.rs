@@ -98,11 +98,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The sizes, outermost first.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         self.layout.shape()
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }
@@ -113,11 +115,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Shape, strides and offset.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// Strides in elements; 0 where expanded, negative where flipped.
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
     }

@@ -6,10 +6,14 @@
 //! which costs 10 to 100 µs; an operation here often takes less than that. An operation starts in 1 µs when the helpers are
 //! awake.
 //!
+//! A stretch is gone through from its start to its end in one operation, and from its end to its start in the next: what the
+//! caches still hold of tensors larger than they are is what was read and written last.
+//!
 //! What a part is depends on shapes alone, never on the number of threads: any number gives the same bits.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, UnsafeCell};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::{self, Thread};
@@ -55,7 +59,7 @@ pub fn set_num_threads(threads: usize) {
 pub(crate) fn for_each(count: usize, part: impl Fn(usize) + Sync) {
     let threads = num_threads().min(count);
     if threads < 2 || INSIDE.get() {
-        return (0..count).for_each(part);
+        return alone(count, part);
     }
     static CREW: OnceLock<Mutex<Crew>> = OnceLock::new();
     let crew = match CREW.get_or_init(|| Mutex::new(Crew::new())).try_lock() {
@@ -67,7 +71,19 @@ pub(crate) fn for_each(count: usize, part: impl Fn(usize) + Sync) {
     };
     match crew {
         Some(mut crew) => crew.run(threads - 1, count, &part),
-        None => (0..count).for_each(part),
+        None => alone(count, part),
+    }
+}
+
+/// All parts on this thread, in one direction this time and in the other the next.
+fn alone(count: usize, part: impl Fn(usize)) {
+    thread_local! {
+        static BACKWARDS: Cell<bool> = const { Cell::new(false) };
+    }
+    if count > 1 && BACKWARDS.replace(!BACKWARDS.get()) {
+        (0..count).rev().for_each(part);
+    } else {
+        (0..count).for_each(part);
     }
 }
 
@@ -112,7 +128,7 @@ thread_local! {
 struct Line(AtomicUsize);
 
 /// The parts of thread `thread` of so many, of `count` parts.
-fn stretch(thread: usize, threads: usize, count: usize) -> std::ops::Range<usize> {
+fn stretch(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
 }
@@ -130,6 +146,8 @@ struct Shared {
     /// Of each thread's stretch the next part.
     next: [Line; MOST],
     count: AtomicUsize,
+    /// Whether stretches are gone through from their ends.
+    backwards: AtomicBool,
     part: UnsafeCell<Option<Part<'static>>>,
     panicked: AtomicBool,
 }
@@ -154,6 +172,7 @@ impl Crew {
             at_work: AtomicUsize::new(0),
             next: [const { Line(AtomicUsize::new(0)) }; MOST],
             count: AtomicUsize::new(0),
+            backwards: AtomicBool::new(false),
             part: UnsafeCell::new(None),
             panicked: AtomicBool::new(false),
         };
@@ -190,6 +209,7 @@ impl Crew {
             next.0.store(stretch(thread, helpers + 1, count).start, Ordering::Relaxed);
         }
         shared.count.store(count, Ordering::Relaxed);
+        shared.backwards.fetch_xor(true, Ordering::Relaxed);
         shared.wanted.store(helpers, Ordering::Relaxed);
         let shut = Shut(shared);
         shared.gate.fetch_add(1, Ordering::SeqCst);
@@ -226,15 +246,16 @@ impl Drop for Shut<'_> {
 fn work(shared: &Shared, own: usize, part: Part<'_>) {
     let count = shared.count.load(Ordering::Relaxed);
     let threads = shared.wanted.load(Ordering::Relaxed) + 1;
+    let backwards = shared.backwards.load(Ordering::Relaxed);
     for other in 0..threads {
         let thread = (own + other) % threads;
-        let end = stretch(thread, threads, count).end;
+        let Range { start, end } = stretch(thread, threads, count);
         loop {
             let number = shared.next[thread].0.fetch_add(1, Ordering::Relaxed);
             if number >= end {
                 break;
             }
-            part(number);
+            part(if backwards { start + (end - 1 - number) } else { number });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! Floating-point products are `gemm`'s, called single-threaded on pieces whose boundaries depend on the shapes alone, so
-//! that any number of threads gives the same bits.
+//! Floating-point products are `gemm`'s, called single-threaded on pieces of some rows or some matrices, in a way that any
+//! number of threads gives the same bits.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -19,7 +19,7 @@ use crate::pool::Block;
 use crate::{Element, Float, Layout, Shape, memory, pool, threads};
 
 /// A product of fewer multiplications is not worth a second thread.
-const PARALLEL: usize = 1 << 20;
+const PARALLEL: usize = 1 << 18;
 
 /// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
 const SMALL: usize = 64;
@@ -399,17 +399,23 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
             T::accumulate(Reduction::Sum, out, other);
         });
     } else {
-        // So many rows that the right side, which each piece goes through anew, is not most of the work.
-        let rows = if n <= FEW_COLUMNS {
-            m.div_ceil(4)
-        } else if n * k <= 1 << 16 {
-            PARALLEL / (n * k)
-        } else {
-            m.div_ceil(if m < 1024 { 2 } else { 4 })
-        };
-        let rows = rows.next_multiple_of(16).min(m);
+        let rows = rows_of_a_piece(m, n, k);
         threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
     }
+}
+
+/// Rows of each of the pieces that one product is cut into, of which the last may have fewer: one piece for each thread,
+/// since each goes through the whole right side.
+///
+/// Of how many pieces a row's neighbours are in does not change its bits, as long as no piece of a product is one that `gemm`
+/// has a way of its own for when the product is not: at most 64 x 64, at most 256 elements, little work.
+fn rows_of_a_piece(m: usize, n: usize, k: usize) -> usize {
+    let least = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
+    let work = m.saturating_mul(n).saturating_mul(k);
+    let most = threads::num_threads().min(m / least).min(2 * work / PARALLEL);
+    let fits = |&pieces: &usize| m.checked_sub((pieces - 1) * m.div_ceil(pieces)).is_some_and(|last| last >= least);
+    let pieces = (2..=most).rev().find(fits).unwrap_or(1);
+    m.div_ceil(pieces)
 }
 
 /// Memory for a moment: its elements are anything.
@@ -445,5 +451,53 @@ impl<T> DerefMut for Temporary<T> {
             Temporary::Pooled(block) => block,
             Temporary::Own(data) => data,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::{num_threads, set_num_threads};
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let before = num_threads();
+        // Around the sizes at which another way is taken: of `gemm`'s, and of ours.
+        let sizes: [[usize; 3]; 17] = [
+            [128, 128, 64],
+            [130, 64, 700],
+            [131, 64, 1100],
+            [65, 65, 1300],
+            [65, 64, 1300],
+            [64, 64, 1300],
+            [300, 33, 600],
+            [4096, 8, 32],
+            [4097, 5, 48],
+            [2000, 17, 40],
+            [900, 16, 300],
+            [3000, 1, 200],
+            [2100, 2, 160],
+            [520, 300, 2],
+            [1000, 300, 1],
+            [257, 511, 513],
+            [1, 1200, 900],
+        ];
+        for [m, n, k] in sizes {
+            let element =
+                |seed: usize| move |i: &[usize]| ((i[0] * 7919 + i[1] * 104_729 + seed) % 1009) as f32 / 1009.0;
+            let (x, y) = (Tensor::from_fn([m, k], element(1)), Tensor::from_fn([k, n], element(2)));
+            let turned = (x.t().contiguous().t(), y.t().contiguous().t());
+            for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
+                let product = |threads: usize| {
+                    set_num_threads(threads);
+                    (x.matmul(y), x.cast::<f64>().matmul(&y.cast::<f64>()))
+                };
+                let expected = product(1);
+                for threads in [2, 3, 7, 16] {
+                    assert_eq!(product(threads), expected, "[{m}, {k}] x [{k}, {n}] with {threads} threads");
+                }
+            }
+        }
+        set_num_threads(before);
     }
 }
