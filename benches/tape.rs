@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wengert::autograd::transforms::grad;
+use wengert::nn::{Generator, Linear, Module, Sgd};
 use wengert::prelude::*;
+use wengert::tensor::ops::LossReduction;
 
 fn recording(c: &mut Criterion) {
     let mut group = c.benchmark_group("tape");
@@ -57,5 +59,48 @@ fn gradients(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, recording, gradients);
+/// A step of linear regression, [32, 4] to [32, 1], whose plan is found again: recorded; with its derivatives; and run, with the
+/// parameters brought up to date. Each part is by node of the tape, derivatives included.
+fn step(c: &mut Criterion) {
+    let mut group = c.benchmark_group("step");
+    let mut model = Linear::<f32>::new("layer", 4, 1, &mut Generator::new(0));
+    let mut sgd = Sgd::new(0.01);
+    let (x, y) = (Tensor::<f32>::linspace(-1.0, 1.0, 128).reshape([32, 4]), Tensor::<f32>::ones([32, 1]));
+    let nodes = {
+        let tape = Tape::new();
+        loss(&model, &tape, &x, &y).backward();
+        tape.len() as u64
+    };
+    group.throughput(Throughput::Elements(nodes));
+    group.bench_function("record", |b| {
+        b.iter(|| {
+            let tape = Tape::new();
+            loss(&model, &tape, &x, &y);
+            tape.len()
+        });
+    });
+    group.bench_function("record and derive", |b| {
+        b.iter(|| {
+            let tape = Tape::new();
+            let parameters: Vec<Var<'_, f32>> = model.parameters().iter().map(|p| tape.parameter(p)).collect();
+            let loss = loss(&model, &tape, &x, &y);
+            loss.try_grad(&parameters).map(|gradients| gradients.len())
+        });
+    });
+    group.bench_function("record, derive, run and update", |b| {
+        b.iter(|| {
+            let tape = Tape::new();
+            let gradients = loss(&model, &tape, &x, &y).backward();
+            drop(tape);
+            sgd.step(model.parameters_mut(), &gradients);
+        });
+    });
+    group.finish();
+}
+
+fn loss<'t>(model: &Linear<f32>, tape: &'t Tape<f32>, x: &Tensor<f32>, y: &Tensor<f32>) -> Var<'t, f32> {
+    model.forward(tape.constant(x)).mse_loss(&tape.constant(y), None, LossReduction::Mean)
+}
+
+criterion_group!(benches, recording, gradients, step);
 criterion_main!(benches);

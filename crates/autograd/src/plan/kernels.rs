@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 use wengert_tensor::program::{AxisSet, Instruction, Output, Program};
-use wengert_tensor::{Binary, Float, Reduction, Unary};
+use wengert_tensor::{Binary, Float, Reduction};
 
 use super::values::{Id, Make, ShapeId, Values};
 use super::{Plan, Source, Step, Work};
@@ -266,7 +266,7 @@ impl<T: Float> Grouping<'_, T> {
                 continue;
             }
             let own = match value.make {
-                Make::Unary(op, _) if is_cheap(op) => 1,
+                Make::Unary(op, _) if op.is_cheap() => 1,
                 Make::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Maximum | Binary::Minimum, ..) => 1,
                 Make::Binary(Binary::Div, ..) => 2,
                 Make::Compare(..) | Make::Select(..) => 1,
@@ -421,9 +421,4 @@ fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(Source<T>, wengert_tensor::Sh
             }
         }
     }
-}
-
-fn is_cheap(op: Unary) -> bool {
-    use Unary::{Abs, Ceil, Floor, Neg, Reciprocal, Relu, Round, Sign, Sqrt, SqrtFlat, Square, Trunc};
-    matches!(op, Abs | Ceil | Floor | Neg | Reciprocal | Relu | Round | Sign | Sqrt | SqrtFlat | Square | Trunc)
 }

@@ -8,11 +8,14 @@ use super::product::Scratch;
 use super::reducer::Reducer;
 use super::short;
 use crate::nest::Nest;
-use crate::program::{Argument, Output, Program};
+use crate::program::{Argument, Instruction, Output, Program};
 use crate::{Float, Layout, Shape};
 
 /// Rows at least this long are cut into blocks; shorter ones are several to a block.
 const LONG_ROW: usize = 512;
+
+/// What a function that is no operation of the processor costs.
+const DEAR: usize = 4;
 
 /// How an input is read.
 #[derive(Debug)]
@@ -128,7 +131,7 @@ impl Binding {
                 reducers.push(reducer);
             }
         }
-        let work = program.instructions().len();
+        let work = program.instructions().iter().map(cost).sum();
         let cut = match program.row() {
             _ if count == 0 => Cut::default(),
             Some(axis) => Cut::new(count, shape[axis..].iter().product(), true, work),
@@ -137,7 +140,7 @@ impl Binding {
         for reducer in &mut reducers {
             reducer.cut(cut.block);
         }
-        let line = short::line::<T>(count, inputs.len() + work);
+        let line = short::line::<T>(count, inputs.len() + program.instructions().len());
         Binding { layouts, routes, cut, line, reducers, outputs: outputs.into_iter().map(Layout::contiguous).collect() }
     }
 
@@ -150,6 +153,16 @@ impl Binding {
         };
         self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
     }
+}
+
+/// What an instruction costs for an element, in additions.
+fn cost(instruction: &Instruction) -> usize {
+    let cheap = match instruction {
+        Instruction::Unary(op, _) => op.is_cheap(),
+        Instruction::Binary(op, ..) => op.is_cheap(),
+        Instruction::Compare(..) | Instruction::Select(..) | Instruction::Reduce(..) => true,
+    };
+    if cheap { 1 } else { DEAR }
 }
 
 /// How the shape is cut into blocks and tasks.
@@ -169,7 +182,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    fn new(count: usize, row: usize, whole_rows: bool, instructions: usize) -> Self {
+    fn new(count: usize, row: usize, whole_rows: bool, cost: usize) -> Self {
         let line = if whole_rows { row } else { 0 };
         let (row, block) = match whole_rows {
             true if row < LONG_ROW => (BLOCK / row * row, BLOCK / row * row),
@@ -183,8 +196,8 @@ impl Cut {
         };
         let parts = row.div_ceil(block);
         let blocks = count / row * parts + (count % row).div_ceil(block);
-        // Reading counts as an instruction.
-        let work = instructions + 1;
+        // Reading counts as a cheap instruction.
+        let work = cost + 1;
         let each = match count.saturating_mul(work) < 2 * PARALLEL {
             true => blocks,
             false => (2 * map::TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),

@@ -117,6 +117,32 @@ names! {
     }
 }
 
+impl Unary {
+    /// Whether it is an operation of the processor, or a few: as quick as an addition, or nearly. The others are polynomials or
+    /// longer.
+    pub fn is_cheap(self) -> bool {
+        use Unary::{
+            Abs, Ceil, Floor, Hardsigmoid, Neg, Not, Reciprocal, Relu, Round, Sign, Sqrt, SqrtFlat, Square, Trunc,
+        };
+        matches!(
+            self,
+            Abs | Ceil
+                | Floor
+                | Hardsigmoid
+                | Neg
+                | Not
+                | Reciprocal
+                | Relu
+                | Round
+                | Sign
+                | Sqrt
+                | SqrtFlat
+                | Square
+                | Trunc
+        )
+    }
+}
+
 names! {
     /// Elementwise functions of two operands of one shape.
     Binary {
@@ -176,6 +202,14 @@ names! {
         Gcd = "gcd",
         /// Least common multiple.
         Lcm = "lcm",
+    }
+}
+
+impl Binary {
+    /// As [`Unary::is_cheap`].
+    pub fn is_cheap(self) -> bool {
+        use Binary::{Add, And, Copysign, Div, Fmax, Fmin, Maximum, Minimum, Mul, Or, Prelu, Sub, Xor};
+        matches!(self, Add | And | Copysign | Div | Fmax | Fmin | Maximum | Minimum | Mul | Or | Prelu | Sub | Xor)
     }
 }
 
