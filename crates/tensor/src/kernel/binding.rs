@@ -3,10 +3,10 @@
 
 use smallvec::SmallVec;
 
+use super::few;
 use super::map::{self, BLOCK, PARALLEL, Source, TASKS};
 use super::product::Scratch;
 use super::reducer::Reducer;
-use super::short;
 use crate::nest::Nest;
 use crate::program::{Argument, Instruction, Output, Program};
 use crate::{Float, Layout, Shape};
@@ -90,7 +90,7 @@ pub struct Binding {
     layouts: SmallVec<[Option<Layout>; 4]>,
     pub(super) routes: SmallVec<[Route; 4]>,
     pub(super) cut: Cut,
-    /// Elements of a line, where the program is [`short`](super::short).
+    /// Elements of a line, where the program is [`few`](super::few).
     pub(super) line: Option<usize>,
     pub(super) reducers: SmallVec<[Reducer; 2]>,
     /// Of each output.
@@ -140,7 +140,7 @@ impl Binding {
         for reducer in &mut reducers {
             reducer.cut(cut.block);
         }
-        let line = short::line::<T>(count, inputs.len() + program.instructions().len());
+        let line = few::line::<T>(count, inputs.len() + program.instructions().len());
         Binding { layouts, routes, cut, line, reducers, outputs: outputs.into_iter().map(Layout::contiguous).collect() }
     }
 

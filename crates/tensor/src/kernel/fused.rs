@@ -16,12 +16,12 @@ use smallvec::{SmallVec, smallvec};
 
 use super::binding::{Binding, Bound, Cut};
 use super::block::Operand;
+use super::few;
 use super::instruction::Reduction;
 use super::map::STREAM;
 use super::places::Place;
 use super::reducer::{Reducer, total_of};
 use super::rows;
-use super::short;
 use super::simd;
 use crate::Float;
 use crate::nest::{Nest, Run};
@@ -43,7 +43,7 @@ pub(crate) fn run<T: Float>(
     let bind = |(route, input)| Bound::new(route, input, cut.count);
     let bound: SmallVec<[Bound<'_, T>; 8]> = routes.iter().zip(inputs).map(bind).collect();
     if let Some(line) = binding.line {
-        return short::run(program, binding, &bound, line, results);
+        return few::run(program, binding, &bound, line, results);
     }
     let tasks = cut.blocks.div_ceil(cut.each);
     // Accumulators of each task, one after the other; of a single task, the results themselves.

@@ -5,7 +5,7 @@
 //! - [`map`]: blocks over whole tensors, any layout;
 //! - [`fused`]: several operations over one block after the other; [`binding`]: how they lie over their inputs, [`places`]: in
 //!   which registers, `reducer`: what they reduce;
-//! - `short`: the same over few elements;
+//! - `few`: the same over few elements;
 //! - [`gather`]: reading from and adding to arbitrary positions;
 //! - [`reduce`]: sums, products, maxima and minima over some dimensions;
 //! - [`arg`]: where the largest and smallest elements are;
@@ -32,6 +32,7 @@ pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod convolution;
 mod direct;
+mod few;
 pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod instruction;
@@ -49,7 +50,7 @@ pub(crate) mod reduce;
 mod reducer;
 mod rows;
 pub(crate) mod scalar;
-mod short;
+
 pub(crate) mod simd;
 mod turned;
 pub(crate) mod update;
