@@ -502,7 +502,7 @@ macro_rules! floats {
                         }),
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
-                        Unary::Ndtr => one_inlined!(x, out, math::ndtr::<FMA>),
+                        Unary::Ndtr => $own::by_table(op, x, out) || one_inlined!(x, out, math::ndtr::<FMA>),
                         _ => return $own::unary(op, x, out) || by_library(op, x, out),
                     }
                 }
@@ -616,9 +616,26 @@ floats!(f32 single own_single, scalar::nextafter_f32; f64 double own_double, sca
 
 /// Functions that only `f32` has as vector loops.
 mod own_single {
+    #[cfg(target_arch = "x86_64")]
+    use super::super::math::pieces;
     use super::super::math::single as math;
     use super::super::simd::dispatched;
     use super::*;
+
+    /// By tables, where the instruction set in use can look up in them, and the function has one.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn by_table(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
+        once!(x, out, |from, to| {
+            if !pieces::unary(op, from, to) {
+                return false;
+            }
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) fn by_table(_: Unary, _: Operand<f32>, _: &mut [f32]) -> bool {
+        false
+    }
 
     dispatched! {
         pub(super) fn unary(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
@@ -680,6 +697,10 @@ mod own_single {
 /// There are none for `f64`.
 mod own_double {
     use super::*;
+
+    pub(super) fn by_table(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
 
     pub(super) fn unary(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
         false
