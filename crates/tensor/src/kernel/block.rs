@@ -494,7 +494,7 @@ macro_rules! floats {
                         Unary::Trunc => one(x, out, |x| x.trunc()),
                         Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
                         Unary::Log => one_guarded!(x, out, math::is_ordinary, math::log_ordinary::<FMA>, math::log::<FMA>),
-                        Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
+                        Unary::Tanh => $own::by_table(op, x, out) || one_inlined!(x, out, math::tanh::<FMA>),
                         Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                         Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
                         Unary::Hardsigmoid => one(x, out, |x| {
