@@ -118,14 +118,18 @@ fn run<const ODD: bool>(table: &Table, x: &[f32], out: &mut [f32]) {
     let registers = Registers::new(table);
     let (chunks, rest) = x.as_chunks();
     let (out_chunks, out_rest) = out.as_chunks_mut();
+    let mut beyond = 0;
     for (x, out) in chunks.iter().zip(out_chunks) {
-        registers.apply::<ODD>(x, out);
+        beyond |= registers.apply::<ODD>(x, out);
     }
     if !rest.is_empty() {
         let (mut x, mut out) = ([0.0; LANES], [0.0; LANES]);
         x[..rest.len()].copy_from_slice(rest);
-        registers.apply::<ODD>(&x, &mut out);
+        beyond |= registers.apply::<ODD>(&x, &mut out);
         out_rest.copy_from_slice(&out[..rest.len()]);
+    }
+    if beyond != 0 {
+        far_left(table.end, x, out);
     }
 }
 
@@ -169,9 +173,10 @@ impl Registers {
         }
     }
 
+    /// A bit is set for each lane that the table does not reach.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-    fn apply<const ODD: bool>(&self, from: &[f32; LANES], out: &mut [f32; LANES]) {
+    fn apply<const ODD: bool>(&self, from: &[f32; LANES], out: &mut [f32; LANES]) -> u16 {
         let x = load(from);
         // Of two numbers of which one is NaN, the second is taken.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
@@ -192,25 +197,32 @@ impl Registers {
         };
         // SAFETY: as many numbers have room there.
         unsafe { _mm512_storeu_ps(out.as_mut_ptr(), result) };
-        let lanes = if ODD { 0 } else { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_sub_ps(zero, self.end)) };
-        if lanes != 0 {
-            far_left(lanes, from, out);
-        }
+        if ODD { 0 } else { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_sub_ps(zero, self.end)) }
     }
 }
 
-/// The left tail of Φ where the table ends, by the function for all arguments: the lanes whose bit is set.
+/// The left tail of Φ from where the table ends, by the function for all arguments.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn far_left(lanes: u16, x: &[f32; LANES], out: &mut [f32; LANES]) {
-    let mut results = [0.0; LANES];
-    for lane in 0..LANES {
-        results[lane] = single::ndtr::<true>(x[lane]);
+fn far_left(end: f32, x: &[f32], out: &mut [f32]) {
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let (out_chunks, out_rest) = out.as_chunks_mut::<LANES>();
+    for (x, out) in chunks.iter().zip(out_chunks) {
+        let mut any = false;
+        for &x in x {
+            any |= x < -end;
+        }
+        if any {
+            for lane in 0..LANES {
+                let result = single::ndtr::<true>(x[lane]);
+                out[lane] = if x[lane] < -end { result } else { out[lane] };
+            }
+        }
     }
-    for lane in 0..LANES {
-        if lanes >> lane & 1 == 1 {
-            out[lane] = results[lane];
+    for lane in 0..rest.len() {
+        if rest[lane] < -end {
+            out_rest[lane] = single::ndtr::<true>(rest[lane]);
         }
     }
 }
