@@ -530,7 +530,7 @@ macro_rules! floats {
                         Unary::Trunc => one(x, out, |x| x.trunc()),
                         Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
                         Unary::Log => one_guarded!(x, out, math::is_ordinary, math::log_ordinary::<FMA>, math::log::<FMA>),
-                        Unary::Tanh => one_inlined!(x, out, math::tanh::<FMA>),
+                        Unary::Tanh => $own::by_table(op, x, out) || one_inlined!(x, out, math::tanh::<FMA>),
                         Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                         Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
                         Unary::Hardsigmoid => one(x, out, |x| {
@@ -538,7 +538,7 @@ macro_rules! floats {
                         }),
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
-                        Unary::Ndtr => one_inlined!(x, out, math::ndtr::<FMA>),
+                        Unary::Ndtr => $own::by_table(op, x, out) || one_inlined!(x, out, math::ndtr::<FMA>),
                         _ => return $own::unary(op, x, out) || by_library(op, x, out),
                     }
                 }
@@ -678,9 +678,26 @@ floats!(f32 single own_single, scalar::nextafter_f32; f64 double own_double, sca
 
 /// Functions that only `f32` has as vector loops.
 mod own_single {
+    #[cfg(target_arch = "x86_64")]
+    use super::super::math::pieces;
     use super::super::math::single as math;
     use super::super::simd::dispatched;
     use super::*;
+
+    /// By tables, where the instruction set in use can look up in them, and the function has one.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn by_table(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
+        once!(x, out, |from, to| {
+            if !pieces::unary(op, from, to) {
+                return false;
+            }
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) fn by_table(_: Unary, _: Operand<f32>, _: &mut [f32]) -> bool {
+        false
+    }
 
     dispatched! {
         pub(super) fn unary(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
@@ -742,6 +759,10 @@ mod own_single {
 /// There are none for `f64`.
 mod own_double {
     use super::*;
+
+    pub(super) fn by_table(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
+        false
+    }
 
     pub(super) fn unary(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
         false

@@ -3,7 +3,7 @@
 //! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it several times, each time
 //! allowed more instructions, and calls the best one that this machine runs. Arithmetic gives the same bits on every set: no
 //! product and sum that a program asks for are rounded as one. The polynomials inside functions such as `exp` are, where the
-//! processor can, so that their last bit may depend on it.
+//! processor can, and some functions have tables on one set only, so that their last bits may depend on it.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -90,7 +90,7 @@ fn choose() -> InstructionSet {
 }
 
 /// Uses `set` from now on, or the best that the machine has where it lacks `set`. For tests and measurements: arithmetic
-/// gives the same bits whichever is used, and functions such as `exp` the same but for the last one.
+/// gives the same bits whichever is used, and functions such as `exp` the same but for the last ones.
 pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }

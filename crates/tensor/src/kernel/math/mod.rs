@@ -4,6 +4,8 @@
 //! The method is Cody and Waite's ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
 //! polynomial, put the exponent back. Polynomials are those of S. Moshier's Cephes library, or our own fits. The worst error against
 //! the correctly rounded result, in units in the last place, is stated with each function and measured by the tests.
+//!
+//! Where vectors can look up numbers in registers, some functions of `f32` are polynomials piece by piece instead: `pieces`.
 
 /// What the functions of one type are made of.
 macro_rules! polynomials {
@@ -31,6 +33,8 @@ macro_rules! polynomials {
 use polynomials;
 
 pub(crate) mod double;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod pieces;
 pub(crate) mod single;
 mod wide;
 

@@ -8,7 +8,7 @@ use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
 pub(crate) use super::wide::*;
 
 /// Adding and taking off this number rounds to an integer, which is then in the low bits of the sum.
-const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
+pub(super) const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 /// As [`ROUND`], with the exponents of 2⁰ and 2⁶⁴ put on top: what the sum is shifted by is the exponent field of a number.
 const ROUND_0: f32 = ROUND + 127.0;
