@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::TensorLike;
+use super::reductions::without;
 use crate::compat::{self, Meeting};
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
@@ -121,26 +122,15 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
         let mut result = self.shape().clone();
         for &axis in axes {
             result[axis] = 1;
         }
-        let identity = T::identity(op).unwrap_or(T::ZERO);
-        let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
-        let (kept, reduced) = split(&layout, axes);
-        Tensor::build(&result, at, |out| {
-            if reduced.numel() == 0 {
-                out.fill(identity);
-            }
-            reduce::reduce(op, self.source().data, &kept, &reduced, out);
-            if times > 1 {
-                let times = Operand::Splat(T::from_i64(times as i64));
-                for total in out {
-                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
-                }
-            }
-        })
+        self.reduced_to(&result, op, axes, at)
+    }
+
+    fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        self.reduced_to(&without(self.shape(), axes), op, axes, at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
@@ -207,6 +197,33 @@ impl<T: Element> Tensor<T> {
         let (Some(x), Some(y)) = (x, y) else { unreachable!("both expand to the shape that they have together") };
         let (first, second) = (self.source().data, other.source().data);
         binary(op, &joined, Source { data: first, layout: &x }, Source { data: second, layout: &y }, at)
+    }
+
+    /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
+    fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
+        let once;
+        let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
+        let (layout, times) = match repeats {
+            false => (self.layout(), 1),
+            true => {
+                let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
+                once = layout;
+                (&once, times)
+            }
+        };
+        Tensor::build(result, at, |out| {
+            if layout.numel() == 0 {
+                out.fill(T::identity(op).unwrap_or(T::ZERO));
+            }
+            reduce::reduce(op, Source { data: self.source().data, layout }, axes, out);
+            if times > 1 {
+                let times = Operand::Splat(T::from_i64(times as i64));
+                for total in out {
+                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
+                }
+            }
+        })
     }
 
     /// `op` of each element and one number, in this order.
