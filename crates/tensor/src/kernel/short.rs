@@ -3,7 +3,6 @@
 //! Each line is reduced on its own, from where it lies. The order of the additions is that of rows that are accumulated
 //! ([`rows_onto`](super::loops::rows_onto)), eight in a tree and the rest one after the other, so that it makes no difference
 //! to a sum whether its elements lie along a line or across.
-#![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
 use super::instruction::Reduction;
@@ -82,33 +81,28 @@ macro_rules! floats {
             dispatched! {
                 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
                 pub(super) fn short_lines(op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type]) {
-                    // Comparing two numbers is one instruction where none is NaN. Lines that lie far apart are few.
+                    // Where no element is NaN, the larger of two is one instruction. Lines that lie far apart are not all that
+                    // would be looked at.
                     let ordered = || {
-                        let mut bad = false;
-                        for &x in &x[..(out.len() - 1) * stride + len] {
+                        let mut bad = stride > 4 * len;
+                        for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
                             bad |= x != x;
                         }
                         !bad
                     };
-                    let (largest, smallest) = match op {
-                        Reduction::Sum => return each(x, len, stride, out, Some(0.0), |total, x| total + x),
-                        Reduction::Prod => return each(x, len, stride, out, Some(1.0), |total, x| total * x),
-                        Reduction::Amax | Reduction::Max => (true, false),
-                        Reduction::Amin | Reduction::Min => (false, true),
-                    };
-                    let ordered = stride <= 4 * len && ordered();
-                    if largest && ordered {
-                        each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
-                    } else if largest {
-                        each(x, len, stride, out, None, |total: $type, x| {
-                            if total >= x || total.is_nan() { total } else { x }
-                        });
-                    } else if smallest && ordered {
-                        each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
-                    } else {
-                        each(x, len, stride, out, None, |total: $type, x| {
-                            if total <= x || total.is_nan() { total } else { x }
-                        });
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => each(x, len, stride, out, Some(0.0), |total, x| total + x),
+                        Reduction::Prod => each(x, len, stride, out, Some(1.0), |total, x| total * x),
+                        Reduction::Amax | Reduction::Max if ordered() => {
+                            each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
+                        }
+                        Reduction::Amin | Reduction::Min if ordered() => {
+                            each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
+                        }
+                        Reduction::Amax | Reduction::Max => each(x, len, stride, out, None, larger),
+                        Reduction::Amin | Reduction::Min => each(x, len, stride, out, None, smaller),
                     }
                 }
             }

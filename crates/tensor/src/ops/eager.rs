@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::TensorLike;
 use super::reductions::without;
+use crate::broadcast::expands;
 use crate::compat::{self, Meeting};
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
@@ -30,6 +31,10 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn constant(&self, data: &Tensor<T>) -> Self {
         data.clone()
+    }
+
+    fn number(&self, value: T) -> Self {
+        Tensor::scalar(value)
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Tensor<bool> {
@@ -184,19 +189,29 @@ impl<T: Element> Tensor<T> {
         if self.shape() == other.shape() && compat::zero_dim_allowed() {
             return self.apply_binary(op, other, at);
         }
-        let joined = match compat::meet(self.shape(), other.shape(), at)? {
-            Meeting::Broadcast(joined) => joined,
-            Meeting::Flat => {
-                let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
-                return self.apply_binary(op, &other, at);
+        let new;
+        let joined = if expands(other.shape(), self.shape()) {
+            compat::meet_at(self.shape(), self.shape(), other.shape(), at)?;
+            self.shape()
+        } else if expands(self.shape(), other.shape()) {
+            compat::meet_at(other.shape(), self.shape(), other.shape(), at)?;
+            other.shape()
+        } else {
+            match compat::meet(self.shape(), other.shape(), at)? {
+                Meeting::Broadcast(joined) => new = joined,
+                Meeting::Flat => {
+                    let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
+                    return self.apply_binary(op, &other, at);
+                }
             }
+            &new
         };
         check_binary(op, other, at)?;
-        crate::tensor::addressable::<T>(&joined, at)?;
-        let (x, y) = (self.layout().expand(&joined), other.layout().expand(&joined));
-        let (Some(x), Some(y)) = (x, y) else { unreachable!("both expand to the shape that they have together") };
-        let (first, second) = (self.source().data, other.source().data);
-        binary(op, &joined, Source { data: first, layout: &x }, Source { data: second, layout: &y }, at)
+        // Before anything is expanded to it.
+        crate::tensor::addressable::<T>(joined, at)?;
+        let (mut first, mut second) = (None, None);
+        let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
+        binary(op, joined, x, y, at)
     }
 
     /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
@@ -239,6 +254,17 @@ impl<T: Element> Tensor<T> {
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
+}
+
+/// `x` over `shape`, to which it expands; `expanded` keeps the layout where it is another one.
+pub(super) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
+    let mut source = x.source();
+    if x.shape() != shape {
+        *expanded = x.layout().expand(shape);
+        let Some(layout) = expanded else { unreachable!("it expands to the shape that it has with others") };
+        source.layout = layout;
+    }
+    source
 }
 
 /// `op` of two operands over `shape`.
