@@ -45,29 +45,33 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     let Some((&first, rest)) = shapes.split_first() else {
         return Ok(Shape::scalar());
     };
-    let mut merged = first.clone();
+    let Some((&second, rest)) = rest.split_first() else {
+        return Ok(first.clone());
+    };
+    let mut merged = join_two(first, second, 1)?;
     for (position, &shape) in rest.iter().enumerate() {
         if merged != *shape {
-            merged = join_two(merged, shape, position + 1)?;
+            merged = join_two(&merged, shape, position + 2)?;
         }
     }
     Ok(merged)
 }
 
-fn join_two(merged: Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
-    let rank = merged.rank().max(shape.rank());
-    let mut joined = Shape::ones(rank);
-    for axis in (0..rank).rev() {
-        let left = size_at(&merged, rank, axis);
-        let right = size_at(shape, rank, axis);
-        joined[axis] = match (left, right) {
-            (left, right) if left == right => left,
-            (1, right) => right,
-            (left, 1) => left,
-            (left, right) => {
-                return Err(Box::new(Mismatch { merged, operand, shape: shape.clone(), axis, left, right }));
-            }
-        };
+/// [`join`] of two, of which the second is operand number `operand`.
+pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
+    // The sizes of the one with more dimensions, and below them those of the other.
+    let first_is_longer = merged.rank() >= shape.rank();
+    let (longer, shorter) = if first_is_longer { (merged, shape) } else { (shape, merged) };
+    let lead = longer.rank() - shorter.rank();
+    let mut joined = longer.clone();
+    for (axis, (size, &other)) in joined[lead..].iter_mut().zip(shorter.iter()).enumerate().rev() {
+        if *size == 1 {
+            *size = other;
+        } else if other != *size && other != 1 {
+            let (left, right) = if first_is_longer { (*size, other) } else { (other, *size) };
+            let (merged, shape, axis) = (merged.clone(), shape.clone(), lead + axis);
+            return Err(Box::new(Mismatch { merged, operand, shape, axis, left, right }));
+        }
     }
     Ok(joined)
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::error::{Error, ExpandMismatch, Site};
-use crate::shape::INLINE_RANK;
+use crate::shape::{INLINE_RANK, list_of};
 use crate::{DType, Shape};
 
 /// Positions of dimensions, resolved and checked.
@@ -19,7 +19,7 @@ impl Dims {
     /// empty.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
-            return Ok((0..rank).collect());
+            return Ok(all(rank));
         };
         let mut axes = Axes::new();
         for &dim in dims {
@@ -43,10 +43,17 @@ impl Dims {
     /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as PyTorch's reductions have it.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
-            Some(dims) if dims.is_empty() => Ok((0..rank).collect()),
+            Some(dims) if dims.is_empty() => Ok(all(rank)),
             _ => self.resolve(rank, at),
         }
     }
+}
+
+/// Every dimension of a tensor of rank `rank`.
+fn all(rank: usize) -> Axes {
+    let mut axes = list_of(0, rank);
+    axes.iter_mut().enumerate().for_each(|(axis, place)| *place = axis);
+    axes
 }
 
 /// The position of dimension `dim` of a tensor of rank `rank`; a rank-0 tensor has dimensions 0 and -1.

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::kernel::{Blocks, FloatBlocks, Products};
+use crate::kernel::{Blocks, FloatBlocks, Products, ShortLines};
 
 /// The type of a tensor's elements, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl Display for DType {
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
 pub trait Element:
-    Blocks + Products + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
+    Blocks + Products + ShortLines + Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static
 {
     /// The type as a value.
     const DTYPE: DType;

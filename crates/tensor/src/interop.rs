@@ -216,7 +216,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and
-    /// nothing else holds that; else they are copied.
+    /// nothing else holds that; else they are copied. So are results of operations, whose buffers are not vectors.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_tensor_moves_out_where_it_is_the_only_holder() {
-        let base = || Tensor::from_fn([3, 4], |index| (10 * index[0] + index[1]) as f64);
+        let base = || Tensor::from_vec((0..12).map(|i| f64::from(10 * (i / 4) + i % 4)).collect(), [3, 4]);
         let start = |x: &Tensor<f64>| x.as_ndarray().as_ptr();
 
         let x = base();
@@ -438,6 +438,7 @@ mod tests {
             x.narrow(0, 0, 2),
             Tensor::scalar(1.0).expand([3, 4]),
             base().narrow(0, 1, 0),
+            -base(),
         ];
         for x in table {
             let (place, expected) = (start(&x), x.to_ndarray());

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::Shape;
 use crate::broadcast::expands;
-use crate::shape::{INLINE_RANK, copy_of};
+use crate::shape::{INLINE_RANK, copy_of, list_of};
 
 /// Strides in elements, one per dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
@@ -37,6 +37,7 @@ impl PartialEq for Layout {
 
 impl Layout {
     /// Row-major from the start of the buffer.
+    #[inline]
     pub fn contiguous(shape: Shape) -> Self {
         let strides = shape.row_major_strides();
         Layout { shape, strides, offset: 0 }
@@ -82,6 +83,7 @@ impl Layout {
 
     /// Whether elements follow one another in row-major order. Strides of dimensions of size 1 do not matter; an empty
     /// layout is contiguous.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
@@ -123,7 +125,7 @@ impl Layout {
     /// the dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping
     /// windows does; strides that interleave without meeting are not recognised.
     pub fn is_injective(&self) -> bool {
-        if self.numel() == 0 {
+        if self.is_contiguous() || self.numel() == 0 {
             return true;
         }
         let mut axes: SmallVec<[usize; INLINE_RANK]> =
@@ -186,10 +188,11 @@ impl Layout {
             return None;
         }
         let lead = shape.rank() - self.shape.rank();
-        let mut strides = Strides::from_elem(0, shape.rank());
-        for (axis, (&size, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
-            if size == shape[lead + axis] {
-                strides[lead + axis] = stride;
+        let mut strides: Strides = list_of(0, shape.rank());
+        let own = self.shape.iter().zip(&self.strides);
+        for ((new, &target), (&size, &stride)) in strides[lead..].iter_mut().zip(&shape[lead..]).zip(own) {
+            if size == target {
+                *new = stride;
             }
         }
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })

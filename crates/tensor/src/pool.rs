@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::memory::Refused;
 use crate::{DType, Element};
 
-/// Smaller buffers are left to the allocator, which is as quick.
-const LEAST: usize = 1 << 10;
+/// Smaller buffers, in bytes, are left to the allocator, which is as quick.
+pub(crate) const LEAST: usize = 1 << 10;
 
 /// Bytes that the pool keeps at most, unless [`set_pool_capacity`] says otherwise.
 const CAPACITY: usize = 1 << 30;

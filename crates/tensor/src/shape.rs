@@ -20,9 +20,18 @@ pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> S
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    let mut copy = [T::default(); INLINE_RANK];
-    copy.iter_mut().zip(own).for_each(|(copy, &own)| *copy = own);
+    // Each on its own: of a loop over those that are there the compiler makes a call.
+    let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
+}
+
+/// `len` times `value`. `SmallVec`'s own pushes them one by one.
+#[inline]
+pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
+    match len {
+        ..=INLINE_RANK => SmallVec::from_buf_and_len([value; INLINE_RANK], len),
+        _ => SmallVec::from_elem(value, len),
+    }
 }
 
 /// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number; a size may be 0.
@@ -66,8 +75,9 @@ impl Shape {
     }
 
     /// A shape of `rank` dimensions of size 1.
+    #[inline]
     pub fn ones(rank: usize) -> Self {
-        Shape(SmallVec::from_elem(1, rank))
+        Shape(list_of(1, rank))
     }
 
     /// Number of dimensions.
@@ -85,6 +95,7 @@ impl Shape {
     }
 
     /// Number of elements, or `None` where the product overflows. A zero size makes it 0 whatever the others are.
+    #[inline]
     pub fn checked_numel(&self) -> Option<usize> {
         let (mut count, mut overflows) = (1usize, false);
         for &size in &self.0 {
@@ -98,6 +109,7 @@ impl Shape {
     }
 
     /// The sizes as a slice.
+    #[inline]
     pub fn sizes(&self) -> &[usize] {
         &self.0
     }
@@ -120,11 +132,13 @@ impl Shape {
     /// Strides, in elements, of a row-major (C order) tensor of this shape.
     ///
     /// As PyTorch does, a size of 0 counts as 1.
+    #[inline]
     pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
-        let mut strides: SmallVec<[isize; INLINE_RANK]> = SmallVec::from_elem(1, self.rank());
-        for axis in (1..self.rank()).rev() {
-            let size = isize::try_from(self[axis].max(1)).unwrap_or(isize::MAX);
-            strides[axis - 1] = strides[axis].saturating_mul(size);
+        let mut strides = list_of(1, self.rank());
+        let mut next = 1isize;
+        for (stride, &size) in strides.iter_mut().zip(self.iter()).rev() {
+            *stride = next;
+            next = next.saturating_mul(isize::try_from(size.max(1)).unwrap_or(isize::MAX));
         }
         strides
     }

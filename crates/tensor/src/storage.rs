@@ -16,16 +16,21 @@ use crate::pool::{self, Block};
 use crate::{Element, Layout, Shape, memory};
 
 /// A shared buffer of elements. Cloning shares it.
-pub(crate) struct Storage<T>(Arc<Buffer<T>>);
+pub(crate) enum Storage<T> {
+    /// Memory of our own beside the count of those who hold it: for few elements, whose operations take no longer than asking
+    /// for memory twice.
+    Few(Arc<[T]>),
+    Many(Arc<Buffer<T>>),
+}
 
-enum Buffer<T> {
+pub(crate) enum Buffer<T> {
     Own(Vec<T>),
     Pooled(Block<T>),
     Foreign(Foreign<T>),
 }
 
 /// Memory that something else owns.
-struct Foreign<T> {
+pub(crate) struct Foreign<T> {
     start: NonNull<T>,
     len: usize,
     /// What `start` points into; dropped with the buffer.
@@ -40,15 +45,37 @@ unsafe impl<T: Sync> Sync for Foreign<T> {}
 impl<T: Element> Storage<T> {
     /// Takes the vector's memory; nothing is copied.
     pub(crate) fn from_vec(data: Vec<T>) -> Self {
-        Storage(Arc::new(Buffer::Own(data)))
+        Storage::Many(Arc::new(Buffer::Own(data)))
+    }
+
+    /// One element.
+    pub(crate) fn one(value: T) -> Self {
+        Storage::Few(Arc::new([value]))
+    }
+
+    /// A buffer of `len` elements, all of which `fill` writes, or the refusal where memory cannot hold it. Before, they are
+    /// anything.
+    pub(crate) fn build(len: usize, fill: impl FnOnce(&mut [T])) -> Result<Self, memory::Refused> {
+        if len.saturating_mul(size_of::<T>()) < pool::LEAST {
+            let data: Arc<[T]> = Arc::from_iter(std::iter::repeat_n(T::ZERO, len));
+            // SAFETY: the elements, all initialised, have been held by `data` alone since it was made, and nobody else sees it
+            // before `fill` returns. `Arc::get_mut` would ask for that with an instruction that locks the memory.
+            fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() });
+            return Ok(Storage::Few(data));
+        }
+        if pool::serves::<T>(len) {
+            let mut block = memory::scratch(len)?;
+            fill(&mut block);
+            return Ok(Storage::Many(Arc::new(Buffer::Pooled(block))));
+        }
+        let mut data = memory::zeroed(len)?;
+        fill(&mut data);
+        Ok(Self::from_vec(data))
     }
 
     /// A buffer of elements that are anything, for those who write all of them, or the refusal where memory cannot hold it.
     pub(crate) fn scratch(len: usize) -> Result<Self, memory::Refused> {
-        Ok(match pool::serves::<T>(len) {
-            true => Storage(Arc::new(Buffer::Pooled(memory::scratch(len)?))),
-            false => Self::from_vec(memory::zeroed(len)?),
-        })
+        Self::build(len, |_| {})
     }
 
     /// Memory of `len` elements that `owner` keeps alive and unchanged. It is never written to.
@@ -58,7 +85,7 @@ impl<T: Element> Storage<T> {
     /// `start` must be valid for reads of `len` elements of `T`, all initialised, for as long as `owner` lives wherever
     /// it is moved to, and nobody may write to any of them in that time.
     unsafe fn from_owner(start: NonNull<T>, len: usize, owner: impl Any + Send + Sync) -> Self {
-        Storage(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: Box::new(owner) })))
+        Storage::Many(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: Box::new(owner) })))
     }
 
     /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others
@@ -133,7 +160,11 @@ impl<T: Element> Storage<T> {
 
     /// All elements.
     pub(crate) fn as_slice(&self) -> &[T] {
-        match &*self.0 {
+        let buffer = match self {
+            Storage::Few(data) => return data,
+            Storage::Many(buffer) => &**buffer,
+        };
+        match buffer {
             Buffer::Own(data) => data,
             Buffer::Pooled(block) => block,
             // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
@@ -149,25 +180,43 @@ impl<T: Element> Storage<T> {
 
     /// The elements for writing, where the memory is our own and no other tensor holds it.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
-        match Arc::get_mut(&mut self.0)? {
+        let buffer = match self {
+            Storage::Few(data) => return Arc::get_mut(data),
+            Storage::Many(buffer) => Arc::get_mut(buffer)?,
+        };
+        match buffer {
             Buffer::Own(data) => Some(data),
             Buffer::Pooled(block) => Some(block),
             Buffer::Foreign(_) => None,
         }
     }
 
-    /// The vector, where the storage is one and no other tensor holds it; else the storage as it was.
+    /// The vector, where the storage is one and no other tensor holds it (few elements are copied into one); else the storage
+    /// as it was.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
-        match Arc::try_unwrap(self.0) {
+        let buffer = match self {
+            Storage::Few(mut data) => {
+                return match Arc::get_mut(&mut data) {
+                    Some(data) => Ok(data.to_vec()),
+                    None => Err(Storage::Few(data)),
+                };
+            }
+            Storage::Many(buffer) => buffer,
+        };
+        match Arc::try_unwrap(buffer) {
             Ok(Buffer::Own(data)) => Ok(data),
-            Ok(other) => Err(Storage(Arc::new(other))),
-            Err(shared) => Err(Storage(shared)),
+            Ok(other) => Err(Storage::Many(Arc::new(other))),
+            Err(shared) => Err(Storage::Many(shared)),
         }
     }
 
     /// Whether both are the same buffer.
     pub(crate) fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        match (self, other) {
+            (Storage::Few(data), Storage::Few(other)) => Arc::ptr_eq(data, other),
+            (Storage::Many(buffer), Storage::Many(other)) => Arc::ptr_eq(buffer, other),
+            _ => false,
+        }
     }
 }
 
@@ -189,7 +238,10 @@ fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout 
 
 impl<T> Clone for Storage<T> {
     fn clone(&self) -> Self {
-        Storage(Arc::clone(&self.0))
+        match self {
+            Storage::Few(data) => Storage::Few(Arc::clone(data)),
+            Storage::Many(buffer) => Storage::Many(Arc::clone(buffer)),
+        }
     }
 }
 
@@ -250,6 +302,6 @@ mod tests {
     #[test]
     fn empty_buffers_exist() {
         assert!(Storage::<f32>::from_vec(Vec::new()).as_slice().is_empty());
-        assert_eq!(Storage::<i64>::scratch(0).unwrap().len(), 0);
+        assert_eq!(Storage::<i64>::build(0, |_| {}).unwrap().len(), 0);
     }
 }

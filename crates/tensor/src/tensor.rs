@@ -47,11 +47,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-        let mut storage = Storage::scratch(count).map_err(refused)?;
-        match storage.get_mut() {
-            Some(data) => fill(data),
-            None => unreachable!("a fresh buffer has one holder"),
-        }
+        let storage = Storage::build(count, fill).map_err(refused)?;
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
@@ -422,7 +418,7 @@ impl<T: Element> Tensor<T> {
         addressable::<T>(shape, at)?;
         let layout = Layout::contiguous(Shape::scalar());
         match layout.expand(shape) {
-            Some(layout) => Ok(Tensor { storage: Storage::from_vec(vec![value]), layout }),
+            Some(layout) => Ok(Tensor { storage: Storage::one(value), layout }),
             None => unreachable!("a scalar expands to every shape"),
         }
     }
@@ -471,7 +467,7 @@ impl<T: Element> Tensor<T> {
 
     /// A tensor of rank 0.
     pub fn scalar(value: T) -> Self {
-        Tensor { storage: Storage::from_vec(vec![value]), layout: Layout::contiguous(Shape::scalar()) }
+        Tensor { storage: Storage::one(value), layout: Layout::contiguous(Shape::scalar()) }
     }
 
     /// Each element from its index, in row-major order.
@@ -570,11 +566,11 @@ impl<T: Float> Tensor<T> {
 ///
 /// Where it is.
 pub fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
-    shape
-        .checked_numel()
-        .filter(|count| count.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize))
-        .filter(|_| shape.iter().all(|&size| size <= isize::MAX as usize))
-        .ok_or_else(|| Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at })
+    match shape.checked_numel() {
+        Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),
+        Some(0) if shape.iter().all(|&size| size <= isize::MAX as usize) => Ok(0),
+        _ => Err(Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }),
+    }
 }
 
 impl<T: Element> Clone for Tensor<T> {

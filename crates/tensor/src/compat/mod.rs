@@ -67,7 +67,7 @@ pub(crate) enum Meeting {
 pub(crate) fn meet(a: &Shape, b: &Shape, at: Site) -> Result<Meeting, Error> {
     let rules = Rules::current();
     refuse_zero_dim(rules, &[a, b], at)?;
-    match broadcast::join(&[a, b]) {
+    match broadcast::join_two(a, b, 1) {
         Ok(joined) => {
             judge(rules, a, b, &joined, at)?;
             Ok(Meeting::Broadcast(joined))
@@ -78,6 +78,13 @@ pub(crate) fn meet(a: &Shape, b: &Shape, at: Site) -> Result<Meeting, Error> {
         }
         Err(mismatch) => Err(Error::Broadcast(mismatch, at)),
     }
+}
+
+/// [`meet`], where it is known that `a` and `b` broadcast, to `joined`.
+pub(crate) fn meet_at(joined: &Shape, a: &Shape, b: &Shape, at: Site) -> Result<(), Error> {
+    let rules = Rules::current();
+    refuse_zero_dim(rules, &[a, b], at)?;
+    judge(rules, a, b, joined, at)
 }
 
 /// [`meet`], where the result is written to `output` and so must have its shape.

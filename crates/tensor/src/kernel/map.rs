@@ -7,7 +7,7 @@
 use super::block::{self, Operand, Plane};
 use super::instruction::{Binary, Compare, Unary};
 use super::product::Scratch;
-use super::reader::Reader;
+use super::reader::{Few, Reader};
 use super::simd;
 use super::turned::Turned;
 use crate::nest::{Nest, Run};
@@ -49,6 +49,25 @@ impl<'a, T: Element> Source<'a, T> {
         }
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
+
+    /// The elements that repeat, where they lie in order and do so again and again. There is one at least.
+    pub(super) fn row(&self) -> Option<&'a [T]> {
+        let (mut len, mut repeats) = (1, false);
+        for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {
+            if size == 1 {
+                continue;
+            }
+            if !repeats && stride == len as isize {
+                len *= size;
+            } else if stride == 0 {
+                repeats = true;
+            } else {
+                return None;
+            }
+        }
+        let first = self.layout.offset();
+        Some(&self.data[first..first + len])
+    }
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
@@ -70,18 +89,19 @@ fn for_blocks<U: Element>(row: usize, fresh: bool, out: &mut [U], f: impl Fn(usi
     let streams = fresh && size_of_val(out) >= STREAM;
     let start = Start(out.as_mut_ptr());
     threads::for_each(blocks.div_ceil(each), |task| {
-        let mut buffer = [U::ZERO; BLOCK];
+        let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
         for number in task * each..blocks.min((task + 1) * each) {
             let first = number / parts * row + number % parts * block;
             let size = block.min(row - number % parts * block).min(len - first);
             // SAFETY: blocks are numbered 0 .. blocks, each in one task: they lie within `out` and do not overlap, and
             // `out` is borrowed mutably until all are done.
             let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), size) };
-            if streams {
-                f(first, &mut buffer[..size]);
-                simd::stream(&buffer[..size], out);
-            } else {
-                f(first, out);
+            match &mut aside {
+                Some(buffer) => {
+                    f(first, &mut buffer[..size]);
+                    simd::stream(&buffer[..size], out);
+                }
+                None => f(first, out),
             }
         }
         if streams {
@@ -180,6 +200,12 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
     if out.is_empty() {
         return;
     }
+    let op_of_few = |x: Operand<T>, y: Operand<T>, out: &mut [T]| {
+        T::binary(op, x, y, out);
+    };
+    if out.len() <= BLOCK && few_pairs(x, y, out, op_of_few) {
+        return;
+    }
     if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y))
         && (x.is_periodic() || y.is_periodic())
     {
@@ -224,6 +250,27 @@ fn pairs<T: Element, U: Element>(
     });
 }
 
+/// Calls `f` with pieces of `out`, of a block at most, and of both operands; `false`, and nothing done, where an operand is
+/// neither as it lies nor of short rows.
+#[inline(never)]
+fn few_pairs<T: Element, U: Element>(
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
+) -> bool {
+    let (Some(x), Some(y)) = (Few::new(x), Few::new(y)) else { return false };
+    let mut scratch = [T::ZERO; 2 * LONG_ROW];
+    let room = if x.is_whole() || y.is_whole() { 2 * LONG_ROW } else { LONG_ROW };
+    let (first, second) = scratch.split_at_mut(if x.is_whole() { 0 } else { room });
+    let piece = x.piece(room).min(y.piece(room));
+    for (number, out) in out.chunks_mut(piece).enumerate() {
+        let len = out.len();
+        f(x.at(number, piece, len, first), y.at(number, piece, len, second), out);
+    }
+    true
+}
+
 /// A nest whose rows are short: the two innermost loops are done in one call, whose set-up a row alone would not be worth.
 struct Planes<'a> {
     nest: &'a Nest<2>,
@@ -236,7 +283,7 @@ impl<'a> Planes<'a> {
         let rows = nest.depth().checked_sub(2)?;
         let ((rows, [x_row, y_row]), (columns, inner)) = (nest.loop_of(rows), nest.loop_of(rows + 1));
         let plain = inner.iter().all(|&stride| stride == 0 || stride == 1) && inner != [0, 0];
-        if columns > BLOCK / 2 || !plain || x_row < 0 || y_row < 0 {
+        if columns > BLOCK || !plain || x_row < 0 || y_row < 0 {
             return None;
         }
         let plane = Plane {
@@ -257,7 +304,7 @@ impl<'a> Planes<'a> {
         let each = if out.len() < PARALLEL { total } else { (TASK / columns).max(total.div_ceil(TASKS)).max(1) };
         let streams = size_of_val(out) >= STREAM;
         threads::for_chunks(out, each * columns, |task, out| {
-            let mut buffer = [T::ZERO; BLOCK];
+            let mut aside = if streams { Some([T::ZERO; BLOCK]) } else { None };
             let (mut row, mut rest) = (task * each, out);
             while !rest.is_empty() {
                 let left = height - row % height;
@@ -265,11 +312,12 @@ impl<'a> Planes<'a> {
                 let (now, later) = rest.split_at_mut(rows * columns);
                 let at = [0, 1].map(|k| self.nest.position(k, row * columns));
                 let plane = Plane { rows, ..self.plane };
-                if streams {
-                    f(plane, at, &mut buffer[..now.len()]);
-                    simd::stream(&buffer[..now.len()], now);
-                } else {
-                    f(plane, at, now);
+                match &mut aside {
+                    Some(buffer) => {
+                        f(plane, at, &mut buffer[..now.len()]);
+                        simd::stream(&buffer[..now.len()], now);
+                    }
+                    None => f(plane, at, now),
                 }
                 row += rows;
                 rest = later;
@@ -284,6 +332,12 @@ impl<'a> Planes<'a> {
 /// `out = x op y`; one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     if out.is_empty() {
+        return;
+    }
+    if let (..=BLOCK, Some(x), Some(y)) = (out.len(), x.whole(), y.whole()) {
+        return T::compare(op, x, y, out);
+    }
+    if out.len() <= BLOCK && few_pairs(x, y, out, |x, y, out| T::compare(op, x, y, out)) {
         return;
     }
     if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y)) {
@@ -339,6 +393,13 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
     if layout.is_contiguous() && layout.numel() > 0 && T::onto(op, &mut [], Operand::Splat(T::ZERO)) {
         let first = layout.offset();
         let out = &mut data[first..first + layout.numel()];
+        if let (..=BLOCK, Some(y)) = (out.len(), y.whole()) {
+            T::onto(op, out, y);
+            return;
+        }
+        if out.len() <= BLOCK && few_onto(op, out, y) {
+            return;
+        }
         if let Some(y) = Reader::new(y) {
             return for_blocks(out.len(), false, out, |start, out| {
                 T::onto(op, out, y.at(start, out.len()));
@@ -372,6 +433,19 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
     update(data, layout, y, |x, y, out| {
         T::binary(op, x, y, out);
     });
+}
+
+/// `out = op(out, y)`, of a block at most; `false`, and nothing done, where `y` is neither as it lies nor of short rows. The
+/// type has a loop for `op`.
+#[inline(never)]
+fn few_onto<T: Element>(op: Binary, out: &mut [T], y: Source<T>) -> bool {
+    let Some(y) = Few::new(y) else { return false };
+    let mut scratch = [T::ZERO; 2 * LONG_ROW];
+    let piece = y.piece(scratch.len());
+    for (number, out) in out.chunks_mut(piece).enumerate() {
+        T::onto(op, out, y.at(number, piece, out.len(), &mut scratch));
+    }
+    true
 }
 
 /// `x = y` where `x` is a window of `data`; one shape, no two elements of `x` in one place.

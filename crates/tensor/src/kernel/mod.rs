@@ -15,6 +15,7 @@
 //! - [`math`]: exponentials and their kin in plain arithmetic, which becomes vector instructions;
 //! - `reader`: operands that repeat a few elements;
 //! - `rows`: operands whose rows are short, written out over a block;
+//! - `short`: reductions of lines of a few elements;
 //! - `loops`: the loops over slices of which reductions consist;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - `turned`: operands that are transposed matrices, read by squares;
@@ -50,7 +51,7 @@ pub(crate) mod reduce;
 mod reducer;
 mod rows;
 pub(crate) mod scalar;
-
+mod short;
 pub(crate) mod simd;
 mod turned;
 pub(crate) mod update;
@@ -58,3 +59,4 @@ mod vector;
 
 pub use block::{Blocks, FloatBlocks};
 pub use product::Products;
+pub use short::ShortLines;

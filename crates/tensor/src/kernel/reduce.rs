@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::instruction::Reduction;
 use super::map::{self, Source, TASK, TASKS};
 use super::product::Scratch;
+use super::short::SHORT;
 use super::simd::dispatched;
 use crate::layout::Strides;
 use crate::nest::Nest;
@@ -27,9 +28,6 @@ const LONG_RUN: usize = 4096;
 
 /// Longer lines are cut into pieces of about so many elements.
 const PIECE: usize = 1 << 15;
-
-/// Lines shorter than this are read across, one element of each at a time.
-const SHORT: usize = 16;
 
 /// Bytes of results that are accumulated together.
 const STRIP: usize = 1 << 14;
@@ -77,45 +75,68 @@ fn stretches(loops: &Loops, start: usize, end: usize, mut visit: impl FnMut(usiz
 /// Loops of which one goes on where the next one ends are one.
 fn merged(loops: impl Iterator<Item = (usize, usize)>) -> Loops {
     let mut merged = Loops::new();
-    for (size, stride) in loops.filter(|&(size, _)| size > 1) {
-        match merged.last_mut() {
-            Some(outer) if outer.1 == size * stride => *outer = (outer.0 * size, stride),
-            _ => merged.push((size, stride)),
-        }
+    for own in loops.filter(|&(size, _)| size > 1) {
+        merge(&mut merged, own);
     }
     merged
 }
 
-/// `out[i] = op over j of x[i, j]`: `kept` and `reduced` are the layout's kept and reduced dimensions, both over
-/// `data`.
+/// Another loop inside `loops`.
+fn merge(loops: &mut Loops, (size, stride): (usize, usize)) {
+    match loops.last_mut() {
+        Some(outer) if outer.1 == size * stride => *outer = (outer.0 * size, stride),
+        _ => loops.push((size, stride)),
+    }
+}
+
+/// `out[i] = op over j of x[i, j]`: `j` are the dimensions `axes` of `x`, `i` the others.
 ///
-/// Where nothing is reduced (`reduced` is empty of elements), `out` keeps what the caller filled it with.
-pub(crate) fn reduce<T: Element>(op: Reduction, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [T]) {
-    if reduced.numel() == 0 || out.is_empty() {
+/// Where nothing is reduced (there is no `j`), `out` keeps what the caller filled it with.
+pub(crate) fn reduce<T: Element>(op: Reduction, x: Source<T>, axes: &[usize], out: &mut [T]) {
+    let layout = x.layout;
+    if out.is_empty() || layout.numel() == 0 {
         return;
     }
-    let mut base = kept.offset() as isize;
-    let mut straight = |layout: &Layout| -> Loops {
-        let sizes = layout.shape().iter().zip(layout.strides());
-        sizes
-            .map(|(&size, &stride)| {
-                base += stride.min(0) * (size as isize - 1);
-                (size, stride.unsigned_abs())
-            })
-            .collect()
-    };
-    let (kept_loops, mut lines) = (straight(kept), straight(reduced));
-    // What repeats may be the outermost loop.
-    lines.sort_by_key(|&(_, stride)| Reverse(stride.wrapping_sub(1)));
+    // Every loop goes forward, from the lowest element.
+    let mut base = layout.offset() as isize;
+    let (mut kept, mut lines) = (Loops::new(), Loops::new());
+    // Whether results that follow one another lie so: then where they are found is where they belong.
+    let mut in_order = true;
+    let mut outer = usize::MAX;
+    for (axis, (&size, &stride)) in layout.shape().iter().zip(layout.strides()).enumerate() {
+        if size == 1 {
+            continue;
+        }
+        base += stride.min(0) * (size as isize - 1);
+        let own = (size, stride.unsigned_abs());
+        if axes.contains(&axis) {
+            lines.push(own);
+        } else {
+            in_order &= stride > 0 && own.1 <= outer;
+            outer = own.1;
+            merge(&mut kept, own);
+        }
+    }
+    if lines.len() > 1 {
+        // What repeats may be the outermost loop.
+        lines.sort_by_key(|&(_, stride)| Reverse(stride.wrapping_sub(1)));
+        lines = merged(lines.into_iter());
+    }
+    let data = &x.data[base as usize..];
+    match in_order {
+        true => run(op, data, kept, lines, out),
+        false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), lines, out),
+    }
+}
+
+/// [`run`], where the results lie in another order than that of the dimensions `kept`: in that of memory, first.
+fn run_in_order<T: Element>(op: Reduction, data: &[T], kept: &Layout, lines: Loops, out: &mut [T]) {
+    let sizes = kept.shape().iter().zip(kept.strides());
+    let kept_loops: Loops = sizes.map(|(&size, &stride)| (size, stride.unsigned_abs())).collect();
     let mut order: SmallVec<[usize; 6]> = (0..kept_loops.len()).collect();
     order.retain(|&mut axis| kept_loops[axis].0 > 1 && kept_loops[axis].1 > 0);
     order.sort_by_key(|&axis| Reverse(kept_loops[axis].1));
     let results = || order.iter().map(|&axis| kept_loops[axis]);
-    let (data, lines) = (&data[base as usize..], merged(lines.into_iter()));
-    let forward = kept.strides().iter().zip(kept.shape().iter()).all(|(&stride, &size)| stride > 0 || size == 1);
-    if forward && order.is_sorted() {
-        return run(op, data, merged(results()), lines, out);
-    }
     let count = results().map(|(size, _)| size).product();
     let mut totals = Scratch::new(count);
     run(op, data, merged(results()), lines, &mut totals.0);
@@ -398,7 +419,14 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops,
     let each = (TASK / count).max(out.len().div_ceil(TASKS)).next_multiple_of(GATHERED.1);
     // Elements one by one cost several times as much as slices.
     let work = out.len() * count * size_of::<T>() * 8;
+    let in_lines = matches!(reduced[..], [(..SHORT, 1)]) && T::short_lines(op, &[], 1, 1, &mut []);
     share_chunks(out, each, work, |task, out| {
+        if in_lines {
+            let first = task * each;
+            return stretches(kept, first, first + out.len(), |position, apart, number, lines| {
+                T::short_lines(op, &data[position..], count, apart, &mut out[number - first..][..lines]);
+            });
+        }
         for (block, out) in out.chunks_mut(GATHERED.1).enumerate() {
             let start = task * each + block * GATHERED.1;
             tree(op, &Gathered { data, kept, start, reduced }, 0, count, 64, out);

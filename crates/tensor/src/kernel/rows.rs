@@ -14,15 +14,8 @@ pub(super) fn spread<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mu
         let (_, [next]) = nest.loop_of(0);
         let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
         if next == 0 && out.len() > row {
-            // The same row again and again: written once, then as many as there are at a time.
             walked(nest, data, start, &mut out[..row]);
-            let mut done = row;
-            while done < out.len() {
-                let more = done.min(out.len() - done);
-                out.copy_within(..more, done);
-                done += more;
-            }
-            return;
+            return again(out, row);
         }
         if inner == 0 && whole {
             let mut position = nest.position(0, start) as isize;
@@ -37,32 +30,69 @@ pub(super) fn spread<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mu
     walked(nest, data, start, out);
 }
 
+/// `out[i]` = element `start + i` of the same row again and again.
+pub(super) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
+    let (before, after) = row.split_at(start % row.len());
+    let first = after.len().min(out.len());
+    stretch(after, 0, 1, &mut out[..first]);
+    let second = before.len().min(out.len() - first);
+    stretch(before, 0, 1, &mut out[first..first + second]);
+    again(out, row.len());
+}
+
+/// The first `row` elements again and again: as many as there are at a time.
+fn again<T: Copy>(out: &mut [T], row: usize) {
+    let mut done = row;
+    while done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
+    }
+}
+
 /// [`spread`] of any operand.
 fn walked<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     nest.walk(0, start, out.len(), |position, stride, count| {
-        let out = &mut out[done..done + count];
+        stretch(data, position, stride, &mut out[done..done + count]);
         done += count;
-        match stride {
-            0 => out.fill(data[position]),
-            1 if count > FEW => out.copy_from_slice(&data[position..position + count]),
-            1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
-            2.. => {
-                let values = data[position..].iter().step_by(stride as usize);
-                out.iter_mut().zip(values).for_each(|(out, &value)| *out = value);
-            }
-            _ => {
-                let at = |i: usize| (position as isize + i as isize * stride) as usize;
-                out.iter_mut().enumerate().for_each(|(i, out)| *out = data[at(i)]);
-            }
-        }
     });
+}
+
+/// `out[i]` = the element `i * stride` after the one at `position`.
+#[inline]
+fn stretch<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
+    let count = out.len();
+    match stride {
+        0 => out.fill(data[position]),
+        1 if count > FEW => out.copy_from_slice(&data[position..position + count]),
+        1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
+        2.. => {
+            let values = data[position..].iter().step_by(stride as usize);
+            out.iter_mut().zip(values).for_each(|(out, &value)| *out = value);
+        }
+        _ => {
+            let at = |i: usize| (position as isize + i as isize * stride) as usize;
+            out.iter_mut().enumerate().for_each(|(i, out)| *out = data[at(i)]);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Layout, Shape};
+
+    #[test]
+    fn a_row_again_and_again() {
+        let row: Vec<usize> = (0..7).collect();
+        for (start, len) in (0..20).flat_map(|start| (0..40).map(move |len| (start, len))) {
+            let mut out = vec![usize::MAX; len];
+            repeat(&row, start, &mut out);
+            let expected: Vec<usize> = (start..start + len).map(|i| i % 7).collect();
+            assert_eq!(out, expected);
+        }
+    }
 
     #[test]
     fn every_stretch_of_every_operand() {

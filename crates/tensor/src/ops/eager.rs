@@ -3,6 +3,8 @@
 use smallvec::SmallVec;
 
 use super::TensorLike;
+use super::reductions::without;
+use crate::broadcast::expands;
 use crate::compat::{self, Meeting};
 use crate::error::{Error, Site};
 use crate::kernel::block::Operand;
@@ -29,6 +31,10 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn constant(&self, data: &Tensor<T>) -> Self {
         data.clone()
+    }
+
+    fn number(&self, value: T) -> Self {
+        Tensor::scalar(value)
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Tensor<bool> {
@@ -121,26 +127,15 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
         let mut result = self.shape().clone();
         for &axis in axes {
             result[axis] = 1;
         }
-        let identity = T::identity(op).unwrap_or(T::ZERO);
-        let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
-        let (kept, reduced) = split(&layout, axes);
-        Tensor::build(&result, at, |out| {
-            if reduced.numel() == 0 {
-                out.fill(identity);
-            }
-            reduce::reduce(op, self.source().data, &kept, &reduced, out);
-            if times > 1 {
-                let times = Operand::Splat(T::from_i64(times as i64));
-                for total in out {
-                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
-                }
-            }
-        })
+        self.reduced_to(&result, op, axes, at)
+    }
+
+    fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        self.reduced_to(&without(self.shape(), axes), op, axes, at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
@@ -194,19 +189,56 @@ impl<T: Element> Tensor<T> {
         if self.shape() == other.shape() && compat::zero_dim_allowed() {
             return self.apply_binary(op, other, at);
         }
-        let joined = match compat::meet(self.shape(), other.shape(), at)? {
-            Meeting::Broadcast(joined) => joined,
-            Meeting::Flat => {
-                let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
-                return self.apply_binary(op, &other, at);
+        let new;
+        let joined = if expands(other.shape(), self.shape()) {
+            compat::meet_at(self.shape(), self.shape(), other.shape(), at)?;
+            self.shape()
+        } else if expands(self.shape(), other.shape()) {
+            compat::meet_at(other.shape(), self.shape(), other.shape(), at)?;
+            other.shape()
+        } else {
+            match compat::meet(self.shape(), other.shape(), at)? {
+                Meeting::Broadcast(joined) => new = joined,
+                Meeting::Flat => {
+                    let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
+                    return self.apply_binary(op, &other, at);
+                }
             }
+            &new
         };
         check_binary(op, other, at)?;
-        crate::tensor::addressable::<T>(&joined, at)?;
-        let (x, y) = (self.layout().expand(&joined), other.layout().expand(&joined));
-        let (Some(x), Some(y)) = (x, y) else { unreachable!("both expand to the shape that they have together") };
-        let (first, second) = (self.source().data, other.source().data);
-        binary(op, &joined, Source { data: first, layout: &x }, Source { data: second, layout: &y }, at)
+        // Before anything is expanded to it.
+        crate::tensor::addressable::<T>(joined, at)?;
+        let (mut first, mut second) = (None, None);
+        let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
+        binary(op, joined, x, y, at)
+    }
+
+    /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
+    fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
+        let once;
+        let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
+        let (layout, times) = match repeats {
+            false => (self.layout(), 1),
+            true => {
+                let (layout, times) = unrepeated(op, T::DTYPE, self.layout(), axes);
+                once = layout;
+                (&once, times)
+            }
+        };
+        Tensor::build(result, at, |out| {
+            if layout.numel() == 0 {
+                out.fill(T::identity(op).unwrap_or(T::ZERO));
+            }
+            reduce::reduce(op, Source { data: self.source().data, layout }, axes, out);
+            if times > 1 {
+                let times = Operand::Splat(T::from_i64(times as i64));
+                for total in out {
+                    T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
+                }
+            }
+        })
     }
 
     /// `op` of each element and one number, in this order.
@@ -222,6 +254,17 @@ impl<T: Element> Tensor<T> {
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
+}
+
+/// `x` over `shape`, to which it expands; `expanded` keeps the layout where it is another one.
+pub(super) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
+    let mut source = x.source();
+    if x.shape() != shape {
+        *expanded = x.layout().expand(shape);
+        let Some(layout) = expanded else { unreachable!("it expands to the shape that it has with others") };
+        source.layout = layout;
+    }
+    source
 }
 
 /// `op` of two operands over `shape`.

@@ -5,9 +5,11 @@
 
 use super::pair::{pair_in_place, same_shape};
 use super::{Operand, TensorLike};
+use crate::compat::{self, Meeting};
 use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Unary};
 use crate::kernel::map;
+use crate::view::View;
 use crate::{Element, Float, Number, Tensor};
 
 /// Writes the in-place methods that are one instruction each, in pairs of a panicking one and one that returns the error.
@@ -188,6 +190,40 @@ pub trait InPlace: TensorLike {
 }
 
 impl<T: Element> InPlace for Tensor<T> {
+    // As for all that is like a tensor, without one in between that is the other operand expanded.
+    fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
+        let other = other.into_argument(self);
+        let y = match &other {
+            super::Argument::Array(y) => y,
+            super::Argument::Number(value) => {
+                self.check_write(None, at)?;
+                if let (Binary::Pow, Some(inverse)) = (op, super::arithmetic::is_root(&other)) {
+                    let value = self.apply_root(inverse, at)?;
+                    return self.put(value, at);
+                }
+                let y = Tensor::splat(*value, self.shape(), at)?;
+                return self.put_binary(op, &y, at);
+            }
+        };
+        self.check_write(Some(y), at)?;
+        if self.shape() == y.shape() && compat::zero_dim_allowed() {
+            return self.put_binary(op, y, at);
+        }
+        match compat::meet_in_place(self.shape(), y.shape(), at)? {
+            Meeting::Broadcast(joined) => same_shape(self.shape(), y.shape(), &joined, at)?,
+            Meeting::Flat => {
+                let y = y.apply_view(View::Reshape(self.shape().clone()), at)?;
+                return self.put_binary(op, &y, at);
+            }
+        }
+        super::eager::check_binary(op, y, at)?;
+        let mut expanded = None;
+        let y = super::eager::over(y, self.shape(), &mut expanded);
+        let (data, layout) = self.writable(at)?;
+        map::binary_in_place(op, data, layout, y);
+        Ok(())
+    }
+
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Error> {
         if self.layout().has_internal_overlap() {
             return Err(Error::Overlap { internal: true, at });

@@ -1,5 +1,6 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
+use super::reductions::without;
 use crate::error::{Error, Site, raise};
 use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
 use crate::program::Program;
@@ -147,6 +148,13 @@ pub trait TensorLike: Clone + Sized {
 
     /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+
+    /// [`apply_reduce`](Self::apply_reduce), without the dimensions that it leaves of size 1.
+    #[doc(hidden)]
+    fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+        let shape = without(&self.shape(), axes);
+        self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
+    }
 
     /// The running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;

@@ -104,20 +104,29 @@ pub(super) fn reduced<A: TensorLike>(
 ) -> Result<A, A::Error> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
-    let kept = if axes.is_empty() { x.clone() } else { x.apply_reduce(op, &axes, at)? };
-    if keepdim || axes.is_empty() {
-        return Ok(kept);
+    match (axes.is_empty(), keepdim) {
+        (true, _) => Ok(x.clone()),
+        (_, true) => x.apply_reduce(op, &axes, at),
+        (_, false) => x.apply_reduce_away(op, &axes, at),
     }
-    kept.apply_view(View::Reshape(without(&shape, &axes)), at)
 }
 
 /// `shape` without the dimensions `axes`.
 pub(super) fn without(shape: &Shape, axes: &[usize]) -> Shape {
-    (0..shape.rank()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect()
+    let mut kept = Shape::scalar();
+    for (axis, &size) in shape.iter().enumerate() {
+        if !axes.contains(&axis) {
+            kept.push(size);
+        }
+    }
+    kept
 }
 
 /// Refuses a reduction over dimensions of size 0 by an operation that has no identity.
 pub(super) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
+    if !shape.contains(&0) {
+        return Ok(());
+    }
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     let operation = at.operation;
     if shape.numel() == 0 && axes.len() == shape.rank() {
