@@ -14,9 +14,6 @@ use crate::{Float, Layout, Shape};
 /// Rows at least this long are cut into blocks; shorter ones are several to a block.
 const LONG_ROW: usize = 512;
 
-/// What a function that is no operation of the processor costs.
-const DEAR: usize = 4;
-
 /// How an input is read.
 #[derive(Debug)]
 pub(super) enum Route {
@@ -157,12 +154,11 @@ impl Binding {
 
 /// What an instruction costs for an element, in additions.
 fn cost(instruction: &Instruction) -> usize {
-    let cheap = match instruction {
-        Instruction::Unary(op, _) => op.is_cheap(),
-        Instruction::Binary(op, ..) => op.is_cheap(),
-        Instruction::Compare(..) | Instruction::Select(..) | Instruction::Reduce(..) => true,
-    };
-    if cheap { 1 } else { DEAR }
+    match instruction {
+        Instruction::Unary(op, _) => op.cost(),
+        Instruction::Binary(op, ..) => op.cost(),
+        Instruction::Compare(..) | Instruction::Select(..) | Instruction::Reduce(..) => 1,
+    }
 }
 
 /// How the shape is cut into blocks and tasks.

@@ -117,7 +117,15 @@ names! {
     }
 }
 
+/// What a function that is no operation of the processor costs, in additions.
+const DEAR: usize = 4;
+
 impl Unary {
+    /// What it costs for an element, in additions.
+    pub(crate) fn cost(self) -> usize {
+        if self.is_cheap() { 1 } else { DEAR }
+    }
+
     /// Whether it is an operation of the processor, or a few: as quick as an addition, or nearly. The others are polynomials or
     /// longer.
     pub fn is_cheap(self) -> bool {
@@ -206,6 +214,11 @@ names! {
 }
 
 impl Binary {
+    /// As [`Unary::cost`].
+    pub(crate) fn cost(self) -> usize {
+        if self.is_cheap() { 1 } else { DEAR }
+    }
+
     /// As [`Unary::is_cheap`].
     pub fn is_cheap(self) -> bool {
         use Binary::{Add, And, Copysign, Div, Fmax, Fmin, Maximum, Minimum, Mul, Or, Prelu, Sub, Xor};

@@ -71,8 +71,9 @@ impl<'a, T: Element> Source<'a, T> {
 }
 
 /// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
-/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`]. What is `fresh` is not read by `f`.
-fn for_blocks<U: Element>(row: usize, fresh: bool, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
+/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`]. What is `fresh` is not read by `f`, which
+/// costs as much as `cost` additions for an element.
+fn for_blocks<U: Element>(row: usize, cost: usize, fresh: bool, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
     let len = out.len();
     if len <= BLOCK && (row < LONG_ROW || row >= len) {
         if len > 0 {
@@ -85,7 +86,8 @@ fn for_blocks<U: Element>(row: usize, fresh: bool, out: &mut [U], f: impl Fn(usi
     let parts = row.div_ceil(BLOCK);
     let block = row.div_ceil(parts);
     let blocks = len / row * parts + (len % row).div_ceil(block);
-    let each = if len < PARALLEL { blocks } else { (TASK / block).max(blocks.div_ceil(TASKS)) };
+    let few = len.saturating_mul(cost) < PARALLEL;
+    let each = if few { blocks } else { (TASK / cost / block).max(blocks.div_ceil(TASKS)).max(1) };
     let streams = fresh && size_of_val(out) >= STREAM;
     let start = Start(out.as_mut_ptr());
     threads::for_each(blocks.div_ceil(each), |task| {
@@ -172,7 +174,7 @@ pub(super) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
 /// `out = f(x)`, changing the type.
 pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     let nest = Nest::new(x.layout.shape(), [x.layout]);
-    for_blocks(nest.row(), true, out, |start, out| {
+    for_blocks(nest.row(), 1, true, out, |start, out| {
         let scratch = &mut Vec::new();
         block::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
     });
@@ -185,7 +187,7 @@ pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
         return;
     }
     let nest = Nest::new(x.layout.shape(), [x.layout]);
-    for_blocks(nest.row(), true, out, |start, out| {
+    for_blocks(nest.row(), op.cost(), true, out, |start, out| {
         let scratch = &mut Vec::new();
         T::unary(op, operand(&nest, 0, x.data, start, out.len(), scratch), out);
     });
@@ -209,7 +211,7 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
     if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y))
         && (x.is_periodic() || y.is_periodic())
     {
-        return for_blocks(out.len(), true, out, |start, out| {
+        return for_blocks(out.len(), op.cost(), true, out, |start, out| {
             T::binary(op, x.at(start, out.len()), y.at(start, out.len()), out);
         });
     }
@@ -220,16 +222,16 @@ pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &m
         });
         return;
     }
-    pairs(&nest, x.data, y.data, out, |x, y, out| {
+    pairs(&nest, op.cost(), (x.data, y.data), out, |x, y, out| {
         T::binary(op, x, y, out);
     });
 }
 
-/// Calls `f` with blocks of `out` and of both operands.
+/// Calls `f`, which costs as much as `cost` additions for an element, with blocks of `out` and of both operands.
 fn pairs<T: Element, U: Element>(
     nest: &Nest<2>,
-    x: &[T],
-    y: &[T],
+    cost: usize,
+    (x, y): (&[T], &[T]),
     out: &mut [U],
     f: impl Fn(Operand<T>, Operand<T>, &mut [U]) + Sync,
 ) {
@@ -242,7 +244,7 @@ fn pairs<T: Element, U: Element>(
             if first { f(row, other, out) } else { f(other, row, out) }
         });
     }
-    for_blocks(nest.row(), true, out, |start, out| {
+    for_blocks(nest.row(), cost, true, out, |start, out| {
         let (first, second) = (&mut Vec::new(), &mut Vec::new());
         let x = operand(nest, 0, x, start, out.len(), first);
         let y = operand(nest, 1, y, start, out.len(), second);
@@ -341,12 +343,12 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
         return;
     }
     if let (Some(x), Some(y)) = (Reader::new(x), Reader::new(y)) {
-        return for_blocks(out.len(), true, out, |start, out| {
+        return for_blocks(out.len(), 1, true, out, |start, out| {
             T::compare(op, x.at(start, out.len()), y.at(start, out.len()), out);
         });
     }
     let nest = Nest::new(x.layout.shape(), [x.layout, y.layout]);
-    pairs(&nest, x.data, y.data, out, |x, y, out| T::compare(op, x, y, out));
+    pairs(&nest, 1, (x.data, y.data), out, |x, y, out| T::compare(op, x, y, out));
 }
 
 /// `out = mask ? x : y`; one shape.
@@ -355,7 +357,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
         return;
     }
     if let (Some(mask), Some(x), Some(y)) = (Reader::new(mask), Reader::new(x), Reader::new(y)) {
-        return for_blocks(out.len(), true, out, |start, out| {
+        return for_blocks(out.len(), 1, true, out, |start, out| {
             let len = out.len();
             block::select(mask.at(start, len), x.at(start, len), y.at(start, len), out);
         });
@@ -379,7 +381,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
             block::select(mask, x, y, out);
         });
     }
-    for_blocks(nest.row(), true, out, |start, out| {
+    for_blocks(nest.row(), 1, true, out, |start, out| {
         let (first, second, third) = (&mut Vec::new(), &mut Vec::new(), &mut Vec::new());
         let mask = operand(&nest, 0, mask.data, start, out.len(), first);
         let x = operand(&nest, 1, x.data, start, out.len(), second);
@@ -401,7 +403,7 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
             return;
         }
         if let Some(y) = Reader::new(y) {
-            return for_blocks(out.len(), false, out, |start, out| {
+            return for_blocks(out.len(), op.cost(), false, out, |start, out| {
                 T::onto(op, out, y.at(start, out.len()));
             });
         }
@@ -423,7 +425,7 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
             });
             return;
         }
-        for_blocks(nest.row(), false, out, |start, out| {
+        for_blocks(nest.row(), op.cost(), false, out, |start, out| {
             let scratch = &mut Vec::new();
             let y = operand(&nest, 1, y.data, start, out.len(), scratch);
             T::onto(op, out, y);
@@ -470,7 +472,7 @@ fn update<T: Element>(
         // Each block is copied aside, into the first-level cache, and written anew.
         let first = layout.offset();
         let out = &mut data[first..first + layout.numel()];
-        for_blocks(nest.row(), false, out, |start, out| {
+        for_blocks(nest.row(), 1, false, out, |start, out| {
             let mut before = [T::ZERO; BLOCK];
             let before = &mut before[..out.len()];
             before.copy_from_slice(out);

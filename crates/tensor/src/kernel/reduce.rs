@@ -42,7 +42,7 @@ const WIDE: usize = 256;
 const GATHERED: (usize, usize) = (16, 256);
 
 /// Work below this many bytes is not worth a second thread: one reads them from its second-level cache as fast.
-const PARALLEL: usize = 1 << 19;
+const PARALLEL: usize = 1 << 18;
 
 /// Dimensions as (size, stride), the longest stride first.
 type Loops = SmallVec<[(usize, usize); 6]>;
@@ -454,7 +454,7 @@ fn columns<T: Element>(op: Reduction, data: &[T], mut kept: Loops, reduced: Loop
     let blocks = outer * strips;
     let total = out.len().saturating_mul(count);
     let work = total.saturating_mul(size_of::<T>());
-    let parts = if work < PARALLEL { 1 } else { (32 / blocks).min(count / 128).min(total / TASK).max(1) };
+    let parts = if work < PARALLEL { 1 } else { (32 / blocks).min(count / 64).min(total / TASK).max(1) };
     let part =
         if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
     let parts = count.div_ceil(part);
