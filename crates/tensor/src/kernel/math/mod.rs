@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn doubles_are_near_the_library() {
         type Row = (&'static str, fn(f64) -> f64, fn(f64) -> f64, f64);
-        let table: [Row; 24] = [
+        let table: [Row; 26] = [
             ("exp", double::exp::<false>, f64::exp, 2.0),
             ("exp", double::exp::<true>, f64::exp, 2.0),
             ("log", double::log::<false>, f64::ln, 2.0),
@@ -263,6 +263,8 @@ mod tests {
             ("sigmoid", double::sigmoid::<true>, sigmoid, 4.0),
             ("erf", double::erf::<false>, libm::erf, 2.0),
             ("erf", double::erf::<true>, libm::erf, 2.0),
+            ("erfc", double::erfc::<false>, libm::erfc, 4.0),
+            ("erfc", double::erfc::<true>, libm::erfc, 4.0),
             ("tanh", double::tanh::<false>, f64::tanh, 3.0),
             ("tanh", double::tanh::<true>, f64::tanh, 3.0),
             ("exp2", double::exp2::<false>, f64::exp2, 2.0),
