@@ -203,6 +203,26 @@ macro_rules! one_guarded {
     };
 }
 
+/// As [`one_inlined`], by `$fast`, and once more by `$library` where an argument is not `$ordinary`.
+macro_rules! one_mended {
+    ($x:ident, $out:ident, $ordinary:expr, $fast:expr, $library:expr) => {
+        once!($x, $out, |from, to| {
+            let mut ordinary = true;
+            for i in 0..to.len() {
+                ordinary &= $ordinary(from[i]);
+                to[i] = $fast(from[i]);
+            }
+            if !ordinary {
+                for i in 0..to.len() {
+                    if !$ordinary(from[i]) {
+                        to[i] = $library(from[i]);
+                    }
+                }
+            }
+        })
+    };
+}
+
 /// `out = f(x, y)`.
 #[inline(always)]
 pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
@@ -262,6 +282,41 @@ fn three<M: Copy, T: Copy>(x: Operand<M>, y: Operand<T>, z: Operand<T>, out: &mu
             }
         }
     }
+}
+
+/// Powers, by `$math::pow_ordinary`, and once more by the library where base or exponent is not for it.
+macro_rules! power_inlined {
+    ($x:ident, $y:ident, $out:ident, $math:ident) => {{
+        // What is one number for all is written out once; so there is one loop. Places without a number are ordinary.
+        let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [1.0; 64] };
+        let (mut bases, mut exponents) = (splat($x), splat($y));
+        for (number, out) in $out.chunks_mut(64).enumerate() {
+            let len = out.len();
+            if let Operand::Slice(x) = $x {
+                bases[..len].copy_from_slice(&x[64 * number..][..len]);
+            }
+            if let Operand::Slice(y) = $y {
+                exponents[..len].copy_from_slice(&y[64 * number..][..len]);
+            }
+            let (mut powers, mut ordinary) = ([0.0; 64], true);
+            // Whole vectors, of what is there or was.
+            let width = len.next_multiple_of(16).min(64);
+            let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
+            for i in 0..width {
+                ordinary &= $math::is_power(x[i], y[i]);
+                z[i] = $math::pow_ordinary::<FMA>(x[i], y[i]);
+            }
+            out.copy_from_slice(&powers[..len]);
+            if !ordinary {
+                for i in 0..len {
+                    if !$math::is_power(bases[i], exponents[i]) {
+                        out[i] = bases[i].powf(exponents[i]);
+                    }
+                }
+            }
+        }
+        true
+    }};
 }
 
 /// [`one`] of whole vectors.
@@ -340,7 +395,7 @@ macro_rules! compare {
 }
 
 macro_rules! floats {
-    ($($type:ident $module:ident $own:ident, $nextafter:path);*) => {$(
+    ($($type:ident $module:ident $by_table:ident, $nextafter:path);*) => {$(
         impl Blocks for $type {
             fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
                 $module::unary(op, x, out)
@@ -447,18 +502,10 @@ macro_rules! floats {
                 compare_body!(op, x, y, out, |holds| holds);
             }
 
-            /// The functions that are calls into libraries, element by element: no instruction set makes a difference. Some are
-            /// so for `f64` only.
+            /// The functions that are calls into libraries, element by element: no instruction set makes a difference.
             fn by_library(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
                 let via_f64 = |f: fn(f64) -> f64| move |x: $type| f(f64::from(x)) as $type;
                 match op {
-                    Unary::Exp2 => one(x, out, |x| x.exp2()),
-                    Unary::Expm1 => one(x, out, |x| x.exp_m1()),
-                    Unary::Log2 => one(x, out, |x| x.log2()),
-                    Unary::Log10 => one(x, out, |x| x.log10()),
-                    Unary::Log1p => one(x, out, |x| x.ln_1p()),
-                    Unary::Sin => one(x, out, |x| x.sin()),
-                    Unary::Cos => one(x, out, |x| x.cos()),
                     Unary::Tan => one(x, out, |x| x.tan()),
                     Unary::Asin => one(x, out, |x| x.asin()),
                     Unary::Acos => one(x, out, |x| x.acos()),
@@ -530,7 +577,7 @@ macro_rules! floats {
                         Unary::Trunc => one(x, out, |x| x.trunc()),
                         Unary::Exp => one_inlined!(x, out, math::exp::<FMA>),
                         Unary::Log => one_guarded!(x, out, math::is_ordinary, math::log_ordinary::<FMA>, math::log::<FMA>),
-                        Unary::Tanh => $own::by_table(op, x, out) || one_inlined!(x, out, math::tanh::<FMA>),
+                        Unary::Tanh => $by_table(op, x, out) || one_inlined!(x, out, math::tanh::<FMA>),
                         Unary::Sigmoid => one_inlined!(x, out, math::sigmoid::<FMA>),
                         Unary::Relu => one(x, out, |x| if x < 0.0 { 0.0 } else { x }),
                         Unary::Hardsigmoid => one(x, out, |x| {
@@ -538,8 +585,21 @@ macro_rules! floats {
                         }),
                         Unary::Erf => one_inlined!(x, out, math::erf::<FMA>),
                         Unary::Erfc => one_inlined!(x, out, math::erfc::<FMA>),
-                        Unary::Ndtr => $own::by_table(op, x, out) || one_inlined!(x, out, math::ndtr::<FMA>),
-                        _ => return $own::unary(op, x, out) || by_library(op, x, out),
+                        Unary::Ndtr => $by_table(op, x, out) || one_inlined!(x, out, math::ndtr::<FMA>),
+                        Unary::Exp2 => one_inlined!(x, out, math::exp2::<FMA>),
+                        Unary::Expm1 => one_inlined!(x, out, math::expm1::<FMA>),
+                        Unary::Log2 => {
+                            one_mended!(x, out, math::is_ordinary, math::log2_ordinary::<FMA>, $type::log2)
+                        }
+                        Unary::Log10 => {
+                            one_mended!(x, out, math::is_ordinary, math::log10_ordinary::<FMA>, $type::log10)
+                        }
+                        Unary::Log1p => {
+                            one_mended!(x, out, math::is_above_minus_one, math::log1p_ordinary::<FMA>, $type::ln_1p)
+                        }
+                        Unary::Sin => one_mended!(x, out, math::is_moderate, math::sin_moderate::<FMA>, $type::sin),
+                        Unary::Cos => one_mended!(x, out, math::is_moderate, math::cos_moderate::<FMA>, $type::cos),
+                        _ => return by_library(op, x, out),
                     }
                 }
 
@@ -555,7 +615,8 @@ macro_rules! floats {
                         Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
                         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
                         Binary::Prelu => two(x, y, out, |x, y| if x > 0.0 { x } else { x * y }),
-                        _ => return $own::binary(op, x, y, out) || two_by_library(op, x, y, out),
+                        Binary::Pow if math::has_pow(FMA) => power_inlined!(x, y, out, math),
+                        _ => return two_by_library(op, x, y, out),
                     }
                 }
 
@@ -674,103 +735,25 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32 single own_single, scalar::nextafter_f32; f64 double own_double, scalar::nextafter);
+floats!(f32 single by_table, scalar::nextafter_f32; f64 double by_no_table, scalar::nextafter);
 
-/// Functions that only `f32` has as vector loops.
-mod own_single {
-    #[cfg(target_arch = "x86_64")]
-    use super::super::math::pieces;
-    use super::super::math::single as math;
-    use super::super::simd::dispatched;
-    use super::*;
-
-    /// By tables, where the instruction set in use can look up in them, and the function has one.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn by_table(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
-        once!(x, out, |from, to| {
-            if !pieces::unary(op, from, to) {
-                return false;
-            }
-        })
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(super) fn by_table(_: Unary, _: Operand<f32>, _: &mut [f32]) -> bool {
-        false
-    }
-
-    dispatched! {
-        pub(super) fn unary(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
-            match op {
-                Unary::Exp2 => one_inlined!(x, out, math::exp2::<FMA>),
-                Unary::Expm1 => one_inlined!(x, out, math::expm1::<FMA>),
-                Unary::Log2 => one_guarded!(x, out, math::is_ordinary, math::log2_ordinary::<FMA>, math::log2::<FMA>),
-                Unary::Log10 => one_guarded!(x, out, math::is_ordinary, math::log10_ordinary::<FMA>, math::log10::<FMA>),
-                Unary::Log1p => {
-                    one_guarded!(x, out, math::is_above_minus_one, math::log1p_ordinary::<FMA>, math::log1p::<FMA>)
-                }
-                Unary::Sin => one_guarded!(x, out, math::is_moderate, math::sin_moderate::<FMA>, math::sin::<FMA>),
-                Unary::Cos => one_guarded!(x, out, math::is_moderate, math::cos_moderate::<FMA>, math::cos::<FMA>),
-                _ => false,
-            }
+/// By tables, where the instruction set in use can look up in them, and the function has one.
+#[cfg(target_arch = "x86_64")]
+fn by_table(op: Unary, x: Operand<f32>, out: &mut [f32]) -> bool {
+    once!(x, out, |from, to| {
+        if !super::math::pieces::unary(op, from, to) {
+            return false;
         }
-
-        pub(super) fn binary(op: Binary, x: Operand<f32>, y: Operand<f32>, out: &mut [f32]) -> bool {
-            if op != Binary::Pow {
-                return false;
-            }
-            // What is one number for all is written out once; so there is one loop.
-            let (mut bases, mut exponents) = ([0.0; 64], [0.0; 64]);
-            if let Operand::Splat(x) = x {
-                bases = [x; 64];
-            }
-            if let Operand::Splat(y) = y {
-                exponents = [y; 64];
-            }
-            for (number, out) in out.chunks_mut(64).enumerate() {
-                let len = out.len();
-                if let Operand::Slice(x) = x {
-                    bases[..len].copy_from_slice(&x[64 * number..][..len]);
-                }
-                if let Operand::Slice(y) = y {
-                    exponents[..len].copy_from_slice(&y[64 * number..][..len]);
-                }
-                let mut ordinary = len == 64;
-                for i in 0..64 {
-                    ordinary &= math::is_power(bases[i], exponents[i]);
-                }
-                if ordinary {
-                    let mut powers = [0.0; 64];
-                    for i in 0..64 {
-                        powers[i] = math::pow_ordinary::<FMA>(bases[i], exponents[i]);
-                    }
-                    out.copy_from_slice(&powers);
-                } else {
-                    for i in 0..len {
-                        out[i] = math::pow::<FMA>(bases[i], exponents[i]);
-                    }
-                }
-            }
-            true
-        }
-    }
+    })
 }
 
-/// There are none for `f64`.
-mod own_double {
-    use super::*;
+#[cfg(not(target_arch = "x86_64"))]
+fn by_table(_: Unary, _: Operand<f32>, _: &mut [f32]) -> bool {
+    false
+}
 
-    pub(super) fn by_table(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
-        false
-    }
-
-    pub(super) fn unary(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
-        false
-    }
-
-    pub(super) fn binary(_: Binary, _: Operand<f64>, _: Operand<f64>, _: &mut [f64]) -> bool {
-        false
-    }
+fn by_no_table(_: Unary, _: Operand<f64>, _: &mut [f64]) -> bool {
+    false
 }
 
 macro_rules! integers {

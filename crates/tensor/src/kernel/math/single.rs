@@ -11,7 +11,7 @@ pub(crate) use super::wide::*;
 pub(super) const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 /// As [`ROUND`], with the exponents of 2⁰ and 2⁶⁴ put on top: what the sum is shifted by is the exponent field of a number.
-const ROUND_0: f32 = ROUND + 127.0;
+const ROUND_0: f32 = ROUND + BIAS;
 const ROUND_64: f32 = ROUND + 191.0;
 
 /// What takes 64 off an exponent again: its product is rounded once where it is subnormal.
@@ -21,6 +21,16 @@ const DROP: f32 = 1.0 / 18_446_744_073_709_551_616.0; // 2⁻⁶⁴
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
+const LOG2_E_LOW: f32 = 1.925_963e-8;
+const LOG10_E_LOW: f32 = -1.010_305e-8;
+
+/// log₁₀ 2, the first part short.
+const LOG10_2_HIGH: f32 = 0.301_025_4;
+const LOG10_2_LOW: f32 = 4.605_039e-6;
+
+/// Where eˣ is 0, and where it is ∞.
+const EXP_RANGE: (f32, f32) = (-104.0, 89.0);
+
 super::polynomials!(f32);
 
 /// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
@@ -28,18 +38,6 @@ super::polynomials!(f32);
 fn expm1_reduced<const FMA: bool>(r: f32) -> f32 {
     let p = [0.001_388_209_4, 0.008_366_577, 0.041_667_208, 0.166_665_43, 0.499_999_97];
     fma::<FMA>(polynomial::<FMA, 5>(r, p), r * r, r)
-}
-
-/// x - n ln 2.
-#[inline(always)]
-fn reduced<const FMA: bool>(x: f32, n: f32) -> f32 {
-    fma::<FMA>(-n, LN_2_LOW, fma::<FMA>(-n, LN_2_HIGH, x))
-}
-
-/// The number that has the low bits of `shifted` in its exponent field.
-#[inline(always)]
-fn power_of_two(shifted: f32) -> f32 {
-    f32::from_bits(shifted.to_bits() << 23)
 }
 
 /// e^(x - rest) as (1 + q) · power · [`DROP`], for x in -104 ..= 0 and a `rest` below an ulp of x.
@@ -53,41 +51,6 @@ fn falling<const FMA: bool>(x: f32, rest: Option<f32>) -> (f32, f32) {
         Some(rest) => fma::<FMA>(-n, LN_2_HIGH, x) + fma::<FMA>(-n, LN_2_LOW, -rest),
     };
     (expm1_reduced::<FMA>(r), power_of_two(shifted))
-}
-
-/// y² in two parts: the rounding of the first would be multiplied by the exponent where it is one.
-#[inline(always)]
-fn square<const FMA: bool>(y: f32) -> (f32, f32) {
-    let square = y * y;
-    let rest = if FMA {
-        y.mul_add(y, -square)
-    } else {
-        let high = f32::from_bits(y.to_bits() & 0xffff_f000);
-        let low = y - high;
-        ((high * high - square) + 2.0 * high * low) + low * low
-    };
-    (square, rest)
-}
-
-/// eˣ; 1 unit in the last place, subnormal results included.
-#[inline(always)]
-pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
-    // Beyond these the result is ∞ and 0 whatever the argument. A NaN is neither above nor below.
-    let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -104.0 { -104.0 } else { x };
-    const BASE: f32 = ROUND + 254.0;
-    let shifted = fma::<FMA>(x, LOG2_E, BASE);
-    let q = expm1_reduced::<FMA>(reduced::<FMA>(x, shifted - BASE));
-    // 2ⁿ in two factors: one of them alone may be out of range where the result is not.
-    let exponent = shifted.to_bits();
-    let half = exponent >> 1;
-    (q + 1.0) * f32::from_bits(half << 23) * f32::from_bits(exponent.wrapping_sub(half) << 23)
-}
-
-/// Whether x is a positive number that is neither subnormal nor infinite.
-#[inline(always)]
-pub(crate) fn is_ordinary(x: f32) -> bool {
-    x.to_bits().wrapping_sub(0x0080_0000) < 0x7f00_0000
 }
 
 /// (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.
@@ -146,93 +109,6 @@ fn split(x: f32) -> (f32, f32) {
 fn log1p_rest<const FMA: bool>(m: f32) -> f32 {
     let square = m * m;
     fma::<FMA>(-0.5, square, polynomial::<FMA, 9>(m, LOG) * m * square)
-}
-
-/// log₂ x of what [`is_ordinary`]; 2 units in the last place, exact at powers of two.
-#[inline(always)]
-pub(crate) fn log2_ordinary<const FMA: bool>(x: f32) -> f32 {
-    let (n, m) = split(x);
-    const LOW: f32 = 1.925_963e-8;
-    let rest = fma::<FMA>(log1p_rest::<FMA>(m), LOG2_E, m * LOW);
-    n + fma::<FMA>(m, LOG2_E, rest)
-}
-
-/// log₂ x; the same bits as [`log2_ordinary`] has.
-#[inline(always)]
-pub(crate) fn log2<const FMA: bool>(x: f32) -> f32 {
-    if is_ordinary(x) { log2_ordinary::<FMA>(x) } else { x.log2() }
-}
-
-/// log₁₀ x of what [`is_ordinary`]; 2 units in the last place.
-#[inline(always)]
-pub(crate) fn log10_ordinary<const FMA: bool>(x: f32) -> f32 {
-    let (n, m) = split(x);
-    const LOW: f32 = -1.010_305e-8;
-    // log₁₀ 2, the first part short.
-    const LOG10_2_HIGH: f32 = 0.301_025_4;
-    const LOG10_2_LOW: f32 = 4.605_039e-6;
-    let rest = fma::<FMA>(log1p_rest::<FMA>(m), LOG10_E, m * LOW);
-    fma::<FMA>(n, LOG10_2_HIGH, fma::<FMA>(m, LOG10_E, fma::<FMA>(n, LOG10_2_LOW, rest)))
-}
-
-/// log₁₀ x; the same bits as [`log10_ordinary`] has.
-#[inline(always)]
-pub(crate) fn log10<const FMA: bool>(x: f32) -> f32 {
-    if is_ordinary(x) { log10_ordinary::<FMA>(x) } else { x.log10() }
-}
-
-/// Whether x is above -1, and 1/x is not subnormal.
-#[inline(always)]
-pub(crate) fn is_above_minus_one(x: f32) -> bool {
-    (x > -1.0) & (x < 8e37)
-}
-
-/// ln(1 + x) of what [`is_above_minus_one`]; 2 units in the last place.
-#[inline(always)]
-pub(crate) fn log1p_ordinary<const FMA: bool>(x: f32) -> f32 {
-    // The exponent of 1 + x, but the fraction of x itself: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
-    let offset = (1.0 + x).to_bits().wrapping_sub(0x3f35_04f3);
-    let n = ((offset as i32) >> 23) as f32;
-    let scale = f32::from_bits(0x3f80_0000u32.wrapping_sub(offset & 0xff80_0000));
-    let m = fma::<FMA>(x, scale, scale - 1.0);
-    let y = fma::<FMA>(n, LN_2_LOW, log1p_rest::<FMA>(m));
-    let y = fma::<FMA>(n, LN_2_HIGH, m + y);
-    // The sign of 0, and the last bit of subnormal numbers.
-    if x.abs() < 1e-10 { x } else { y }
-}
-
-/// ln(1 + x); the same bits as [`log1p_ordinary`] has.
-#[inline(always)]
-pub(crate) fn log1p<const FMA: bool>(x: f32) -> f32 {
-    if is_above_minus_one(x) { log1p_ordinary::<FMA>(x) } else { x.ln_1p() }
-}
-
-/// 2ˣ; 2 units in the last place, exact at integers.
-#[inline(always)]
-pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
-    let x = if x > 129.0 { 129.0 } else { x };
-    let x = if x < -151.0 { -151.0 } else { x };
-    const BASE: f32 = ROUND + 254.0;
-    let shifted = x + BASE;
-    let q = expm1_reduced::<FMA>((x - (shifted - BASE)) * LN_2);
-    let exponent = shifted.to_bits();
-    let half = exponent >> 1;
-    (q + 1.0) * f32::from_bits(half << 23) * f32::from_bits(exponent.wrapping_sub(half) << 23)
-}
-
-/// eˣ - 1; 2 units in the last place.
-#[inline(always)]
-pub(crate) fn expm1<const FMA: bool>(x: f32) -> f32 {
-    let bounded = if x > 89.0 { 89.0 } else { x };
-    let bounded = if bounded < -20.0 { -20.0 } else { bounded };
-    // Half the power, since the whole may be out of range where the result is not.
-    const BASE: f32 = ROUND + 126.0;
-    let shifted = fma::<FMA>(bounded, LOG2_E, BASE);
-    let half = power_of_two(shifted);
-    let q = expm1_reduced::<FMA>(reduced::<FMA>(bounded, shifted - BASE));
-    let y = 2.0 * fma::<FMA>(q, half, half - 0.5);
-    // The sign of 0, and the last bit of subnormal numbers.
-    if x.abs() < 1e-10 { x } else { y }
 }
 
 /// 1/(1 + e⁻ˣ); 2 units in the last place.

@@ -50,22 +50,15 @@ pub(crate) fn cos_moderate<const FMA: bool>(x: f32) -> f32 {
     sine::<FMA>(x, 1)
 }
 
-/// sin x; the same bits as [`sin_moderate`] has.
-#[inline(always)]
-pub(crate) fn sin<const FMA: bool>(x: f32) -> f32 {
-    if is_moderate(x) { sin_moderate::<FMA>(x) } else { x.sin() }
-}
-
-/// cos x; the same bits as [`cos_moderate`] has.
-#[inline(always)]
-pub(crate) fn cos<const FMA: bool>(x: f32) -> f32 {
-    if is_moderate(x) { cos_moderate::<FMA>(x) } else { x.cos() }
-}
-
 /// Whether [`pow_ordinary`] takes this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
     super::single::is_ordinary(x) & (y.abs() < f32::INFINITY)
+}
+
+/// Whether there is a power: it is faster than the library's everywhere.
+pub(crate) const fn has_pow(_fma: bool) -> bool {
+    true
 }
 
 /// xʸ = 2^(y log₂ x), of what [`is_power`].
@@ -101,10 +94,4 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         0.999_999_999_906_559_1,
     ];
     (polynomial::<FMA, 7>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
-}
-
-/// xʸ; the same bits as [`pow_ordinary`] has.
-#[inline(always)]
-pub(crate) fn pow<const FMA: bool>(x: f32, y: f32) -> f32 {
-    if is_power(x, y) { pow_ordinary::<FMA>(x, y) } else { x.powf(y) }
 }
