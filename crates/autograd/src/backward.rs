@@ -73,83 +73,82 @@ impl<'t, T: Float> Tape<T> {
         };
         let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
         let path = self.dependents(&wanted, last);
-        let mut adjoints: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.slot(output.index) {
-                adjoints[slot] = Some(rules::accumulate(adjoints[slot], seed, at)?);
+                adjoints.0[slot] = rules::accumulate(adjoints.get(self, slot), seed, at)?.index;
             }
         }
         self.descend(&path, &mut adjoints, at)?;
         // On a path of derivatives that are all zero: reached, and zero.
-        let without = |input: &Var<'t, T>| path.slot(input.index).is_some_and(|slot| adjoints[slot].is_none());
+        let without = |input: &Var<'t, T>| path.slot(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) { self.reaching(&path, outputs) } else { Vec::new() };
         Ok(inputs
             .iter()
             .map(|input| {
                 let slot = path.slot(input.index)?;
-                adjoints[slot].or_else(|| reaching[slot].then(|| input.zeros_like_at(at)))
+                adjoints.get(self, slot).or_else(|| reaching[slot].then(|| input.zeros_like_at(at)))
             })
             .collect())
     }
 
-    fn descend(&'t self, path: &Path, adjoints: &mut [Option<Var<'t, T>>], at: Site) -> Result<(), Error> {
+    fn descend(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let lines = self.derive();
-        for slot in (0..adjoints.len()).rev() {
-            let (true, Some(g)) = (path.marks[slot], adjoints[slot]) else {
-                continue;
-            };
+        let mut end = path.marks.len();
+        while let Some(slot) = self.shortcuts(path, adjoints, end, at)? {
+            end = slot;
+            let Some(g) = adjoints.get(self, slot) else { continue };
             let index = path.first + slot as Index;
-            if self.shortcut(path, adjoints, index, g, at)? {
-                continue;
-            }
             let (op, inputs) = lines.on_behalf_of(index);
             for (position, &input) in inputs.iter().enumerate() {
                 let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) else {
                     continue;
                 };
                 if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, at)? {
-                    adjoints[below] = Some(rules::accumulate(adjoints[below], term, at)?);
+                    adjoints.0[below] = rules::accumulate(adjoints.get(self, below), term, at)?.index;
                 }
             }
         }
         Ok(())
     }
 
-    /// The derivatives of a sum, a difference or a product, of which programs mostly consist: there is no formula to write and
-    /// no shape to check, and one look at the tape does. `false`, and nothing done, for other operations.
-    fn shortcut(
-        &'t self,
-        path: &Path,
-        adjoints: &mut [Option<Var<'t, T>>],
-        index: Index,
-        g: Var<'t, T>,
-        at: Site,
-    ) -> Result<bool, Error> {
+    /// The derivatives of sums, differences and products, of which programs mostly consist, from slot `end` down: there is no
+    /// formula to write and no shape to check, and one look at the tape does for all. Gives the slot of the first node that is
+    /// something else.
+    fn shortcuts(&'t self, path: &Path, adjoints: &mut Adjoints, end: usize, at: Site) -> Result<Option<usize>, Error> {
         let mut guard = self.record.borrow_mut();
         let record = &mut *guard;
-        let node = record.node(index);
-        let (Op::Binary(op @ (Binary::Add | Binary::Sub | Binary::Mul)), &[x, y]) = (node.op, record.operands(index))
-        else {
-            return Ok(false);
-        };
-        let location = record.location(index);
-        for (position, input, other) in [(0, x, y), (1, y, x)] {
-            let Some(below) = path.slot(input) else { continue };
-            let term = match (op, position) {
-                (Binary::Mul, _) => record.push_placed(Op::Binary(op), [g.index, other], node.shape, location),
-                (Binary::Sub, 1) => record.push_placed(Op::Unary(Unary::Neg), [g.index], node.shape, location),
-                _ => Some(g.index),
+        for slot in (0..end).rev() {
+            let g = adjoints.0[slot];
+            if g == NONE {
+                continue;
+            }
+            let index = path.first + slot as Index;
+            let node = record.node(index);
+            let (Op::Binary(op @ (Binary::Add | Binary::Sub | Binary::Mul)), Some([x, y])) = (node.op, node.pair())
+            else {
+                return Ok(Some(slot));
             };
-            let total = match (adjoints[below], term) {
-                (Some(total), Some(term)) => {
-                    record.push_placed(Op::Binary(Binary::Add), [total.index, term], node.shape, location)
-                }
-                (_, term) => term,
-            };
-            let Some(total) = total else { return Err(Error::TapeFull { at }) };
-            adjoints[below] = Some(Var::new(self, total));
+            let location = record.location(index);
+            for (position, input, other) in [(0, x, y), (1, y, x)] {
+                let Some(below) = path.slot(input) else { continue };
+                let term = match (op, position) {
+                    (Binary::Mul, _) => record.push_placed(Op::Binary(op), [g, other], node.shape, location),
+                    (Binary::Sub, 1) => record.push_placed(Op::Unary(Unary::Neg), [g], node.shape, location),
+                    _ => Some(g),
+                };
+                let total = match (adjoints.0[below], term) {
+                    (NONE, term) => term,
+                    (total, Some(term)) => {
+                        record.push_placed(Op::Binary(Binary::Add), [total, term], node.shape, location)
+                    }
+                    (_, None) => None,
+                };
+                let Some(total) = total else { return Err(Error::TapeFull { at }) };
+                adjoints.0[below] = total;
+            }
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
@@ -164,15 +163,10 @@ impl<'t, T: Float> Tape<T> {
         }
         let record = self.record.borrow();
         for slot in 0..marks.len() {
-            if marks[slot] {
-                continue;
-            }
             let index = first + slot as Index;
-            let mut inputs = record.operands(index).iter().enumerate();
-            marks[slot] = inputs.any(|(position, &input)| {
-                let marked = input.checked_sub(first).is_some_and(|input| marks[input as usize]);
-                marked && rules::flows(record.op(index), position)
-            });
+            let Some(from) = rules::flows_from(record.op(index)) else { continue };
+            let marked = |&input: &Index| input.checked_sub(first).is_some_and(|input| marks[input as usize]);
+            marks[slot] |= record.operands(index)[from..].iter().any(marked);
         }
         Path { first, marks }
     }
@@ -231,6 +225,18 @@ impl<T: Float> Deriving<'_, T> {
 impl<T: Float> Drop for Deriving<'_, T> {
     fn drop(&mut self) {
         self.tape.record.borrow_mut().on_behalf_of = self.before;
+    }
+}
+
+/// No node.
+const NONE: Index = Index::MAX;
+
+/// By slot of a path: the node of the adjoint so far.
+struct Adjoints(Vec<Index>);
+
+impl Adjoints {
+    fn get<'t, T: Float>(&self, tape: &'t Tape<T>, slot: usize) -> Option<Var<'t, T>> {
+        Some(self.0[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
     }
 }
 

@@ -64,6 +64,15 @@ pub(crate) struct Node {
     pub(crate) shape: u32,
 }
 
+impl Node {
+    /// The inputs, where they are two.
+    #[inline]
+    pub(crate) fn pair(&self) -> Option<[Index; 2]> {
+        let [x, y, _] = self.operands;
+        (self.arity == 2).then_some([x, y])
+    }
+}
+
 /// Positions of nodes are spread well enough as they are.
 #[derive(Default)]
 pub(crate) struct IndexHasher(u64);

@@ -68,13 +68,20 @@ impl Mode {
     }
 }
 
-/// Whether a derivative flows through an operation at all. Where it does not, what lies behind is not reached.
-pub(crate) fn flows(op: Op, input: usize) -> bool {
+/// The first of an operation's inputs through which a derivative flows, as it does through those after it; `None` where it
+/// flows through none. What lies behind is then not reached.
+#[inline]
+pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => false,
-        Op::Select => input > 0,
-        _ => true,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => None,
+        Op::Select => Some(1),
+        _ => Some(0),
     }
+}
+
+/// Whether a derivative flows through an operation's input number `input`.
+pub(crate) fn flows(op: Op, input: usize) -> bool {
+    flows_from(op).is_some_and(|first| input >= first)
 }
 
 /// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse

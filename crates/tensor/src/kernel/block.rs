@@ -111,8 +111,8 @@ pub trait FloatBlocks: Blocks {
     /// What changes nothing when it is reduced with something.
     fn start(op: Reduction) -> Self;
     /// Runs the first of `instructions`, up to one that is not plain arithmetic, over values that are lines of `line`
-    /// elements, whole vectors of 64 bytes: the result of the first is at `from`, those of the others follow. Gives how many
-    /// were run.
+    /// elements, 64, 128 or 256 bytes: the result of the first is at `from`, those of the others follow. Gives how many were
+    /// run.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize;
     /// Memory that a thread keeps for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
@@ -319,32 +319,24 @@ macro_rules! power_inlined {
     }};
 }
 
-/// [`one`] of whole vectors.
+/// [`one`] of a line.
 #[inline(always)]
-fn one_by_vectors<T: Copy, const N: usize>(x: &[[T; N]], out: &mut [[T; N]], f: impl Fn(T) -> T) {
-    let x = &x[..out.len()];
-    for k in 0..out.len() {
-        let x = x[k];
-        let mut result = x;
-        for i in 0..N {
-            result[i] = f(x[i]);
-        }
-        out[k] = result;
+fn one_line<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
+    let mut result = *x;
+    for i in 0..N {
+        result[i] = f(x[i]);
     }
+    *out = result;
 }
 
-/// [`two`] of whole vectors.
+/// [`two`] of lines.
 #[inline(always)]
-fn two_by_vectors<T: Copy, const N: usize>(x: &[[T; N]], y: &[[T; N]], out: &mut [[T; N]], f: impl Fn(T, T) -> T) {
-    let (x, y) = (&x[..out.len()], &y[..out.len()]);
-    for k in 0..out.len() {
-        let (x, y) = (x[k], y[k]);
-        let mut result = x;
-        for i in 0..N {
-            result[i] = f(x[i], y[i]);
-        }
-        out[k] = result;
+fn two_lines<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
+    let mut result = *x;
+    for i in 0..N {
+        result[i] = f(x[i], y[i]);
     }
+    *out = result;
 }
 
 super::simd::dispatched! {
@@ -562,6 +554,30 @@ macro_rules! floats {
                 }
             }
 
+            /// `arithmetic`, by lines of `N`.
+            #[inline(always)]
+            fn by_lines<const N: usize>(instructions: &[Instruction], values: &mut [$type], from: usize) -> usize {
+                use Instruction as I;
+                let (lines, _) = values.as_chunks_mut::<N>();
+                for (number, instruction) in instructions.iter().enumerate() {
+                    let (before, rest) = lines.split_at_mut(from / N + number);
+                    let (out, value) = (&mut rest[0], |value: u32| &before[value as usize]);
+                    match *instruction {
+                        I::Unary(Unary::Neg, x) => one_line(value(x), out, |x| -x),
+                        I::Unary(Unary::Square, x) => one_line(value(x), out, |x| x * x),
+                        I::Unary(Unary::Sqrt, x) => one_line(value(x), out, |x| x.sqrt()),
+                        I::Unary(Unary::Reciprocal, x) => one_line(value(x), out, |x| 1.0 / x),
+                        I::Unary(Unary::Relu, x) => one_line(value(x), out, |x| if x < 0.0 { 0.0 } else { x }),
+                        I::Binary(Binary::Add, x, y) => two_lines(value(x), value(y), out, |x, y| x + y),
+                        I::Binary(Binary::Sub, x, y) => two_lines(value(x), value(y), out, |x, y| x - y),
+                        I::Binary(Binary::Mul, x, y) => two_lines(value(x), value(y), out, |x, y| x * y),
+                        I::Binary(Binary::Div, x, y) => two_lines(value(x), value(y), out, |x, y| x / y),
+                        _ => return number,
+                    }
+                }
+                instructions.len()
+            }
+
             dispatched! {
                 pub(super) fn unary(op: Unary, x: Operand<$type>, out: &mut [$type]) -> bool {
                     match op {
@@ -654,27 +670,13 @@ macro_rules! floats {
                 pub(super) fn arithmetic(
                     instructions: &[Instruction], values: &mut [$type], from: usize, line: usize,
                 ) -> usize {
-                    use Instruction as I;
-                    let (vectors, _) = values.as_chunks_mut::<{ 64 / size_of::<$type>() }>();
-                    let (width, from) = (line / (64 / size_of::<$type>()), from / (64 / size_of::<$type>()));
-                    for (number, instruction) in instructions.iter().enumerate() {
-                        let (before, rest) = vectors.split_at_mut(from + number * width);
-                        let out = &mut rest[..width];
-                        let value = |value: u32| &before[value as usize * width..][..width];
-                        match *instruction {
-                            I::Unary(Unary::Neg, x) => one_by_vectors(value(x), out, |x| -x),
-                            I::Unary(Unary::Square, x) => one_by_vectors(value(x), out, |x| x * x),
-                            I::Unary(Unary::Sqrt, x) => one_by_vectors(value(x), out, |x| x.sqrt()),
-                            I::Unary(Unary::Reciprocal, x) => one_by_vectors(value(x), out, |x| 1.0 / x),
-                            I::Unary(Unary::Relu, x) => one_by_vectors(value(x), out, |x| if x < 0.0 { 0.0 } else { x }),
-                            I::Binary(Binary::Add, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x + y),
-                            I::Binary(Binary::Sub, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x - y),
-                            I::Binary(Binary::Mul, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x * y),
-                            I::Binary(Binary::Div, x, y) => two_by_vectors(value(x), value(y), out, |x, y| x / y),
-                            _ => return number,
-                        }
+                    const VECTOR: usize = 64 / size_of::<$type>();
+                    match line / VECTOR {
+                        1 => by_lines::<VECTOR>(instructions, values, from),
+                        2 => by_lines::<{ 2 * VECTOR }>(instructions, values, from),
+                        4 => by_lines::<{ 4 * VECTOR }>(instructions, values, from),
+                        _ => unreachable!("lines are of 1, 2 or 4 vectors"),
                     }
-                    instructions.len()
                 }
 
                 pub(super) fn accumulate(op: Reduction, total: &mut [$type], x: &[$type]) {

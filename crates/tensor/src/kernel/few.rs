@@ -10,7 +10,7 @@ use crate::program::{Instruction, Output, Program};
 /// Bytes of a vector, the longest that there are.
 const VECTOR: usize = 64;
 
-/// Vectors of a line, at most.
+/// Vectors of a line, at most. Lines are of 1, 2 or 4.
 const LONGEST: usize = 4;
 
 /// Bytes of all lines of a program, at most: what a second-level cache holds.
@@ -18,7 +18,7 @@ const MEMORY: usize = 1 << 18;
 
 /// Elements of a line, where a program of so many values over `count` elements is run by lines; else `None`.
 pub(super) fn line<T>(count: usize, values: usize) -> Option<usize> {
-    let line = (count * size_of::<T>()).next_multiple_of(VECTOR);
+    let line = (count * size_of::<T>()).next_power_of_two().max(VECTOR);
     (line <= LONGEST * VECTOR && line * values <= MEMORY).then_some(line / size_of::<T>())
 }
 

@@ -529,13 +529,16 @@ mod tests {
 
     #[test]
     fn large_products_equal_their_twins() {
-        let table: [(&[usize], [usize; 3]); 14] = [
+        let table: [(&[usize], [usize; 3]); 16] = [
             // Few columns, and one.
             (&[], [70, 200, 5]),
             (&[], [9, 1100, 3]),
             (&[], [600, 500, 10]),
             (&[2], [66, 64, 16]),
             (&[], [90, 300, 1]),
+            // One element.
+            (&[], [1, 300, 1]),
+            (&[3], [1, 65, 1]),
             // One row, in several strips.
             (&[], [1, 13, 9001]),
             // Little work, columns that fill vectors and do not.

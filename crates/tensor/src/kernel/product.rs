@@ -273,7 +273,7 @@ macro_rules! floats {
                 if m == 1 && y.column_stride == 1 {
                     return row_times_matrix(add, k, x, y, out);
                 }
-                if m == 1 && y.row_stride == 1 {
+                if m == 1 && n > 1 && y.row_stride == 1 {
                     // Of the transposes, it is a product of one column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
