@@ -6,8 +6,8 @@
 //! which costs 10 to 100 µs; an operation here often takes less than that. An operation starts in 1 µs when the helpers are
 //! awake.
 //!
-//! A stretch is gone through from its start to its end in one operation, and from its end to its start in the next: what the
-//! caches still hold of tensors larger than they are is what was read and written last.
+//! What goes through tensors in order does so from start to end in one operation, and from end to start in the next
+//! ([`sweep`]): what the caches still hold of tensors larger than they are is what was read and written last.
 //!
 //! What a part is depends on shapes alone, never on the number of threads: any number gives the same bits.
 #![allow(unsafe_code)]
@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 
 /// How long a helper looks for new work before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
+
+/// Of more bytes than this, too little is left in the caches for the direction to matter; and memory beyond them is quicker in
+/// ascending order.
+const CACHED: usize = 8 << 20;
 
 /// Number of threads that operations use; 0 until it is asked for.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -57,9 +61,23 @@ pub fn set_num_threads(threads: usize) {
 ///
 /// Where a part panics, after all threads have left.
 pub(crate) fn for_each(count: usize, part: impl Fn(usize) + Sync) {
+    share(count, false, part);
+}
+
+/// As [`for_each`], of an operation that goes through `bytes` bytes in the order of its parts.
+pub(crate) fn sweep(count: usize, bytes: usize, part: impl Fn(usize) + Sync) {
+    let backwards = bytes <= CACHED && BACKWARDS.replace(!BACKWARDS.get());
+    share(count, backwards, part);
+}
+
+fn share(count: usize, backwards: bool, part: impl Fn(usize) + Sync) {
+    let alone = |part: &dyn Fn(usize)| match backwards {
+        true => (0..count).rev().for_each(part),
+        false => (0..count).for_each(part),
+    };
     let threads = num_threads().min(count);
     if threads < 2 || INSIDE.get() {
-        return alone(count, part);
+        return alone(&part);
     }
     static CREW: OnceLock<Mutex<Crew>> = OnceLock::new();
     let crew = match CREW.get_or_init(|| Mutex::new(Crew::new())).try_lock() {
@@ -70,28 +88,30 @@ pub(crate) fn for_each(count: usize, part: impl Fn(usize) + Sync) {
         Err(TryLockError::WouldBlock) => None,
     };
     match crew {
-        Some(mut crew) => crew.run(threads - 1, count, &part),
-        None => alone(count, part),
-    }
-}
-
-/// All parts on this thread, in one direction this time and in the other the next.
-fn alone(count: usize, part: impl Fn(usize)) {
-    thread_local! {
-        static BACKWARDS: Cell<bool> = const { Cell::new(false) };
-    }
-    if count > 1 && BACKWARDS.replace(!BACKWARDS.get()) {
-        (0..count).rev().for_each(part);
-    } else {
-        (0..count).for_each(part);
+        Some(mut crew) => crew.run(threads - 1, count, backwards, &part),
+        None => alone(&part),
     }
 }
 
 /// Calls `part` with each chunk of `size` elements of `out` (the last may be shorter) and its number.
 pub(crate) fn for_chunks<T: Send>(out: &mut [T], size: usize, part: impl Fn(usize, &mut [T]) + Sync) {
+    chunks(out, size, |count, part| for_each(count, part), part);
+}
+
+/// As [`for_chunks`], of an operation that goes through `bytes` bytes in the order of the chunks.
+pub(crate) fn sweep_chunks<T: Send>(out: &mut [T], size: usize, bytes: usize, part: impl Fn(usize, &mut [T]) + Sync) {
+    chunks(out, size, |count, part| sweep(count, bytes, part), part);
+}
+
+fn chunks<T: Send>(
+    out: &mut [T],
+    size: usize,
+    each: impl FnOnce(usize, Part<'_>),
+    part: impl Fn(usize, &mut [T]) + Sync,
+) {
     let len = out.len();
     let start = Start(out.as_mut_ptr());
-    for_each(len.div_ceil(size), |number| {
+    each(len.div_ceil(size), &|number| {
         let first = number * size;
         // SAFETY: parts are numbered 0 .. ⌈len / size⌉, each once: chunks lie within `out` and do not overlap; `out` is
         // borrowed mutably until all are done; `T: Send`.
@@ -121,6 +141,9 @@ unsafe impl<T: Send> Send for Start<T> {}
 thread_local! {
     /// Whether this thread is at a part now: parts of parts are not shared out.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+
+    /// Whether the next sweep of this thread is from end to start.
+    static BACKWARDS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A counter in a cache line of its own.
@@ -196,7 +219,7 @@ impl Crew {
         }
     }
 
-    fn run(&mut self, helpers: usize, count: usize, part: Part<'_>) {
+    fn run(&mut self, helpers: usize, count: usize, backwards: bool, part: Part<'_>) {
         let helpers = helpers.min(MOST - 1);
         self.hire(helpers);
         let shared = &*self.shared;
@@ -209,7 +232,7 @@ impl Crew {
             next.0.store(stretch(thread, helpers + 1, count).start, Ordering::Relaxed);
         }
         shared.count.store(count, Ordering::Relaxed);
-        shared.backwards.fetch_xor(true, Ordering::Relaxed);
+        shared.backwards.store(backwards, Ordering::Relaxed);
         shared.wanted.store(helpers, Ordering::Relaxed);
         let shut = Shut(shared);
         shared.gate.fetch_add(1, Ordering::SeqCst);

@@ -87,7 +87,7 @@ pub(crate) fn run<T: Float>(
             simd::streamed();
         }
     };
-    threads::for_each(tasks, task);
+    threads::sweep(tasks, cut.count * size_of::<T>(), task);
     if tasks > 1 {
         combine(&mut totals, width, tasks, reducers);
         let mut from = 0;

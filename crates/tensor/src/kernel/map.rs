@@ -31,7 +31,7 @@ pub(super) const TASKS: usize = 64;
 
 /// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
 /// it.
-pub(super) const STREAM: usize = 24 << 20;
+pub(super) const STREAM: usize = 16 << 20;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ fn for_blocks<U: Element>(row: usize, cost: usize, fresh: bool, out: &mut [U], f
     let each = if few { blocks } else { (TASK / cost / block).max(blocks.div_ceil(TASKS)).max(1) };
     let streams = fresh && size_of_val(out) >= STREAM;
     let start = Start(out.as_mut_ptr());
-    threads::for_each(blocks.div_ceil(each), |task| {
+    threads::sweep(blocks.div_ceil(each), size_of_val(out), |task| {
         let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
         for number in task * each..blocks.min((task + 1) * each) {
             let first = number / parts * row + number % parts * block;
@@ -305,7 +305,7 @@ impl<'a> Planes<'a> {
         let total = out.len() / columns;
         let each = if out.len() < PARALLEL { total } else { (TASK / columns).max(total.div_ceil(TASKS)).max(1) };
         let streams = size_of_val(out) >= STREAM;
-        threads::for_chunks(out, each * columns, |task, out| {
+        threads::sweep_chunks(out, each * columns, size_of_val(out), |task, out| {
             let mut aside = if streams { Some([T::ZERO; BLOCK]) } else { None };
             let (mut row, mut rest) = (task * each, out);
             while !rest.is_empty() {
@@ -412,7 +412,7 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
         if along == 0 && row >= 16 && row < out.len() {
             // One number for each row, as a bias of channels.
             let rows = if out.len() < PARALLEL { out.len() / row } else { TASK.div_ceil(row) };
-            threads::for_chunks(out, rows * row, |task, out| {
+            threads::sweep_chunks(out, rows * row, size_of_val(out), |task, out| {
                 for (number, out) in (task * rows..).zip(out.chunks_mut(row)) {
                     T::onto(op, out, Operand::Splat(y.data[nest.position(1, number * row)]));
                 }

@@ -178,7 +178,7 @@ fn run<T: Element>(op: Reduction, data: &[T], kept: Loops, mut reduced: Loops, o
 
 /// Calls `part` with each of `0 .. count`, on several threads where `work` bytes are worth it.
 fn share(count: usize, work: usize, part: impl Fn(usize) + Sync) {
-    if work < PARALLEL { (0..count).for_each(part) } else { threads::for_each(count, part) }
+    if work < PARALLEL { (0..count).for_each(part) } else { threads::sweep(count, work, part) }
 }
 
 /// As [`share`], of chunks of `out`.
@@ -186,7 +186,7 @@ fn share_chunks<T: Element>(out: &mut [T], size: usize, work: usize, part: impl 
     if work < PARALLEL {
         out.chunks_mut(size).enumerate().for_each(|(number, out)| part(number, out));
     } else {
-        threads::for_chunks(out, size, part);
+        threads::sweep_chunks(out, size, work, part);
     }
 }
 

@@ -17,8 +17,9 @@ pub(crate) fn update<T: Element, const N: usize>(
 ) {
     let len = x.len();
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
+    let bytes = size_of_val(x);
     let (x, states) = (Start(x.as_mut_ptr()), states.map(|state| Start(state.as_mut_ptr())));
-    threads::for_each(len.div_ceil(PART), |number| {
+    threads::sweep(len.div_ceil(PART), bytes, |number| {
         let (first, count) = (number * PART, PART.min(len - number * PART));
         // SAFETY: parts are numbered from 0, each once: they lie within the slices, which are borrowed mutably for as long,
         // and do not overlap.
