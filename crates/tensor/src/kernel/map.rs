@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::block::{self, Operand, Plane};
+use super::elements;
 use super::instruction::{Binary, Compare, Unary};
 use super::product::Scratch;
 use super::reader::{Few, Reader};
@@ -176,7 +177,7 @@ pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl 
     let nest = Nest::new(x.layout.shape(), [x.layout]);
     for_blocks(nest.row(), 1, true, out, |start, out| {
         let scratch = &mut Vec::new();
-        block::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
+        elements::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
     });
 }
 
@@ -457,7 +458,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
         return copy(y, &mut data[first..first + layout.numel()]);
     }
     update(data, layout, y, |_, y, out| {
-        block::one(y, out, |y| y);
+        elements::one(y, out, |y| y);
     });
 }
 

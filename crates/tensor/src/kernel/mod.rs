@@ -16,7 +16,7 @@
 //! - `reader`: operands that repeat a few elements;
 //! - `rows`: operands whose rows are short, written out over a block;
 //! - `short`: reductions of lines of a few elements;
-//! - `loops`: the loops over slices of which reductions consist;
+//! - `elements`: the loops over a block of which functions consist; `loops`: those of which reductions do;
 //! - [`update`]: one pass over several arrays, some changed in place;
 //! - `turned`: operands that are transposed matrices, read by squares;
 //! - [`simd`]: which vector instructions;
@@ -33,6 +33,7 @@ pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod convolution;
 mod direct;
+mod elements;
 mod few;
 pub(crate) mod fused;
 pub(crate) mod gather;

@@ -262,13 +262,7 @@ pub(crate) fn erfc<const FMA: bool>(x: f64) -> f64 {
         -0.140_240_598_585_546_86,
         1.237_512_630_837_827_5,
     ];
-    let (square, rest) = square::<FMA>(y);
-    let (q, power) = falling::<FMA>(-square, Some(rest));
-    let ratio = polynomial::<FMA, 22>(t, g) / fma::<FMA>(2.0, y, 1.0);
-    let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
-    let far = if x < 0.0 { 2.0 - tail } else { tail };
-    let near = 1.0 - fma::<FMA>(polynomial::<FMA, 12>(square, ERF_NEAR), x, x);
-    if magnitude < 0.4 { near } else { far }
+    erfc_of::<FMA, _>(x, y, t, g)
 }
 
 /// π/2 in four parts: with an integer of up to 20 bits the first three give exact products.
@@ -319,18 +313,6 @@ fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
     let quadrant = shifted.to_bits().wrapping_add(quarters);
     let y = if quadrant & 1 == 0 { sine } else { cosine };
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62))
-}
-
-/// sin x of what [`is_moderate`].
-#[inline(always)]
-pub(crate) fn sin_moderate<const FMA: bool>(x: f64) -> f64 {
-    sine::<FMA>(x, 0)
-}
-
-/// cos x of what [`is_moderate`].
-#[inline(always)]
-pub(crate) fn cos_moderate<const FMA: bool>(x: f64) -> f64 {
-    sine::<FMA>(x, 1)
 }
 
 /// Whether [`pow_ordinary`] takes this base and exponent.

@@ -8,7 +8,7 @@
 //! Where vectors can look up numbers in registers, some functions of `f32` are polynomials piece by piece instead: `pieces`.
 
 /// What the functions of one type are made of, and those that are the same lines in both types. The module has the constants,
-/// `expm1_reduced`, `split` and `log1p_rest`.
+/// `expm1_reduced`, `split`, `log1p_rest`, `falling` and `sine`.
 macro_rules! polynomials {
     ($type:ident) => {
         /// x y + z.
@@ -113,6 +113,30 @@ macro_rules! polynomials {
         pub(crate) fn is_ordinary(x: $type) -> bool {
             const FIRST: $type = $type::MIN_POSITIVE;
             x.to_bits().wrapping_sub(FIRST.to_bits()) < $type::INFINITY.to_bits() - FIRST.to_bits()
+        }
+
+        /// sin x of what [`is_moderate`].
+        #[inline(always)]
+        pub(crate) fn sin_moderate<const FMA: bool>(x: $type) -> $type {
+            sine::<FMA>(x, 0)
+        }
+
+        /// cos x of what [`is_moderate`].
+        #[inline(always)]
+        pub(crate) fn cos_moderate<const FMA: bool>(x: $type) -> $type {
+            sine::<FMA>(x, 1)
+        }
+
+        /// 1 - erf x, of magnitude y: e^(-y²) g(t)/(1 + 2y), and near 0 without it.
+        #[inline(always)]
+        fn erfc_of<const FMA: bool, const N: usize>(x: $type, y: $type, t: $type, g: [$type; N]) -> $type {
+            let (square, rest) = square::<FMA>(y);
+            let (q, power) = falling::<FMA>(-square, Some(rest));
+            let ratio = polynomial::<FMA, N>(t, g) / fma::<FMA>(2.0, y, 1.0);
+            let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
+            let far = if x < 0.0 { 2.0 - tail } else { tail };
+            let near = 1.0 - fma::<FMA>(polynomial::<FMA, _>(square, ERF_NEAR), x, x);
+            if y < 0.4 { near } else { far }
         }
 
         /// log₂ x of what [`is_ordinary`]; 2 units in the last place, exact at powers of two.

@@ -190,13 +190,7 @@ pub(crate) fn erfc<const FMA: bool>(x: f32) -> f32 {
         -9.276_398e-2,
         1.276_978_4,
     ];
-    let (square, rest) = square::<FMA>(y);
-    let (q, power) = falling::<FMA>(-square, Some(rest));
-    let ratio = polynomial::<FMA, 10>(t, g) / fma::<FMA>(2.0, y, 1.0);
-    let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
-    let far = if x < 0.0 { 2.0 - tail } else { tail };
-    let near = 1.0 - fma::<FMA>(polynomial::<FMA, 7>(square, ERF_NEAR), x, x);
-    if magnitude < 0.4 { near } else { far }
+    erfc_of::<FMA, _>(x, y, t, g)
 }
 
 /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 from 0 on: e^(-x²/2) times a

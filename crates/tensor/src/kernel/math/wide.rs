@@ -17,7 +17,7 @@ pub(crate) fn is_moderate(x: f32) -> bool {
 
 /// sin(x + `quarters` π/2).
 #[inline(always)]
-fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
+pub(super) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     let x = f64::from(x);
     let shifted = fma::<FMA>(x, FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
@@ -36,18 +36,6 @@ fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     let quadrant = shifted.to_bits().wrapping_add(quarters);
     let y = if quadrant & 1 == 0 { sine } else { cosine };
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
-}
-
-/// sin x of what [`is_moderate`].
-#[inline(always)]
-pub(crate) fn sin_moderate<const FMA: bool>(x: f32) -> f32 {
-    sine::<FMA>(x, 0)
-}
-
-/// cos x of what [`is_moderate`].
-#[inline(always)]
-pub(crate) fn cos_moderate<const FMA: bool>(x: f32) -> f32 {
-    sine::<FMA>(x, 1)
 }
 
 /// Whether [`pow_ordinary`] takes this base and exponent.
