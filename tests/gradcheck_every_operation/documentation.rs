@@ -49,7 +49,7 @@ fn primitives() -> BTreeSet<String> {
     names.extend(Binary::ALL.iter().map(|op| op.name().to_owned()));
     names.extend(Compare::ALL.iter().map(|op| op.name().to_owned()));
     names.extend(Reduction::ALL.iter().map(|op| op.name().to_owned()));
-    let views = text("crates/tensor/src/view.rs");
+    let views = text("crates/tensor/src/shape/view.rs");
     names.extend(views.lines().filter(|line| line.trim_start().starts_with("View::")).filter_map(quoted));
     for rules in sources::texts("crates/autograd/src/rules") {
         let mut lines = rules.lines();

@@ -13,44 +13,30 @@
 //! assert_eq!(sum.shape(), &[4, 32, 14, 14]);
 //! ```
 
-mod approximate;
-pub mod broadcast;
-pub mod compat;
-mod diagnostic;
-mod dims;
-mod display;
-mod element;
-mod error;
-pub mod explain;
-mod interop;
+mod engine;
 mod kernel;
-mod layout;
 mod memory;
-mod nest;
 pub mod ops;
-mod pool;
-pub mod program;
-mod random;
+mod scalar;
 mod shape;
-mod storage;
 mod tensor;
-mod threads;
-mod view;
 
-pub use dims::{Axes, Dims, Sizes, axis};
-pub use element::{DType, Element, Float, Integer, Number};
-pub use error::{Error, ExpandMismatch, Site};
-pub use explain::{Explanation, explain, explain_named};
-pub use kernel::instruction::{Binary, Compare, Reduction, Unary};
-pub use kernel::simd::{InstructionSet, instruction_set, set_instruction_set};
-pub use layout::{Layout, Strides};
-pub use pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
-pub use shape::Shape;
-pub use tensor::Tensor;
+pub use engine::program;
+pub use kernel::element::{DType, Element, Float, Integer, Number};
+pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
+pub use memory::threads::{num_threads, set_num_threads};
+pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
+pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
+pub use shape::dims::{Axes, Dims, Sizes, axis};
+pub use shape::error::{Error, ExpandMismatch, Site};
+pub use shape::explain::{Explanation, explain, explain_named};
+pub use shape::layout::{Layout, Strides};
+pub use shape::shape::Shape;
+pub use shape::view::View;
+pub use shape::{broadcast, compat, explain};
+pub use tensor::tensor::Tensor;
 #[doc(hidden)]
-pub use tensor::addressable;
-pub use threads::{num_threads, set_num_threads};
-pub use view::View;
+pub use tensor::tensor::addressable;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {

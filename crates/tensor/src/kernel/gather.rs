@@ -3,8 +3,8 @@
 //! Positions are checked by the caller; additions happen in the order of the source, so that results do not depend on
 //! threads.
 
-use super::map::{BLOCK, Source};
-use crate::nest::Nest;
+use crate::engine::map::{BLOCK, Source};
+use crate::shape::iteration_space::Nest;
 use crate::{Element, Layout, Reduction};
 
 /// `out[i] = x[positions[i]]`, positions counted in the row-major order of `x`.

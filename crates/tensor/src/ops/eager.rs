@@ -2,17 +2,21 @@
 
 use smallvec::SmallVec;
 
-use super::TensorLike;
-use super::reductions::without;
-use crate::broadcast::expands;
-use crate::compat::{self, Meeting};
-use crate::error::{Error, Site};
-use crate::kernel::block::Operand;
-use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::kernel::map::Source;
-use crate::kernel::{line, map, product, reduce};
-use crate::program::Program;
-use crate::view::View;
+use crate::engine::map;
+use crate::engine::map::Source;
+use crate::engine::program::Program;
+use crate::kernel::elementwise::block::Operand;
+use crate::kernel::matmul::product;
+use crate::kernel::reduce::strided;
+use crate::kernel::scan::lanes;
+use crate::ops::TensorLike;
+use crate::ops::reduce::reductions::without;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::broadcast::expands;
+use crate::shape::compat;
+use crate::shape::compat::Meeting;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
 use crate::{DType, Element, Layout, Shape, Tensor};
 
 impl<T: Element> TensorLike for Tensor<T> {
@@ -104,7 +108,7 @@ impl<T: Element> TensorLike for Tensor<T> {
             (Some(layout), view) => {
                 // Only these two can have more elements than there were.
                 if matches!(view, View::Expand(_) | View::Unfold { .. }) {
-                    crate::tensor::addressable::<T>(layout.shape(), at)?;
+                    crate::tensor::tensor::addressable::<T>(layout.shape(), at)?;
                 }
                 Ok(self.with_layout(layout))
             }
@@ -140,16 +144,16 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| {
-            line::each(self.source(), axis, self.shape()[axis], out, line::cumulative_sum);
+            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum);
         })
     }
 
     fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error> {
-        super::statistics::of_tensor(self, axes, correction, at)
+        crate::ops::reduce::statistics::of_tensor(self, axes, correction, at)
     }
 
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
-        super::norms::of_tensor(self, ord, axes, at)
+        crate::ops::reduce::norms::of_tensor(self, ord, axes, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
@@ -185,7 +189,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 impl<T: Element> Tensor<T> {
     /// `op` of this and `other`, whose shapes meet as the rules in force say. The same as expanding both first, without tensors
     /// in between.
-    pub(super) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
+    pub(crate) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         if self.shape() == other.shape() && compat::zero_dim_allowed() {
             return self.apply_binary(op, other, at);
         }
@@ -208,7 +212,7 @@ impl<T: Element> Tensor<T> {
         };
         check_binary(op, other, at)?;
         // Before anything is expanded to it.
-        crate::tensor::addressable::<T>(joined, at)?;
+        crate::tensor::tensor::addressable::<T>(joined, at)?;
         let (mut first, mut second) = (None, None);
         let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
         binary(op, joined, x, y, at)
@@ -231,7 +235,7 @@ impl<T: Element> Tensor<T> {
             if layout.numel() == 0 {
                 out.fill(T::identity(op).unwrap_or(T::ZERO));
             }
-            reduce::reduce(op, Source { data: self.source().data, layout }, axes, out);
+            strided::reduce(op, Source { data: self.source().data, layout }, axes, out);
             if times > 1 {
                 let times = Operand::Splat(T::from_i64(times as i64));
                 for total in out {
@@ -242,7 +246,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// `op` of each element and one number, in this order.
-    pub(super) fn with_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
+    pub(crate) fn with_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
             // Which may not be divided by zero.
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
@@ -257,7 +261,7 @@ impl<T: Element> Tensor<T> {
 }
 
 /// `x` over `shape`, to which it expands; `expanded` keeps the layout where it is another one.
-pub(super) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
+pub(crate) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
     let mut source = x.source();
     if x.shape() != shape {
         *expanded = x.layout().expand(shape);
@@ -345,7 +349,7 @@ fn defined<T: Element>(is: bool, at: Site) -> Result<(), Error> {
 }
 
 /// Whether the element type has `op`, and no integer is divided by zero.
-pub(super) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
+pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
     defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);

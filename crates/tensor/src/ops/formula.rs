@@ -1,18 +1,18 @@
 //! The vocabulary in which operations made of others are written: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! Operands broadcast by the plain rule; [`compat`](crate::compat) has no say, because these are not operations that a
+//! Operands broadcast by the plain rule; [`compat`](crate::shape::compat) has no say, because these are not operations that a
 //! caller wrote down. Every step blames the [`Site`] of the operation that it is a part of.
 
-use super::pair::{expanded, number};
-use super::{Argument, Operand, TensorLike};
-use crate::broadcast;
-use crate::error::{Error, Site};
-use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::view::View;
+use crate::ops::pair::{expanded, number};
+use crate::ops::{Argument, Operand, TensorLike};
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::broadcast;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
 use crate::{Element, Shape, Tensor};
 
 /// Steps of a formula.
-pub(super) trait Formula: TensorLike {
+pub(crate) trait Formula: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         self.combined(Binary::Add, y, at)
     }
@@ -116,11 +116,11 @@ fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A:
 }
 
 /// The shape that two have together.
-pub(super) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
+pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
 /// The product of `sizes`, 0 where one of them is, however large the others are.
-pub(super) fn count(sizes: &[usize]) -> usize {
+pub(crate) fn count(sizes: &[usize]) -> usize {
     Shape::from(sizes).numel()
 }

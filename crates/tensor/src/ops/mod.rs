@@ -41,111 +41,70 @@
 //! | [`FunctionsInPlace`], [`ViewsInPlace`] | `floor_` and its kind; `t_`, `squeeze_`, … |
 //! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
-mod activations;
-mod along;
-mod arithmetic;
-mod attention;
-mod blas;
-mod clamp;
-mod columns;
-mod comparison;
-mod contraction;
-mod convolution;
-mod cumulative;
-mod diagonals;
-mod dropout;
-mod eager;
-mod embedding;
-mod equation;
-mod extremes;
-mod formula;
-mod functions;
-mod functions_in_place;
-mod in_place;
-mod incomplete_gamma;
-mod index;
-mod indexing;
-mod interpolation;
-mod joining;
-mod linear;
-mod losses;
-mod mixed;
-mod nonzero;
-mod normalization;
-mod norms;
-mod operators;
-mod overwrite;
-mod padding;
-mod pair;
-mod pooling;
-mod positions;
-mod primitive;
-mod products;
-mod recurrent;
-mod reductions;
-mod repetition;
-mod replace;
-mod scatter;
-mod scatter_in_place;
-mod softmax;
-mod sorting;
-mod splitting;
-mod statistics;
-mod vectors;
-mod views;
-mod windowed;
-mod windows;
+pub(crate) mod eager;
+pub(crate) mod elementwise;
+pub(crate) mod formula;
+pub(crate) mod in_place;
+pub(crate) mod index;
+pub(crate) mod linalg;
+pub(crate) mod network;
+pub(crate) mod operators;
+pub(crate) mod pair;
+pub(crate) mod primitive;
+pub(crate) mod reduce;
+pub(crate) mod shape;
+pub(crate) mod window;
 
-pub use activations::Activations;
-pub use arithmetic::Arithmetic;
-pub use attention::{Attention, AttentionMask};
-pub use blas::{Blas, BlasInPlace};
-pub use clamp::{Bounded, Clamp};
-pub use columns::Columns;
-pub use comparison::{Comparison, try_where_, where_};
-pub use contraction::{Contracted, Contractions, einsum, try_einsum};
-pub use convolution::{ConvOptions, Convolution};
-pub use cumulative::Cumulative;
-pub use diagonals::Diagonals;
-pub use dropout::Dropout;
-pub use embedding::{Embedding, EmbeddingOptions};
-pub use extremes::Extremes;
-pub use functions::Functions;
-pub use functions_in_place::{FunctionsInPlace, ViewsInPlace};
-pub use in_place::InPlace;
-pub use incomplete_gamma::IncompleteGamma;
-pub use index::{IndexItem, ItemIndexing};
-pub use indexing::Indexing;
-pub use interpolation::{InterpolateMode, Interpolation};
-pub use joining::{
-    Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
-};
-pub use linear::LinearMaps;
-pub use losses::{
+pub use elementwise::activations::Activations;
+pub use elementwise::arithmetic::Arithmetic;
+pub use elementwise::clamp::{Bounded, Clamp};
+pub use elementwise::comparison::{Comparison, try_where_, where_};
+pub use elementwise::dropout::Dropout;
+pub use elementwise::functions::Functions;
+pub use elementwise::incomplete_gamma::IncompleteGamma;
+pub use elementwise::mixed::{Masking, Mixed};
+pub use in_place::assign::InPlace;
+pub use in_place::functions_in_place::{FunctionsInPlace, ViewsInPlace};
+pub use in_place::overwrite::Overwrite;
+pub use in_place::scatter_in_place::ScatterInPlace;
+pub use index::embedding::{Embedding, EmbeddingOptions};
+pub use index::indexing::Indexing;
+pub use index::items::{IndexItem, ItemIndexing};
+pub use index::nonzero::{Nonzero, one_hot, try_one_hot};
+pub use index::scatter::Scatter;
+pub use linalg::blas::{Blas, BlasInPlace};
+pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
+pub use linalg::linear::LinearMaps;
+pub use linalg::products::Products;
+pub use linalg::vectors::Vectors;
+pub use network::attention::{Attention, AttentionMask};
+pub use network::losses::{
     ClassLosses, ClassOptions, Classes, LikelihoodLosses, LossReduction, MarginLosses, RegressionLosses, TripletOptions,
 };
-pub use mixed::{Masking, Mixed};
-pub use nonzero::{Nonzero, one_hot, try_one_hot};
-pub use normalization::{BatchNormed, Normalization};
-pub use norms::Norms;
-pub use overwrite::Overwrite;
-pub use padding::{PadMode, Padding};
+pub use network::recurrent::{CellWeights, Recurrent};
 pub use pair::{Argument, Operand};
-pub use pooling::{AdaptivePooling, PoolOptions, Pooling};
 pub use primitive::TensorLike;
-pub use products::Products;
-pub use recurrent::{CellWeights, Recurrent};
-pub use reductions::Reductions;
-pub use repetition::Repetition;
-pub use scatter::Scatter;
-pub use scatter_in_place::ScatterInPlace;
-pub use softmax::Softmax;
-pub use sorting::Sorting;
-pub use splitting::Splitting;
-pub use statistics::Statistics;
-pub use vectors::Vectors;
-pub use views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
-pub use windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
+pub use reduce::cumulative::Cumulative;
+pub use reduce::extremes::Extremes;
+pub use reduce::normalization::{BatchNormed, Normalization};
+pub use reduce::norms::Norms;
+pub use reduce::reductions::Reductions;
+pub use reduce::softmax::Softmax;
+pub use reduce::sorting::Sorting;
+pub use reduce::statistics::Statistics;
+pub use shape::diagonals::Diagonals;
+pub use shape::joining::{
+    Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
+};
+pub use shape::padding::{PadMode, Padding};
+pub use shape::repetition::Repetition;
+pub use shape::splitting::Splitting;
+pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
+pub use window::columns::Columns;
+pub use window::convolution::{ConvOptions, Convolution};
+pub use window::interpolation::{InterpolateMode, Interpolation};
+pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};
+pub use window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
 
 /// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.
 ///
@@ -188,7 +147,7 @@ macro_rules! twin {
         $($visible)? fn $name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $out $(where $($clause)*)? {
             match $this.$try_name $(::<$g>)? ($($arg),*) {
                 Ok(result) => result,
-                Err(error) => $crate::error::raise(error),
+                Err(error) => $crate::shape::error::raise(error),
             }
         }
 
@@ -200,7 +159,7 @@ macro_rules! twin {
         #[track_caller]
         $($visible)? fn $try_name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> Result<$out, $error> $(where $($clause)*)? {
             #[allow(unused_variables)]
-            let $at = $crate::error::Site::here(stringify!($name));
+            let $at = $crate::shape::error::Site::here(stringify!($name));
             $body
         }
     };

@@ -4,8 +4,8 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use super::{Arithmetic, Functions, InPlace};
-use crate::error::{Site, raise};
+use crate::ops::{Arithmetic, Functions, InPlace};
+use crate::shape::error::{Site, raise};
 use crate::{Binary, Float, Number, Tensor};
 
 macro_rules! operator {
@@ -76,7 +76,7 @@ macro_rules! operator {
         impl<T: $bound> $assign<T> for Tensor<T> {
             #[track_caller]
             fn $assign_method(&mut self, other: T) {
-                self.$op_in_place(super::Argument::Number(other));
+                self.$op_in_place(crate::ops::Argument::Number(other));
             }
         }
     };
@@ -96,7 +96,7 @@ macro_rules! number_first {
             #[track_caller]
             fn $method(self, other: &Tensor<$type>) -> Tensor<$type> {
                 let number = Tensor::scalar(self);
-                let number = super::Views::expand_as(&number, other);
+                let number = crate::ops::Views::expand_as(&number, other);
                 Arithmetic::$op(&number, other)
             }
         }

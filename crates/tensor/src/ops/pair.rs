@@ -1,10 +1,11 @@
 //! How two operands of any shapes become two of one shape: the only place where operations broadcast.
 
-use super::TensorLike;
-use crate::broadcast;
-use crate::compat::{self, Meeting};
-use crate::error::{Error, ExpandMismatch, Site};
-use crate::view::View;
+use crate::ops::TensorLike;
+use crate::shape::broadcast;
+use crate::shape::compat;
+use crate::shape::compat::Meeting;
+use crate::shape::error::{Error, ExpandMismatch, Site};
+use crate::shape::view::View;
 use crate::{Element, Shape, Tensor};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
@@ -71,7 +72,7 @@ impl<A: TensorLike> Operand<A> for bool {
 }
 
 /// A number repeated over `shape`, beside `x`: a rank-0 constant, expanded.
-pub(super) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
     expanded(&x.number(value), shape, at)
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<
 /// Both operands over the shape that they have together.
 ///
 /// This is where [`compat`] is asked: it may warn, refuse, or fall back to viewing both as one-dimensional.
-pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
         Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
@@ -104,7 +105,7 @@ pub(super) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
 /// The other operand over the shape of `output`, which the result is written to and so must have.
 ///
 /// [`compat`] is asked here too.
-pub(super) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
+pub(crate) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
     let y = match other {
         Argument::Array(y) => y,
         Argument::Number(value) => return number(output, value, &output.shape(), at),
@@ -123,7 +124,7 @@ pub(super) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: S
 }
 
 /// Refuses a result whose shape is not that of `output`, which it is written to.
-pub(super) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
+pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result {
         return Ok(());
     }

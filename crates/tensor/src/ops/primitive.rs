@@ -1,10 +1,10 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
-use super::reductions::without;
-use crate::error::{Error, Site, raise};
-use crate::kernel::instruction::{Binary, Compare, Reduction, Unary};
-use crate::program::Program;
-use crate::view::View;
+use crate::engine::program::Program;
+use crate::ops::reduce::reductions::without;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::error::{Error, Site, raise};
+use crate::shape::view::View;
 use crate::{Element, Shape, Tensor};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
@@ -159,12 +159,12 @@ pub trait TensorLike: Clone + Sized {
     /// The running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
 
-    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](super::Statistics::var). `is_total` tells that
+    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` tells that
     /// the caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive
     /// for its derivative, 2 (x - mean) / (n - correction), which has no part that goes through the mean.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>;
 
-    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](super::Norms::vector_norm). A
+    /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). A
     /// primitive for its derivative at the zero vector and at zeros, which is a convention of its own.
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 

@@ -1,19 +1,19 @@
 //! From items to a view and the index tensors that are left, and from these to positions.
 
-use super::item::IndexItem;
-use crate::broadcast;
-use crate::error::{Error, Site};
 use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::positions::{line, of_mask, row_major, unravel, wrapped};
-use crate::view::View;
+use crate::ops::index::item::IndexItem;
+use crate::ops::index::positions::{line, of_mask, row_major, unravel, wrapped};
+use crate::shape::broadcast;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
 use crate::{Shape, Tensor};
 
 /// Index tensors by the dimension that they index, in order.
-pub(super) type Chosen = Vec<(usize, Tensor<i64>)>;
+pub(crate) type Chosen = Vec<(usize, Tensor<i64>)>;
 
 /// The view that all but the index tensors and masks make, and these.
-pub(super) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, Chosen), A::Error> {
+pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, Chosen), A::Error> {
     let rank = x.shape().rank();
     let specified: usize = items
         .iter()
@@ -122,7 +122,7 @@ fn unsqueezed<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error
 }
 
 /// Positions in a tensor of shape `shape` of what index tensors choose, whole along the other dimensions.
-pub(super) fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
+pub(crate) fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
     let shapes: Vec<&Shape> = chosen.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {
         let list: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();

@@ -1,0 +1,222 @@
+//! Fused programs over few elements: every value is a line of a few vectors, numbers too, so that an instruction is a jump
+//! and an operation or two, and nothing is asked about its operands.
+
+use crate::Float;
+use crate::engine::bind::{Binding, Bound};
+use crate::engine::program::{Instruction, Output, Program};
+use crate::kernel::elementwise::block::Operand;
+use crate::kernel::fill;
+
+/// Bytes of a vector, the longest that there are.
+const VECTOR: usize = 64;
+
+/// Vectors of a line, at most. Lines are of 1, 2 or 4.
+const LONGEST: usize = 4;
+
+/// Bytes of all lines of a program, at most: what a second-level cache holds.
+const MEMORY: usize = 1 << 18;
+
+/// Elements of a line, where a program of so many values over `count` elements is run by lines; else `None`.
+pub(crate) fn line<T>(count: usize, values: usize) -> Option<usize> {
+    let line = (count * size_of::<T>()).next_power_of_two().max(VECTOR);
+    (line <= LONGEST * VECTOR && line * values <= MEMORY).then_some(line / size_of::<T>())
+}
+
+/// Runs a program by lines of `line` elements.
+pub(crate) fn run<T: Float>(
+    program: &Program,
+    binding: &Binding,
+    inputs: &[Bound<'_, T>],
+    line: usize,
+    results: &mut [&mut [T]],
+) {
+    let instructions = program.instructions();
+    let (count, row) = (binding.cut.count, binding.cut.line);
+    let given = inputs.len() * line;
+    let all = given + instructions.len() * line;
+    T::arena().with_borrow_mut(|arena| {
+        // After the values a line to spare.
+        let needed = all + line + VECTOR / size_of::<T>();
+        if arena.len() < needed {
+            arena.resize(needed, T::ZERO);
+        }
+        let align = arena.as_ptr().align_offset(VECTOR).min(VECTOR / size_of::<T>());
+        let (values, spare) = arena[align..align + all + line].split_at_mut(all);
+        for (input, out) in inputs.iter().zip(values.chunks_exact_mut(line)) {
+            read(input, count, out);
+        }
+        let mut done = 0;
+        loop {
+            done += T::arithmetic(&instructions[done..], &mut values[..], given + done * line, line);
+            let Some(instruction) = instructions.get(done) else { break };
+            let (before, rest) = values.split_at_mut(given + done * line);
+            compute(instruction, before, &mut rest[..line], (count, row));
+            done += 1;
+        }
+        let value = |number: u32| &values[number as usize * line..][..count];
+        for (output, result) in program.outputs().iter().zip(&mut *results) {
+            match *output {
+                Output::Whole(number) => copy(value(number), result),
+                Output::PerRow(number) => {
+                    result.iter_mut().zip(value(number).iter().step_by(row)).for_each(|(to, &from)| *to = from);
+                }
+                Output::Reduced(..) => {}
+            }
+        }
+        for reducer in &binding.reducers {
+            let total = &mut *results[reducer.output];
+            total.fill(T::start(reducer.op));
+            reducer.accumulate(Operand::Slice(value(reducer.value as u32)), 0, count, total, &mut spare[..count]);
+        }
+    });
+}
+
+/// Copied one by one: they are few, and a call takes longer.
+#[inline]
+fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+}
+
+/// Writes out an input of `count` elements; what a line has beyond them is 1, which no operation is slow at.
+fn read<T: Float>(input: &Bound<'_, T>, count: usize, out: &mut [T]) {
+    let (own, rest) = out.split_at_mut(count);
+    match input {
+        Bound::Number(value) => return out.fill(*value),
+        Bound::Plain(data) => copy(data, own),
+        Bound::Strided(data, nest) => fill::spread(nest, data, 0, own),
+        Bound::Copied(copied) => copy(&copied.0, own),
+    }
+    rest.fill(T::ONE);
+}
+
+/// An instruction that is not plain arithmetic, over `count` elements, in rows of `row` where rows are reduced.
+fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
+    let line = out.len();
+    let value = |number: u32| Operand::Slice(&before[number as usize * line..][..line]);
+    match *instruction {
+        Instruction::Unary(op, x) => {
+            T::unary(op, value(x), out);
+        }
+        Instruction::Binary(op, x, y) => {
+            T::binary(op, value(x), value(y), out);
+        }
+        Instruction::Compare(op, x, y) => T::flags(op, value(x), value(y), out),
+        Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
+        Instruction::Reduce(op, x) => {
+            // Of each row its total, again and again.
+            let mut totals = [T::ZERO; LONGEST * VECTOR / 4];
+            let totals = &mut totals[..count / row];
+            T::reduce_each(op, &before[x as usize * line..][..count], row, row, totals);
+            let (own, rest) = out.split_at_mut(count);
+            own.chunks_exact_mut(row).zip(totals).for_each(|(out, total)| out.fill(*total));
+            rest.fill(T::ONE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use smallvec::SmallVec;
+
+    use super::*;
+    use crate::engine::program::Argument;
+    use crate::engine::run;
+    use crate::kernel::testing::layouts::recipes;
+    use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+    use crate::{Shape, Tensor};
+
+    /// Sums are exact, in whatever order: of whole numbers. Without them, every operation is tried.
+    fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
+        let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
+        match kind {
+            0 => Instruction::Unary(Unary::Neg, x),
+            1 => Instruction::Unary(Unary::Relu, x),
+            2 => Instruction::Binary(Binary::Add, x, y),
+            3 => Instruction::Binary(Binary::Sub, x, y),
+            4 => Instruction::Binary(Binary::Maximum, x, y),
+            5 => Instruction::Compare(Compare::Lt, x, y),
+            6 => Instruction::Select(x, y, z),
+            7 | 8 if rows => Instruction::Reduce(if sums { Reduction::Sum } else { Reduction::Amax }, x),
+            _ if sums => Instruction::Unary(Unary::Abs, x),
+            8 => Instruction::Unary(Unary::Square, x),
+            9 => Instruction::Unary(Unary::Sqrt, x),
+            10 => Instruction::Unary(Unary::Reciprocal, x),
+            11 => Instruction::Unary(Unary::Tanh, x),
+            12 => Instruction::Binary(Binary::Mul, x, y),
+            _ => Instruction::Binary(Binary::Div, x, y),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn lines_equal_blocks(
+            sizes in vec(1usize..5, 1..4),
+            expanded in vec(vec(any::<bool>(), 3), 2),
+            recipes in vec(recipes(), 2),
+            row in 0usize..6,
+            code in vec((0u8..14, [0usize..100, 0usize..100, 0usize..100]), 1..20),
+            outputs in vec((0u8..3, 0usize..100, 0u64..8), 1..4),
+            sums in any::<bool>(),
+        ) {
+            let shape = Shape::from(&sizes[..]);
+            // Rows are the last dimensions, where there are rows.
+            let row = Some(row).filter(|&row| row < shape.rank());
+            let own = |expanded: &[bool]| -> Shape {
+                shape.iter().zip(expanded).map(|(&size, &expanded)| if expanded { 1 } else { size }).collect()
+            };
+            let mut count = -4.0;
+            let mut next = || {
+                count += 1.0;
+                if sums { count } else { count * 0.37 }
+            };
+            let tensors: Vec<Tensor<f64>> =
+                expanded.iter().zip(&recipes).map(|(expanded, recipe)| recipe.tensor(&own(expanded), &mut next)).collect();
+            let inputs = [Argument::Tensor(&tensors[0]), Argument::Number(3.0), Argument::Tensor(&tensors[1])];
+            let instructions: Vec<Instruction> = code
+                .iter()
+                .enumerate()
+                .map(|(number, &(kind, operands))| {
+                    instruction(kind, operands, inputs.len() + number, row.is_some(), sums)
+                })
+                .collect();
+            let values = inputs.len() + instructions.len();
+            let outputs: Vec<Output> = outputs
+                .iter()
+                .map(|&(kind, value, axes)| match kind {
+                    // One number for each row: a row's total.
+                    0 => instructions
+                        .iter()
+                        .position(|instruction| matches!(instruction, Instruction::Reduce(..)))
+                        .map_or(Output::Whole(0), |position| Output::PerRow((inputs.len() + position) as u32)),
+                    1 => Output::Whole((value % values) as u32),
+                    _ => {
+                        let op = if sums { Reduction::Sum } else { Reduction::Amin };
+                        Output::Reduced(op, (value % values) as u32, axes & ((1 << shape.rank()) - 1))
+                    }
+                })
+                .collect();
+            let program = Program::new(inputs.len() as u32, instructions, outputs, row);
+            let shapes: SmallVec<[Shape; 2]> = program.outputs().iter().map(|output| program.shape_of(output, &shape)).collect();
+            let run = |by_lines: bool| {
+                let mut binding = Binding::new(&program, &inputs, &shape, shapes.clone());
+                assert_eq!(binding.line.is_some(), shape.numel() <= 32);
+                if !by_lines {
+                    binding.line = None;
+                }
+                let mut results: Vec<Vec<f64>> = shapes.iter().map(|shape| vec![f64::NAN; shape.numel()]).collect();
+                let mut slices: Vec<&mut [f64]> = results.iter_mut().map(Vec::as_mut_slice).collect();
+                run::run(&program, &binding, &inputs, &mut slices);
+                results
+            };
+            for (got, expected) in run(true).iter().zip(&run(false)) {
+                for (&x, &y) in got.iter().zip(expected) {
+                    prop_assert!(x.to_bits() == y.to_bits() || x == y || x.is_nan() && y.is_nan(), "{} for {}", x, y);
+                }
+            }
+        }
+    }
+}

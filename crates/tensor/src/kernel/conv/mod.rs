@@ -1,0 +1,5 @@
+//! Convolutions: by columns and a matrix product, or directly.
+
+pub(crate) mod direct;
+pub(crate) mod im2col;
+pub(crate) mod vector;

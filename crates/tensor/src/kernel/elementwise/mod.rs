@@ -1,0 +1,4 @@
+//! Elementwise operations over a block of elements.
+
+pub(crate) mod block;
+pub(crate) mod loops;

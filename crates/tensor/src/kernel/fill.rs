@@ -1,0 +1,117 @@
+//! Operands written out over a block whose rows are short: a bias for each row of logits, one number for each row.
+//!
+//! A loop over such rows spends its time between them; here there is little between them.
+
+use crate::shape::iteration_space::Nest;
+
+/// Elements that are copied one by one: a call takes longer.
+const FEW: usize = 16;
+
+/// `out[i]` = element `start + i` of the operand.
+pub(crate) fn spread<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mut [T]) {
+    let (row, [inner]) = nest.loop_of(nest.depth() - 1);
+    if nest.depth() == 2 {
+        let (_, [next]) = nest.loop_of(0);
+        let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
+        if next == 0 && out.len() > row {
+            walked(nest, data, start, &mut out[..row]);
+            return again(out, row);
+        }
+        if inner == 0 && whole {
+            let mut position = nest.position(0, start) as isize;
+            for out in out.chunks_exact_mut(row) {
+                let value = data[position as usize];
+                out.iter_mut().for_each(|out| *out = value);
+                position += next;
+            }
+            return;
+        }
+    }
+    walked(nest, data, start, out);
+}
+
+/// `out[i]` = element `start + i` of the same row again and again.
+pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
+    let (before, after) = row.split_at(start % row.len());
+    let first = after.len().min(out.len());
+    stretch(after, 0, 1, &mut out[..first]);
+    let second = before.len().min(out.len() - first);
+    stretch(before, 0, 1, &mut out[first..first + second]);
+    again(out, row.len());
+}
+
+/// The first `row` elements again and again: as many as there are at a time.
+fn again<T: Copy>(out: &mut [T], row: usize) {
+    let mut done = row;
+    while done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
+    }
+}
+
+/// [`spread`] of any operand.
+fn walked<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mut [T]) {
+    let mut done = 0;
+    nest.walk(0, start, out.len(), |position, stride, count| {
+        stretch(data, position, stride, &mut out[done..done + count]);
+        done += count;
+    });
+}
+
+/// `out[i]` = the element `i * stride` after the one at `position`.
+#[inline]
+fn stretch<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
+    let count = out.len();
+    match stride {
+        0 => out.fill(data[position]),
+        1 if count > FEW => out.copy_from_slice(&data[position..position + count]),
+        1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
+        2.. => {
+            let values = data[position..].iter().step_by(stride as usize);
+            out.iter_mut().zip(values).for_each(|(out, &value)| *out = value);
+        }
+        _ => {
+            let at = |i: usize| (position as isize + i as isize * stride) as usize;
+            out.iter_mut().enumerate().for_each(|(i, out)| *out = data[at(i)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Layout, Shape};
+
+    #[test]
+    fn a_row_again_and_again() {
+        let row: Vec<usize> = (0..7).collect();
+        for (start, len) in (0..20).flat_map(|start| (0..40).map(move |len| (start, len))) {
+            let mut out = vec![usize::MAX; len];
+            repeat(&row, start, &mut out);
+            let expected: Vec<usize> = (start..start + len).map(|i| i % 7).collect();
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn every_stretch_of_every_operand() {
+        let row = Layout::contiguous(Shape::from([5]));
+        let column = Layout::contiguous(Shape::from([6, 1]));
+        let turned = Layout::contiguous(Shape::from([5, 6])).permute(&[1, 0]);
+        let flipped = Layout::contiguous(Shape::from([6, 5])).flip(&[1]);
+        let shape = Shape::from([6, 5]);
+        let data: Vec<usize> = (0..30).collect();
+        for layout in [row, column, turned, flipped] {
+            let nest = Nest::new(&shape, [&layout.expand(&shape).unwrap()]);
+            for start in 0..30 {
+                for len in 1..=30 - start {
+                    let mut out = vec![usize::MAX; len];
+                    spread(&nest, &data, start, &mut out);
+                    let expected: Vec<usize> = (start..start + len).map(|i| data[nest.position(0, i)]).collect();
+                    assert_eq!(out, expected, "{layout:?} from {start}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The mean of every window of every plane `[h, w]`, and its adjoint.
+//!
+//! A window is a rectangle: the lines of a row of windows are added up first, whole lines at a time, and then the elements
+//! that a window has of that sum. The adjoint goes the other way, from windows to a line and from that to all lines. Windows
+//! of one size at one distance go side by side, those at the edges one by one.
+
+use crate::memory::threads;
+use crate::scalar::cpu::dispatched;
+use crate::{Element, Float};
+
+/// Elements of the planes that one part goes through, about.
+const PART: usize = 1 << 14;
+
+/// The windows along one dimension, in order: neither their beginnings nor their ends ever go back.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    size: usize,
+    /// The first element of each window, and one past the last.
+    spans: Vec<(usize, usize)>,
+    /// What the sum of each is divided by, but for the factor of the other dimension.
+    divisors: Vec<f64>,
+    /// The windows, first and one past the last, that have `len` elements and are `stride` apart.
+    even: (usize, usize),
+    len: usize,
+    stride: usize,
+}
+
+impl Windows {
+    /// Windows within `size` elements.
+    pub(crate) fn new(size: usize, spans: Vec<(usize, usize)>, divisors: Vec<f64>) -> Self {
+        let len = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0);
+        let is_full = |span: &(usize, usize)| span.1 - span.0 == len;
+        let first = spans.iter().position(is_full).unwrap_or(0);
+        let stride = match &spans[first..] {
+            [one, two, ..] if is_full(two) => two.0 - one.0,
+            _ => 1,
+        };
+        let apart = |pair: &[(usize, usize)]| is_full(&pair[1]) && pair[1].0 - pair[0].0 == stride;
+        let after = spans[first..].windows(2).take_while(|pair| apart(pair)).count();
+        Windows { size, even: (first, (first + 1 + after).min(spans.len())), len, stride, spans, divisors }
+    }
+
+    /// A dimension of size 1.
+    pub(crate) fn none() -> Self {
+        Windows::new(1, vec![(0, 1)], vec![1.0])
+    }
+
+    /// Number of windows.
+    pub(crate) fn count(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// What everything is divided by, but for the factor of the other dimension, where one window is everything.
+    pub(crate) fn whole(&self) -> Option<f64> {
+        (self.spans[..] == [(0, self.size)]).then(|| self.divisors[0])
+    }
+
+    /// The windows before and after those that are even.
+    fn odd(&self) -> impl Iterator<Item = usize> {
+        (0..self.even.0).chain(self.even.1..self.spans.len())
+    }
+}
+
+/// Planes `[h, w]` and the windows on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) rows: Windows,
+    pub(crate) columns: Windows,
+}
+
+impl Plan {
+    fn plane(&self) -> usize {
+        self.rows.size * self.columns.size
+    }
+
+    fn windows(&self) -> usize {
+        self.rows.spans.len() * self.columns.spans.len()
+    }
+
+    /// Planes that go together.
+    fn together(&self) -> usize {
+        (PART / self.plane().max(self.windows()).max(1)).max(1)
+    }
+
+    fn divisors<T: Element>(&self) -> Vec<T> {
+        self.columns.divisors.iter().map(|&divisor| T::from_f64(divisor)).collect()
+    }
+}
+
+/// `out` = the mean of every window; 0 of an empty one.
+pub(crate) fn mean<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
+    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
+    if windows == 0 {
+        return;
+    }
+    let divisors = plan.divisors();
+    threads::for_chunks(out, together * windows, |part, out| {
+        let x = &x[part * together * plane..];
+        let mut line = vec![T::ZERO; plan.columns.size];
+        for (x, out) in x.chunks_exact(plane).zip(out.chunks_exact_mut(windows)) {
+            mean_of_plane(plan, &divisors, x, out, &mut line);
+        }
+    });
+}
+
+/// The adjoint of [`mean`]: `out`, all of it, of `g`.
+pub(crate) fn spread<T: Float>(plan: &Plan, g: &[T], out: &mut [T]) {
+    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
+    if windows == 0 {
+        return out.fill(T::ZERO);
+    }
+    let divisors = plan.divisors();
+    threads::for_chunks(out, together * plane, |part, out| {
+        let g = &g[part * together * windows..];
+        let (mut shares, mut line) = (vec![T::ZERO; divisors.len()], vec![T::ZERO; plan.columns.size]);
+        for (g, out) in g.chunks_exact(windows).zip(out.chunks_exact_mut(plane)) {
+            spread_over_plane(plan, &divisors, g, out, &mut shares, &mut line);
+        }
+    });
+}
+
+dispatched! {
+    fn mean_of_plane<T: Float>(plan: &Plan, divisors: &[T], x: &[T], out: &mut [T], line: &mut [T]) {
+        let width = plan.columns.size;
+        for (i, out) in out.chunks_exact_mut(divisors.len()).enumerate() {
+            let (start, end) = plan.rows.spans[i];
+            let lines = &x[start * width..end * width];
+            if end == start + 1 {
+                along(&plan.columns, lines, out);
+            } else {
+                add_lines(lines, line);
+                along(&plan.columns, line, out);
+            }
+            let by = T::from_f64(plan.rows.divisors[i]);
+            for (out, &divisor) in out.iter_mut().zip(divisors) {
+                *out = *out / (by * divisor);
+            }
+        }
+    }
+}
+
+dispatched! {
+    fn spread_over_plane<T: Float>(
+        plan: &Plan, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], line: &mut [T],
+    ) {
+        let width = plan.columns.size;
+        // Lines before this one have been written.
+        let mut next = 0;
+        for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
+            let (start, end) = plan.rows.spans[i];
+            if start == end {
+                continue;
+            }
+            let by = T::from_f64(plan.rows.divisors[i]);
+            for ((share, &g), &divisor) in shares.iter_mut().zip(g).zip(divisors) {
+                *share = g / (by * divisor);
+            }
+            back_along(&plan.columns, shares, line);
+            out[(next * width).min(start * width)..start * width].fill(T::ZERO);
+            let lines = &mut out[start * width..end * width];
+            let (again, fresh) = lines.split_at_mut((next.clamp(start, end) - start) * width);
+            for out in again.chunks_exact_mut(width) {
+                add(out, line);
+            }
+            for out in fresh.chunks_exact_mut(width) {
+                out.copy_from_slice(line);
+            }
+            next = next.max(end);
+        }
+        out[next * width..].fill(T::ZERO);
+    }
+}
+
+#[inline(always)]
+fn add<T: Float>(to: &mut [T], x: &[T]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = *to + x;
+    }
+}
+
+/// `line` = the sum of lines that lie one after the other.
+#[inline(always)]
+fn add_lines<T: Float>(lines: &[T], line: &mut [T]) {
+    let width = line.len();
+    if lines.len() < 2 * width {
+        return line.fill(T::ZERO);
+    }
+    let (two, rest) = lines.split_at(2 * width);
+    let (first, second) = two.split_at(width);
+    for ((line, &first), &second) in line.iter_mut().zip(first).zip(second) {
+        *line = first + second;
+    }
+    rest.chunks_exact(width).for_each(|next| add(line, next));
+}
+
+/// `out` = the sum of each window of `line`.
+#[inline(always)]
+fn along<T: Float>(windows: &Windows, line: &[T], out: &mut [T]) {
+    let sum = |(start, end): (usize, usize)| line[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
+    for number in windows.odd() {
+        out[number] = sum(windows.spans[number]);
+    }
+    let (first, end) = windows.even;
+    let (from, even) = (&line[windows.spans[first].0..], &mut out[first..end]);
+    match (windows.stride, windows.len) {
+        (2, 2) => {
+            for (out, pair) in even.iter_mut().zip(from.as_chunks::<2>().0) {
+                *out = pair[0] + pair[1];
+            }
+        }
+        (1, 1..) => taps::<T, 1>(from, windows.len, even),
+        (2, 1..=8) => taps::<T, 2>(from, windows.len, even),
+        (3, 1..=8) => taps::<T, 3>(from, windows.len, even),
+        _ => {
+            for (out, &span) in even.iter_mut().zip(&windows.spans[first..]) {
+                *out = sum(span);
+            }
+        }
+    }
+}
+
+/// `out[j]` = Σ over `k < len` of `from[S j + k]`: one element of all windows after the other.
+#[inline(always)]
+fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
+    out.fill(T::ZERO);
+    for k in 0..len {
+        let (chunks, last) = from[k..=k + (out.len() - 1) * S].as_chunks::<S>();
+        let (out, out_last) = out.split_at_mut(chunks.len());
+        for (out, chunk) in out.iter_mut().zip(chunks) {
+            *out = *out + chunk[0];
+        }
+        for (out, &x) in out_last.iter_mut().zip(last) {
+            *out = *out + x;
+        }
+    }
+}
+
+/// The adjoint of [`along`]: `line`, all of it, of `shares`.
+#[inline(always)]
+fn back_along<T: Float>(windows: &Windows, shares: &[T], line: &mut [T]) {
+    line.fill(T::ZERO);
+    let (first, end) = windows.even;
+    let (even, corner) = (&shares[first..end], windows.spans[first].0);
+    match (windows.stride, windows.len) {
+        (2, 2) => {
+            for (pair, &share) in line[corner..].as_chunks_mut::<2>().0.iter_mut().zip(even) {
+                *pair = [share; 2];
+            }
+        }
+        (1, 1..) => back_taps::<T, 1>(even, windows.len, &mut line[corner..]),
+        (2, 1..=8) => back_taps::<T, 2>(even, windows.len, &mut line[corner..]),
+        (3, 1..=8) => back_taps::<T, 3>(even, windows.len, &mut line[corner..]),
+        _ => {
+            for (&(start, end), &share) in windows.spans[first..].iter().zip(even) {
+                line[start..end].iter_mut().for_each(|to| *to = *to + share);
+            }
+        }
+    }
+    for number in windows.odd() {
+        let (start, end) = windows.spans[number];
+        line[start..end].iter_mut().for_each(|to| *to = *to + shares[number]);
+    }
+}
+
+#[inline(always)]
+fn back_taps<T: Float, const S: usize>(shares: &[T], len: usize, to: &mut [T]) {
+    for k in 0..len {
+        let (chunks, last) = to[k..=k + (shares.len() - 1) * S].as_chunks_mut::<S>();
+        let (shares, shares_last) = shares.split_at(chunks.len());
+        for (chunk, &share) in chunks.iter_mut().zip(shares) {
+            chunk[0] = chunk[0] + share;
+        }
+        for (to, &share) in last.iter_mut().zip(shares_last) {
+            *to = *to + share;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Windows as poolings have them, with a stride or to a size, and some as nobody asks for them.
+    fn windows() -> impl Strategy<Value = Windows> {
+        let moving = (1..12usize, 1..5usize, 0..3usize, 1..40usize).prop_map(|(kernel, stride, before, size)| {
+            let count = (size + 2 * before).saturating_sub(kernel) / stride + 1;
+            let span = |number: usize| {
+                let start = number * stride;
+                let clip = |place: usize| place.saturating_sub(before).min(size);
+                (clip(start), clip(start + kernel))
+            };
+            (size, (0..count).map(span).collect::<Vec<_>>())
+        });
+        let to_size = (1..12usize, 1..40usize).prop_map(|(count, size)| {
+            let span = |number: usize| (number * size / count, ((number + 1) * size).div_ceil(count));
+            (size, (0..count).map(span).collect::<Vec<_>>())
+        });
+        prop_oneof![moving, to_size].prop_map(|(size, spans)| {
+            let divisors = (0..spans.len()).map(|number| (1 + number % 3) as f64).collect();
+            Windows::new(size, spans, divisors)
+        })
+    }
+
+    /// Calls `visit` with each window, its elements and its divisor, by the definition.
+    fn by_definition(plan: &Plan, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
+        let mut window = 0;
+        for plane in 0..planes {
+            for (&(top, bottom), down) in plan.rows.spans.iter().zip(&plan.rows.divisors) {
+                for (&(left, right), across) in plan.columns.spans.iter().zip(&plan.columns.divisors) {
+                    for (h, w) in (top..bottom).flat_map(|h| (left..right).map(move |w| (h, w))) {
+                        visit(window, plane * plan.plane() + h * plan.columns.size + w, down * across);
+                    }
+                    window += 1;
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 512 }))]
+
+        #[test]
+        fn means_equal_their_twins(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
+            let plan = Plan { rows, columns };
+            // Multiples of 36 up to 36 · 2^9: sums of them, and these divided, are exact.
+            let numbers = |count: usize| (0..count).map(|i| 36.0 * ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
+            let (x, g) = (numbers(planes * plan.plane()), numbers(planes * plan.windows()));
+
+            let (mut got, mut expected) = (vec![7.0; g.len()], vec![0.0; g.len()]);
+            mean(&plan, &x, &mut got);
+            by_definition(&plan, planes, |window, place, divisor| expected[window] += x[place] / divisor);
+            prop_assert_eq!(got, expected);
+
+            let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
+            spread(&plan, &g, &mut got);
+            by_definition(&plan, planes, |window, place, divisor| expected[place] += g[window] / divisor);
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Where the largest (or smallest) element along a dimension is: the first of several; a NaN wins, the first of several.
+//!
+//! Where the dimension's elements lie one after the other, each line's extreme is found first, and then its place; else lines
+//! next to one another are gone through together, row by row. What is long is cut into pieces, whose results are compared in
+//! order: any number of threads gives the same positions.
+#![allow(unsafe_code)]
+
+use crate::engine::map::{TASK, TASKS};
+use crate::memory::threads;
+use crate::memory::threads::Start;
+use crate::scalar::cpu::dispatched;
+use crate::scalar::instruction::Reduction;
+use crate::shape::iteration_space::{Nest, Run};
+use crate::{Element, Layout};
+
+/// Elements whose extreme is found before the place of it.
+const RUN: usize = 4096;
+
+/// Lines next to one another that are gone through together.
+const WIDE: usize = 1024;
+
+/// Lines shorter than this are gone through together even if each lies in order.
+const SHORT: usize = 16;
+
+/// A part of the work goes through so many elements, about.
+const PART: usize = 1 << 16;
+
+fn is_nan<T: Element>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
+/// Whether `new` takes the place of `old`, which comes before it.
+fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
+    !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
+}
+
+dispatched! {
+    /// `best = row`, and `at = number`, where it wins.
+    #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+    fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
+        let len = row.len();
+        let (best, at) = (&mut best[..len], &mut at[..len]);
+        for i in 0..len {
+            let (old, new) = (best[i], row[i]);
+            // So written, a NaN among the two is new to an old number.
+            let stays = if largest { new <= old } else { new >= old };
+            let wins = !stays & (old == old);
+            best[i] = if wins { new } else { old };
+            at[i] = if wins { number } else { at[i] };
+        }
+    }
+
+    /// The first place of `value`, of a NaN where that is one; it is there.
+    #[allow(clippy::eq_op)]
+    fn find<T: Element>(x: &[T], value: T) -> usize {
+        let nan = value != value;
+        let mut from = 0;
+        for chunk in x.as_chunks::<64>().0 {
+            let mut found = false;
+            for &x in chunk {
+                found |= (x == value) | (nan & (x != x));
+            }
+            if found {
+                break;
+            }
+            from += 64;
+        }
+        while from + 1 < x.len() && x[from] != value && !(nan && x[from] != x[from]) {
+            from += 1;
+        }
+        from
+    }
+}
+
+/// Position of the extreme of a slice.
+fn of_line<T: Element>(largest: bool, x: &[T]) -> usize {
+    let op = if largest { Reduction::Amax } else { Reduction::Amin };
+    let (mut best, mut start) = (None, 0);
+    for (number, run) in x.chunks(RUN).enumerate() {
+        let Some(extreme) = T::reduce(op, run) else { unreachable!("every type has an order") };
+        if best.is_none_or(|best| wins(largest, best, extreme)) {
+            (best, start) = (Some(extreme), number * RUN);
+        }
+    }
+    best.map_or(0, |best| start + find(&x[start..x.len().min(start + RUN)], best))
+}
+
+/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
+/// several. `reduced` is that dimension, which has elements, `kept` the others.
+pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
+    let (lines, count) = (out.len(), reduced.numel());
+    if lines == 0 || count == 0 {
+        return;
+    }
+    let rows = Nest::new(kept.shape(), [kept]);
+    let step = reduced.strides().first().map_or(1, |&stride| stride);
+    let each_line = step == 1 && count >= SHORT || lines < SHORT && count >= RUN || lines == 1;
+    // Parts are stretches of lines, and, where there are few, of elements along them.
+    let together = if each_line { (TASK / count).max(lines.div_ceil(TASKS)).max(1) } else { strip(&rows, lines) };
+    let strips = lines.div_ceil(together);
+    let most = if strips < TASKS / 4 { lines.saturating_mul(count) / PART } else { 1 };
+    let pieces = most.min(TASKS / strips).min(count / RUN.min(128)).max(count.div_ceil(1 << 31)).max(1);
+    let piece = count.div_ceil(pieces).next_multiple_of(if each_line { RUN } else { 64 });
+    let pieces = count.div_ceil(piece);
+
+    let mut places = if pieces > 1 { vec![0i64; pieces * lines] } else { Vec::new() };
+    let start = Start(if pieces > 1 { places.as_mut_ptr() } else { out.as_mut_ptr() });
+    let part = |number: usize| {
+        let (number, first) = (number / strips, number % strips * together);
+        let (from, width) = (number * piece, together.min(lines - first));
+        let size = piece.min(count - from);
+        // SAFETY: `pieces` times as many places as there are lines, of which each part has its own, borrowed mutably until all
+        // are done.
+        let out = unsafe { std::slice::from_raw_parts_mut(start.at(number * lines + first), width) };
+        if each_line {
+            let mut line = Vec::new();
+            for (i, out) in out.iter_mut().enumerate() {
+                let at = rows.position(0, first + i) as isize + from as isize * step;
+                let x = if step == 1 {
+                    &data[at as usize..][..size]
+                } else {
+                    line.clear();
+                    match step {
+                        1.. => line.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
+                        _ => line.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
+                    }
+                    &line
+                };
+                *out = (from + of_line(largest, x)) as i64;
+            }
+            return;
+        }
+        across(largest, data, (&rows, first), (step, from, size), out);
+    };
+    if lines.saturating_mul(count) < PART {
+        (0..strips * pieces).for_each(part);
+    } else {
+        threads::for_each(strips * pieces, part);
+    }
+    if pieces > 1 {
+        let value = |line: usize, place: i64| data[(rows.position(0, line) as isize + place as isize * step) as usize];
+        for (line, out) in out.iter_mut().enumerate() {
+            *out = places[line];
+            for place in places[line..].iter().step_by(lines) {
+                if wins(largest, value(line, *out), value(line, *place)) {
+                    *out = *place;
+                }
+            }
+        }
+    }
+}
+
+/// How many lines go together: all of a row, where that is not too long.
+fn strip(rows: &Nest<1>, lines: usize) -> usize {
+    let row = rows.row();
+    if row < SHORT { WIDE.min(lines) } else { row.div_ceil(row.div_ceil(WIDE)).min(lines) }
+}
+
+/// Positions along the lines `first ..`: `size` elements from number `from` on, `step` apart.
+fn across<T: Element>(
+    largest: bool,
+    data: &[T],
+    (rows, first): (&Nest<1>, usize),
+    (step, from, size): (isize, usize, usize),
+    out: &mut [i64],
+) {
+    let width = out.len();
+    let (mut best, mut at, mut line) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
+    let slice = rows.run(0, first, width);
+    for number in 0..size {
+        let moved = (from + number) as isize * step;
+        let row = match slice {
+            Run::Slice(position) => &data[(position as isize + moved) as usize..][..width],
+            _ => {
+                line.clear();
+                rows.walk(0, first, width, |position, stride, count| {
+                    let position = position as isize + moved;
+                    line.extend((0..count as isize).map(|k| data[(position + k * stride) as usize]));
+                });
+                &line
+            }
+        };
+        if number == 0 {
+            best.extend_from_slice(row);
+        } else {
+            challenge(largest, row, number as u32, &mut best, &mut at);
+        }
+    }
+    for (out, &at) in out.iter_mut().zip(&at) {
+        *out = (from + at as usize) as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// Every way that an extreme is found, with ties and NaNs far apart.
+    #[test]
+    fn the_first_of_several_in_long_and_in_short_lines() {
+        for [rows, columns] in
+            [[1, 300_000], [300_000, 1], [3, 100_000], [100_000, 3], [700, 700], [5000, 40], [40, 5000]]
+        {
+            for (peaks, nan) in [(1, false), (3, false), (3, true)] {
+                let peak = |line: usize, size: usize| (0..peaks).map(move |k| (line * 7919 + k * 4001 + 17) % size);
+                let value = |line: usize, place: usize, size: usize| {
+                    let top = if nan { f64::NAN } else { 9.0 };
+                    if peak(line, size).any(|peak| peak == place) { top } else { (place % 7) as f64 }
+                };
+                let first = |line: usize, size: usize| peak(line, size).min().unwrap_or(0) as i64;
+                let x = Tensor::from_fn([rows, columns], |i| value(i[0], i[1], columns));
+                assert_eq!(x.argmax(1, false).to_vec(), (0..rows).map(|i| first(i, columns)).collect::<Vec<_>>());
+                let x = Tensor::from_fn([rows, columns], |i| -value(i[1], i[0], rows));
+                assert_eq!(x.argmin(0, false).to_vec(), (0..columns).map(|i| first(i, rows)).collect::<Vec<_>>());
+                let single = x.cast::<f32>();
+                assert_eq!(single.t().argmin(1, false), x.argmin(0, false));
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The loops over slices of which reductions and operations on rows consist.
+//!
+//! They count, and are inlined where they are called: an iterator's `fold` may stay a function of its own, compiled without the
+//! instructions that its caller is allowed.
+#![allow(clippy::needless_range_loop)]
+
+use crate::kernel::elementwise::block::{Operand, Plane};
+
+/// `total = f(total, x)` over each element of the total's row.
+#[inline(always)]
+pub(crate) fn short_rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+    for i in 0..totals.len() {
+        let x = &x[i * row..][..row];
+        let mut total = x[0];
+        for j in 1..row {
+            total = f(total, x[j]);
+        }
+        totals[i] = f(totals[i], total);
+    }
+}
+
+/// `total = f(total, x)`.
+#[inline(always)]
+pub(crate) fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+    let len = total.len().min(x.len());
+    let (total, x) = (&mut total[..len], &x[..len]);
+    for i in 0..len {
+        total[i] = f(total[i], x[i]);
+    }
+}
+
+/// `total = f(total, row)` for each row of `x`, eight at a time: a total is read and written once for them.
+#[inline(always)]
+pub(crate) fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
+    let len = total.len();
+    let total = &mut total[..len];
+    let mut row = 0;
+    while rows - row >= 8 {
+        let at = |k: usize| &x[(row + k) * stride..][..len];
+        let (a, b, c, d) = (at(0), at(1), at(2), at(3));
+        let (e, g, h, k) = (at(4), at(5), at(6), at(7));
+        for i in 0..len {
+            let (left, right) = (f(f(a[i], b[i]), f(c[i], d[i])), f(f(e[i], g[i]), f(h[i], k[i])));
+            total[i] = f(total[i], f(left, right));
+        }
+        row += 8;
+    }
+    for row in row..rows {
+        each_onto(total, &x[row * stride..][..len], f);
+    }
+}
+
+/// `out = f(x, y)` over rows of columns.
+#[inline(always)]
+pub(crate) fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
+    let Plane { rows, columns, x_row, y_row, x_moves, y_moves } = plane;
+    for row in 0..rows {
+        let out = &mut out[row * columns..][..columns];
+        let (x, y) = (&x[row * x_row..], &y[row * y_row..]);
+        match (x_moves, y_moves) {
+            (true, true) => {
+                let (x, y) = (&x[..columns], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y[i]);
+                }
+            }
+            (true, false) => {
+                let (x, y) = (&x[..columns], y[0]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y);
+                }
+            }
+            (false, _) => {
+                let (x, y) = (x[0], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x, y[i]);
+                }
+            }
+        }
+    }
+}
+
+/// `x = f(x, y)`.
+#[inline(always)]
+pub(crate) fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
+    match y {
+        Operand::Slice(y) => each_onto(x, &y[..x.len()], f),
+        Operand::Splat(y) => {
+            for i in 0..x.len() {
+                x[i] = f(x[i], y);
+            }
+        }
+    }
+}
+
+/// [`lanes`] of slices of `len` elements, `stride` apart.
+#[inline(always)]
+pub(crate) fn each_lanes<T: Copy>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    for i in 0..out.len() {
+        out[i] = lanes(&x[i * stride..][..len], start, f);
+    }
+}
+
+/// [`each_lanes`] for an `f` that chooses one of two numbers, and need not do so of NaN: where there is one, the result is.
+#[inline(always)]
+#[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+pub(crate) fn each_extreme<T: Copy + PartialEq>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    // Comparing and keeping apart what is NaN is two instructions, deciding each time which of two is NaN is four.
+    let not_number = |kept: T, x: T| if x != x { x } else { kept };
+    for row in 0..out.len() {
+        let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
+        let mut total = chains::<8, T>(rest, start, f);
+        let mut bad = false;
+        for i in 0..rest.len() {
+            bad |= rest[i] != rest[i];
+        }
+        if !chunks.is_empty() {
+            let (mut totals, mut kept) = ([start; 64], [start; 64]);
+            for chunk in chunks {
+                for i in 0..64 {
+                    totals[i] = f(totals[i], chunk[i]);
+                    kept[i] = not_number(kept[i], chunk[i]);
+                }
+            }
+            let mut eight = [start; 8];
+            for i in 0..8 {
+                let left = f(f(totals[i], totals[i + 32]), f(totals[i + 16], totals[i + 48]));
+                eight[i] = f(left, f(f(totals[i + 8], totals[i + 40]), f(totals[i + 24], totals[i + 56])));
+            }
+            total = f(total, halved(eight, f));
+            for i in 0..64 {
+                bad |= kept[i] != kept[i];
+            }
+        }
+        if bad {
+            total = x[row * stride..][..len].iter().copied().find(|x| x != x).unwrap_or(total);
+        }
+        out[row] = total;
+    }
+}
+
+/// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
+#[inline(always)]
+pub(crate) fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
+    if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
+}
+
+#[inline(always)]
+pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
+    let (chunks, rest) = x.as_chunks::<N>();
+    let mut totals = [start; N];
+    for chunk in chunks {
+        for i in 0..N {
+            totals[i] = f(totals[i], chunk[i]);
+        }
+    }
+    // What is left has chains of its own: to reach one by one into those above, they would have to leave their registers.
+    let (eights, rest) = rest.as_chunks::<8>();
+    let mut few = [start; 8];
+    for eight in eights {
+        for i in 0..8 {
+            few[i] = f(few[i], eight[i]);
+        }
+    }
+    let mut last = start;
+    for &x in rest {
+        last = f(last, x);
+    }
+    f(f(halved(totals, f), halved(few, f)), last)
+}
+
+/// All in one, pairwise.
+#[inline(always)]
+pub(crate) fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, T) -> T) -> T {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            totals[i] = f(totals[i], totals[i + width]);
+        }
+        width /= 2;
+    }
+    totals[0]
+}

@@ -1,0 +1,155 @@
+//! Reductions of lines of a few elements, which lie one after the other: the rows of logits.
+//!
+//! Each line is reduced on its own, from where it lies. The order of the additions is that of rows that are accumulated
+//! ([`rows_onto`](crate::kernel::reduce::fold::rows_onto)), eight in a tree and the rest one after the other, so that it makes no difference
+//! to a sum whether its elements lie along a line or across.
+#![allow(clippy::needless_range_loop)]
+
+use crate::scalar::cpu::dispatched;
+use crate::scalar::instruction::Reduction;
+
+/// Lines of fewer elements are short.
+pub(crate) const SHORT: usize = 16;
+
+/// Reductions of short lines of an element type. Sealed: it is implemented here, for the five element types.
+#[doc(hidden)]
+pub trait ShortLines: Sized {
+    /// `out[i] = op over x[i * stride .. i * stride + len]`, `len` from 1 to 15; `false`, and nothing done, where the type
+    /// has no loop of its own.
+    fn short_lines(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
+        let _ = (op, x, len, stride, out);
+        false
+    }
+}
+
+impl ShortLines for i64 {}
+impl ShortLines for u8 {}
+impl ShortLines for bool {}
+
+/// Each line from `start`, or where there is none from its first element, which counts once more.
+#[inline(always)]
+fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T + Copy) {
+    // Of these lengths, where lines follow one another, the compiler makes loops over many lines at a time.
+    match (len, stride) {
+        (2, 2) => each_of(x, 2, 2, out, start, f),
+        (3, 3) => each_of(x, 3, 3, out, start, f),
+        (4, 4) => each_of(x, 4, 4, out, start, f),
+        (..8, _) => each_of(x, len, stride, out, start, f),
+        _ => {
+            for (number, out) in out.iter_mut().enumerate() {
+                let [a, b, c, d, e, g, h, k, rest @ ..] = &x[number * stride..][..len] else { return };
+                let eight = f(f(f(*a, *b), f(*c, *d)), f(f(*e, *g), f(*h, *k)));
+                let mut total = f(start.unwrap_or(*a), eight);
+                for i in 0..rest.len() {
+                    total = f(total, rest[i]);
+                }
+                *out = total;
+            }
+        }
+    }
+}
+
+/// [`each`] of lines of fewer than eight elements.
+#[inline(always)]
+fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T) {
+    let x = &x[..(out.len() - 1) * stride + len];
+    for number in 0..out.len() {
+        let line = &x[number * stride..][..len];
+        let mut total = start.unwrap_or(line[0]);
+        for i in 0..len {
+            total = f(total, line[i]);
+        }
+        out[number] = total;
+    }
+}
+
+macro_rules! floats {
+    ($($type:ident $module:ident),*) => {$(
+        impl ShortLines for $type {
+            fn short_lines(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
+                assert!((1..SHORT).contains(&len));
+                if !out.is_empty() {
+                    $module::short_lines(op, x, len, stride, out);
+                }
+                true
+            }
+        }
+
+        mod $module {
+            use super::*;
+
+            dispatched! {
+                #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+                pub(crate) fn short_lines(op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type]) {
+                    // Where no element is NaN, the larger of two is one instruction. Lines that lie far apart are not all that
+                    // would be looked at.
+                    let ordered = || {
+                        let mut bad = stride > 4 * len;
+                        for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
+                            bad |= x != x;
+                        }
+                        !bad
+                    };
+                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
+                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
+                    match op {
+                        Reduction::Sum => each(x, len, stride, out, Some(0.0), |total, x| total + x),
+                        Reduction::Prod => each(x, len, stride, out, Some(1.0), |total, x| total * x),
+                        Reduction::Amax | Reduction::Max if ordered() => {
+                            each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
+                        }
+                        Reduction::Amin | Reduction::Min if ordered() => {
+                            each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
+                        }
+                        Reduction::Amax | Reduction::Max => each(x, len, stride, out, None, larger),
+                        Reduction::Amin | Reduction::Min => each(x, len, stride, out, None, smaller),
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+floats!(f32 single, f64 double);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::elementwise::block::Blocks;
+
+    /// Bit by bit the same as rows that are accumulated, each of one element of every line.
+    fn as_across<T: ShortLines + Blocks + Copy>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
+        for op in [Reduction::Sum, Reduction::Prod, Reduction::Amax, Reduction::Amin, Reduction::Max, Reduction::Min] {
+            for (len, more, lines) in (1..SHORT).flat_map(|len| [0, 1, 90].map(|more| (len, more, 37))) {
+                let stride = len + more;
+                let x: Vec<T> = (0..lines * stride).map(&number).collect();
+                let mut got = vec![number(0); lines];
+                assert!(T::short_lines(op, &x, len, stride, &mut got));
+                let across: Vec<T> = (0..len * lines).map(|i| x[i % lines * stride + i / lines]).collect();
+                let mut expected = match T::identity(op) {
+                    Some(identity) => vec![identity; lines],
+                    None => across[..lines].to_vec(),
+                };
+                T::accumulate_rows(op, &mut expected, &across, lines, len);
+                for (got, expected) in got.into_iter().zip(expected) {
+                    assert_eq!(bits(got), bits(expected), "{op:?} {len} {stride}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_equal_rows_bit_by_bit() {
+        let mixed = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
+        let zeros = |i: usize| if i * 31 % 7 < 3 { -0.0 } else { 0.0 };
+        // NaN of several bits, here and there.
+        let broken = |i: usize| match i % 17 {
+            3 | 4 => f64::from_bits(f64::NAN.to_bits() + ((i as u64) << 32)),
+            _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),
+        };
+        for number in [mixed as fn(usize) -> f64, zeros, broken] {
+            as_across(number, f64::to_bits);
+            as_across(|i| number(i) as f32, |x: f32| u64::from(x.to_bits()));
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! What looks at a whole line along one dimension: running sums, running extremes, order.
+//!
+//! Each function here takes one line as a slice; [`each`] cuts a tensor of any layout into lines and puts the results in
+//! place. Lines are independent of one another, so any number of threads gives the same bits. Positions are ties' own order:
+//! of two equal elements the earlier one comes first, and NaN counts as larger than everything, as in PyTorch's `sort`.
+#![allow(unsafe_code)]
+
+use std::cmp::Ordering;
+
+use rayon::slice::ParallelSliceMut;
+use smallvec::SmallVec;
+
+use crate::engine::map::Source;
+use crate::memory::threads;
+use crate::memory::threads::Start;
+use crate::shape::iteration_space::Nest;
+use crate::{DType, Element, Shape};
+
+/// Work below this many elements is not worth a second thread.
+const PARALLEL: usize = 1 << 16;
+
+/// Lines next to one another that go together.
+const TOGETHER: usize = 16;
+
+/// A line this long is put in order by several threads.
+const LONG: usize = 1 << 15;
+
+/// Calls `f` with every line of `x` along dimension `axis` and the line of `len` results that it gives. `out` is row-major,
+/// in the shape of `x` with size `len` along `axis`.
+pub(crate) fn each<T: Element, U: Element>(
+    x: Source<T>,
+    axis: usize,
+    len: usize,
+    out: &mut [U],
+    f: impl Fn(&[T], &mut [U]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let shape = x.layout.shape();
+    let size = shape[axis];
+    let inner = Shape::from(&shape[axis + 1..]).numel();
+    let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
+    let lines = x.layout.permute(&order);
+    let nest = Nest::new(lines.shape(), [&lines]);
+    let gather = |number: usize, line: &mut Vec<T>| {
+        line.clear();
+        nest.walk(0, number * size, size, |position, stride, count| {
+            line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+        });
+    };
+    let count = out.len() / len;
+    let alone = size * count < PARALLEL;
+    if inner == 1 {
+        let one = |number: usize, out: &mut [U]| {
+            let mut line = Vec::with_capacity(size);
+            gather(number, &mut line);
+            f(&line, out);
+        };
+        match alone {
+            true => out.chunks_mut(len).enumerate().for_each(|(number, out)| one(number, out)),
+            false => threads::for_chunks(out, len, one),
+        }
+        return;
+    }
+    let stride = x.layout.strides()[axis];
+    // Lines next to one another in memory go together: a cache line holds an element of each.
+    let groups = inner.div_ceil(TOGETHER);
+    let start = Start(out.as_mut_ptr());
+    let group = |number: usize| {
+        let (slab, first) = (number / groups, number % groups * TOGETHER);
+        let width = TOGETHER.min(inner - first);
+        // Lines of a power of two would fall upon one another in the cache.
+        let pitch = size + 16;
+        let mut lines = vec![T::ZERO; pitch * width];
+        let starts: SmallVec<[usize; TOGETHER]> =
+            (0..width).map(|k| nest.position(0, (slab * inner + first + k) * size)).collect();
+        for j in 0..size {
+            for (k, &start) in starts.iter().enumerate() {
+                lines[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
+            }
+        }
+        let apart = len + 16;
+        let mut results = vec![U::ZERO; apart * width];
+        for (line, result) in lines.chunks(pitch).zip(results.chunks_mut(apart)) {
+            f(&line[..size], &mut result[..len]);
+        }
+        for j in 0..len {
+            let at = (slab * len + j) * inner + first;
+            // SAFETY: `width` results, number `first` on, of row `j` of a slab, within `out`; no two groups have one in common;
+            // `out` is borrowed mutably until all are done.
+            let out = unsafe { std::slice::from_raw_parts_mut(start.at(at), width) };
+            for (out, result) in out.iter_mut().zip(results[j..].iter().step_by(apart)) {
+                *out = *result;
+            }
+        }
+    };
+    let number = count / inner * groups;
+    if alone { (0..number).for_each(group) } else { threads::for_each(number, group) }
+}
+
+/// Sums of the elements up to each; `f32` is summed in `f64`, integers wrap.
+pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
+    if matches!(T::DTYPE, DType::F32 | DType::F64) {
+        let mut total = 0.0;
+        for (out, x) in out.iter_mut().zip(line) {
+            total += x.to_f64();
+            *out = T::from_f64(total);
+        }
+    } else {
+        let mut total = 0i64;
+        for (out, x) in out.iter_mut().zip(line) {
+            total = total.wrapping_add(x.to_i64());
+            *out = T::from_i64(total);
+        }
+    }
+}
+
+/// Position of the largest (or smallest) element up to each; of several the last, and a NaN stays.
+pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+    let mut best = 0;
+    for (i, (out, &x)) in out.iter_mut().zip(line).enumerate() {
+        let old = line[best];
+        let wins = is_nan(x) || !is_nan(old) && if largest { x >= old } else { x <= old };
+        if wins {
+            best = i;
+        }
+        *out = best as i64;
+    }
+}
+
+/// Positions in ascending (or descending) order of the elements, as many as `out` has room for; stable.
+pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
+    let before = |&i: &i64, &j: &i64| {
+        let (x, y) = (line[i as usize], line[j as usize]);
+        if descending { compare(y, x).then(i.cmp(&j)) } else { compare(x, y).then(i.cmp(&j)) }
+    };
+    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    let wanted = out.len();
+    if wanted < positions.len() && wanted > 0 {
+        positions.select_nth_unstable_by(wanted - 1, before);
+        positions.truncate(wanted);
+    }
+    // No two positions compare equal, so an unstable sort has one result, and that is the stable one.
+    if positions.len() >= LONG && threads::num_threads() > 1 {
+        // Work that divides as it goes is what rayon is for.
+        positions.par_sort_unstable_by(before);
+    } else {
+        positions.sort_unstable_by(before);
+    }
+    out.copy_from_slice(&positions[..wanted]);
+}
+
+/// Positions of the largest (or smallest) elements in descending (ascending) order, as many as `out` has room for.
+///
+/// Which of several equal elements are taken is PyTorch's choice where it selects with the C++ library's `nth_element` and
+/// sorts what comes before it, so that gradients go where its do; few of many are the first ones.
+pub(crate) fn top<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+    let wanted = out.len();
+    if wanted == 0 || wanted * 64 <= line.len() {
+        return order(largest, line, out);
+    }
+    let before = |&i: &i64, &j: &i64| {
+        let (x, y) = (line[i as usize], line[j as usize]);
+        if largest { compare(y, x) } else { compare(x, y) }.is_lt()
+    };
+    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    nth_element(&mut positions, wanted - 1, &before);
+    positions[..wanted - 1].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
+    out.copy_from_slice(&positions[..wanted]);
+}
+
+/// Moves the element of rank `nth` to its place, smaller ones before it: `std::nth_element` of GNU's C++ library, whose
+/// result PyTorch shows where elements are equal.
+fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
+    if nth >= items.len() {
+        return;
+    }
+    let (mut start, mut end) = (0, items.len());
+    let mut steps = 2 * items.len().ilog2();
+    while end - start > 3 {
+        if steps == 0 {
+            // Unlucky pivots throughout: what remains is sorted.
+            break;
+        }
+        steps -= 1;
+        // The median of three becomes the pivot, at the start.
+        let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
+        let less = |i: usize, j: usize| before(&items[i], &items[j]);
+        let median = match (less(a, b), less(b, c), less(a, c)) {
+            (true, true, _) => b,
+            (true, false, true) => c,
+            (true, false, false) => a,
+            (false, _, true) => a,
+            (false, true, false) => c,
+            (false, false, false) => b,
+        };
+        items.swap(start, median);
+        let pivot = items[start];
+        let (mut low, mut high) = (start + 1, end);
+        let cut = loop {
+            while before(&items[low], &pivot) {
+                low += 1;
+            }
+            high -= 1;
+            while before(&pivot, &items[high]) {
+                high -= 1;
+            }
+            if low >= high {
+                break low;
+            }
+            items.swap(low, high);
+            low += 1;
+        };
+        if cut <= nth {
+            start = cut;
+        } else {
+            end = cut;
+        }
+    }
+    items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
+}
+
+/// Position of the element that has `rank` elements before it in ascending order; of several equal ones PyTorch's choice,
+/// which is that of its own quickselect.
+pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
+    let mut positions: Vec<usize> = (0..line.len()).collect();
+    let above = |i: usize, j: usize| compare(line[i], line[j]).is_gt();
+    let (mut low, mut high) = (0, line.len() - 1);
+    loop {
+        if high <= low {
+            return positions[rank];
+        }
+        if high == low + 1 {
+            if above(positions[low], positions[high]) {
+                positions.swap(low, high);
+            }
+            return positions[rank];
+        }
+        // The median of three becomes the pivot, at the low end, between two sentinels.
+        let middle = low + (high - low) / 2;
+        positions.swap(middle, low + 1);
+        for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
+            if above(positions[i], positions[j]) {
+                positions.swap(i, j);
+            }
+        }
+        let pivot = positions[low];
+        let (mut up, mut down) = (low + 1, high);
+        loop {
+            up += 1;
+            while above(pivot, positions[up]) {
+                up += 1;
+            }
+            down -= 1;
+            while above(positions[down], pivot) {
+                down -= 1;
+            }
+            if down < up {
+                break;
+            }
+            positions.swap(up, down);
+        }
+        positions.swap(low, down);
+        if down <= rank {
+            low = up;
+        }
+        if down >= rank {
+            high = down - 1;
+        }
+    }
+}
+
+/// Position of the first NaN; else of the median, the lower one of two.
+pub(crate) fn median<T: Element>(line: &[T]) -> usize {
+    line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
+        let mut positions: Vec<usize> = (0..line.len()).collect();
+        let before = |&i: &usize, &j: &usize| compare(line[i], line[j]).then(i.cmp(&j));
+        *positions.select_nth_unstable_by((line.len() - 1) / 2, before).1
+    })
+}
+
+/// Last position of the commonest element; of several as common, of the smallest.
+pub(crate) fn mode<T: Element>(line: &[T]) -> usize {
+    let mut positions = vec![0; line.len()];
+    order(false, line, &mut positions);
+    let same = |&i: &i64, &j: &i64| compare(line[i as usize], line[j as usize]) == Ordering::Equal;
+    // Runs come in ascending order of their element: a later one must be longer.
+    let mut longest: &[i64] = &[];
+    for run in positions.chunk_by(same) {
+        if run.len() > longest.len() {
+            longest = run;
+        }
+    }
+    longest.last().map_or(0, |&last| last as usize)
+}
+
+/// Ascending, a NaN last.
+fn compare<T: Element>(x: T, y: T) -> Ordering {
+    x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
+}
+
+fn is_nan<T: Element>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAN: f64 = f64::NAN;
+
+    fn ordered(descending: bool, line: &[f64], count: usize) -> Vec<i64> {
+        let mut out = vec![0; count];
+        order(descending, line, &mut out);
+        out
+    }
+
+    #[test]
+    fn order_is_stable_and_nan_is_largest() {
+        let line = [2.0, 1.0, NAN, 2.0, 1.0];
+        assert_eq!(ordered(false, &line, 5), [1, 4, 0, 3, 2]);
+        assert_eq!(ordered(true, &line, 5), [2, 0, 3, 1, 4]);
+        assert_eq!(ordered(true, &line, 2), [2, 0]);
+        assert_eq!(ordered(false, &line, 0), [0i64; 0]);
+    }
+
+    #[test]
+    fn extremes_take_the_later_tie_and_keep_a_nan() {
+        let mut out = [0; 5];
+        running_extreme(true, &[1.0, 3.0, 3.0, NAN, 9.0], &mut out);
+        assert_eq!(out, [0, 1, 2, 3, 3]);
+        running_extreme(false, &[1.0, 1.0, 3.0, 0.0, 0.0], &mut out);
+        assert_eq!(out, [0, 1, 1, 3, 4]);
+    }
+
+    /// What PyTorch returns.
+    #[test]
+    fn which_of_equal_elements() {
+        let top = |size: usize, wanted: usize| {
+            let mut out = vec![0; wanted];
+            top(true, &vec![0.5; size], &mut out);
+            out
+        };
+        assert_eq!((top(4, 2), top(5, 1), top(2, 2)), (vec![2, 3], vec![2], vec![0, 1]));
+        assert_eq!(
+            (top(5, 3), top(6, 3), top(7, 4), top(8, 4)),
+            (vec![2, 4, 3], vec![3, 5, 4], vec![5, 4, 3, 6], vec![6, 5, 4, 7])
+        );
+        assert_eq!((nth(1, &[0.5; 6]), nth(1, &[0.5; 3]), nth(3, &[0.5; 4])), (2, 0, 3));
+        for size in 1..9 {
+            let line = vec![0.5; size];
+            assert_eq!((median(&line), nth((size - 1) / 2, &line)), ((size - 1) / 2, 0), "{size}");
+        }
+    }
+
+    #[test]
+    fn order_statistics() {
+        assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
+        assert_eq!(median(&[4.0, NAN, 3.0]), 1);
+        let line: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
+        for rank in [0, 1, 17, 499, 998, 999] {
+            assert_eq!(line[nth(rank, &line)], rank as i64);
+            let mut best = vec![0; rank + 1];
+            top(true, &line, &mut best);
+            let best: Vec<i64> = best.iter().map(|&i| line[i as usize]).collect();
+            assert_eq!(best, (999 - rank as i64..1000).rev().collect::<Vec<i64>>());
+        }
+        assert_eq!(line[median(&line)], 499);
+        assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
+        assert_eq!(mode(&[7i64]), 0);
+        assert_eq!(mode(&[2, 1, 1i64]), 2);
+    }
+}

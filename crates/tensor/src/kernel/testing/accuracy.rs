@@ -1,0 +1,236 @@
+//! How far the functions of one and two numbers are from the truth, in units in the last place (ulp): the distance from a
+//! number to the next larger one of its type.
+//!
+//! In f64 they are held against values computed with 60 digits (`reference/functions.csv`, which `functions.py` beside it
+//! writes). In f32 they are held against f64, whose own error is some billionths of that unit, over all exponents and signs.
+//! The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the one here.
+
+use std::fmt::Write;
+use std::fs;
+
+use crate::ops::TensorLike;
+use crate::scalar::instruction::{Binary, Unary};
+use crate::{Element, Site, Tensor};
+
+/// The most that a function is off: in f32 from the exact result, in f64 from the correctly rounded one.
+const BOUNDS: &[(&str, f64, f64)] = &[
+    ("exp", 2.0, 1.0),
+    ("exp2", 2.0, 1.0),
+    ("expm1", 2.0, 2.0),
+    ("log", 2.0, 1.0),
+    ("log2", 2.0, 2.0),
+    ("log10", 2.0, 2.0),
+    ("log1p", 2.0, 1.0),
+    ("sin", 2.0, 1.0),
+    ("cos", 2.0, 1.0),
+    ("tan", 2.0, 1.0),
+    ("asin", 2.0, 1.0),
+    ("acos", 2.0, 1.0),
+    ("atan", 2.0, 1.0),
+    ("sinh", 2.0, 1.0),
+    ("cosh", 2.0, 1.0),
+    ("tanh", 2.0, 2.0),
+    ("asinh", 1.0, 1.0),
+    ("acosh", 1.0, 1.0),
+    ("atanh", 1.0, 1.0),
+    ("sigmoid", 2.0, 1.0),
+    ("sinc", 1.0, 2.0),
+    ("logit", 1.0, 1.0),
+    ("erf", 2.0, 2.0),
+    ("erfc", 3.0, 3.0),
+    ("erfinv", 1.0, 1.0),
+    ("lgamma", 1.0, 3.0),
+    ("digamma", 1.0, 6.0),
+    ("trigamma", 1.0, NINE_DIGITS),
+    ("pow", 2.0, 1.0),
+    ("atan2", 2.0, 1.0),
+    ("hypot", 1.0, 1.0),
+    ("xlogy", 2.0, 1.0),
+    ("xlog1py", 2.0, 1.0),
+    ("zeta", 1.0, 5.0),
+    ("ndtr", 5.0, 7.0),
+];
+
+/// As many as PyTorch's formula gives, which is ours: 10⁻⁹ in units of 2⁻⁵².
+const NINE_DIGITS: f64 = 4.6e6;
+
+/// Which functions have zeros at negative arguments that are no floating-point numbers: there the unit is that of a number
+/// of size 1, where the result is smaller.
+const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
+
+/// Every f32 bit pattern, thinned; denser from -20 to 20, at multiples of 1/8 and beside them.
+fn sample() -> Vec<f32> {
+    let mut points: Vec<f32> = (0..=u32::MAX).step_by(40_009).map(f32::from_bits).collect();
+    points.extend((-20_000..=20_000).map(|i| i as f32 * 1e-3));
+    for i in -256..=256 {
+        let x = i as f32 / 8.0;
+        points.extend([x, x.next_up(), x.next_down()]);
+    }
+    points.extend([f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::MIN]);
+    points
+}
+
+/// Distance in ulp, where `unit` is that of a number of the size of the exact value, and ∞ counts as the power of two that
+/// comes after the largest number.
+fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
+    if got.is_nan() || exact.is_nan() {
+        return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let finite = |x: f64| x.clamp(-beyond, beyond);
+    if got == exact { 0.0 } else { (finite(got) - finite(exact)).abs() / unit }
+}
+
+fn ulps_f32(got: f32, exact: f64) -> f64 {
+    let size = (exact.abs() as f32).min(f32::MAX.next_down());
+    let unit = f64::from(size.next_up()) - f64::from(size);
+    distance(f64::from(got), exact, unit, 2f64.powi(128))
+}
+
+fn ulps_f64(got: f64, exact: f64) -> f64 {
+    let size = exact.abs().min(f64::MAX.next_down());
+    distance(got, exact, size.next_up() - size, f64::INFINITY)
+}
+
+fn site() -> Site {
+    Site::here("accuracy")
+}
+
+fn unary<T: Element>(op: Unary, x: &[T]) -> Option<Vec<T>> {
+    Tensor::from(x.to_vec()).apply_unary(op, site()).ok().map(|z| z.to_vec())
+}
+
+fn binary<T: Element>(op: Binary, x: &[T], y: &[T]) -> Option<Vec<T>> {
+    Tensor::from(x.to_vec()).apply_binary(op, &Tensor::from(y.to_vec()), site()).ok().map(|z| z.to_vec())
+}
+
+/// The largest error and where it is.
+#[derive(Clone, Debug, Default)]
+struct Worst {
+    ulps: f64,
+    place: String,
+}
+
+impl Worst {
+    fn add(&mut self, ulps: f64, place: impl FnOnce() -> String) {
+        if ulps > self.ulps {
+            *self = Worst { ulps, place: place() };
+        }
+    }
+}
+
+/// The worst error in f32 of the function of this name.
+fn worst_f32(name: &str, x: &[f32]) -> Worst {
+    let mut worst = Worst::default();
+    let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|&x| f64::from(x)).collect() };
+    if let Some(&op) = Unary::ALL.iter().find(|op| op.name() == name) {
+        let (got, exact) = (unary(op, x).unwrap(), unary(op, &wide(x)).unwrap());
+        for i in 0..x.len() {
+            worst.add(ulps_f32(got[i], exact[i]), || format!("{:e}: {:e}, not {:e}", x[i], got[i], exact[i]));
+        }
+        return worst;
+    }
+    let op = *Binary::ALL.iter().find(|op| op.name() == name).unwrap();
+    // Any two of the sample, and numbers near 1 with exponents that make something of them.
+    let mut y = x.to_vec();
+    y.rotate_left(12_345);
+    let mut x = x.to_vec();
+    for i in 0..20_000 {
+        let angle = i as f32;
+        x.push(1.0 + 0.9 * (angle * 0.7).sin());
+        y.push(30.0 * (angle * 1.3).cos());
+    }
+    let (got, exact) = (binary(op, &x, &y).unwrap(), binary(op, &wide(&x), &wide(&y)).unwrap());
+    for i in 0..x.len() {
+        let place = || format!("{:e}, {:e}: {:e}, not {:e}", x[i], y[i], got[i], exact[i]);
+        worst.add(ulps_f32(got[i], exact[i]), place);
+    }
+    worst
+}
+
+/// The worst error in f64 of the function of this name, over the reference values.
+fn worst_f64(name: &str, reference: &str) -> Worst {
+    let mut worst = Worst::default();
+    let mut count = 0;
+    for line in reference.lines() {
+        let mut fields = line.split(',');
+        if fields.next() != Some(name) {
+            continue;
+        }
+        count += 1;
+        let numbers: Vec<f64> = fields.map(|field| field.parse().unwrap()).collect();
+        let (arguments, exact) = (&numbers[..numbers.len() - 1], numbers[numbers.len() - 1]);
+        let got = match *arguments {
+            [x] => unary(*Unary::ALL.iter().find(|op| op.name() == name).unwrap(), &[x]),
+            [x, y] => binary(*Binary::ALL.iter().find(|op| op.name() == name).unwrap(), &[x], &[y]),
+            _ => None,
+        };
+        let got = got.unwrap()[0];
+        let mut ulps = ulps_f64(got, exact);
+        if WITH_NEGATIVE_ZEROS.contains(&name) && arguments[0] < 0.0 && exact.abs() < 1.0 {
+            ulps = (got - exact).abs() / f64::EPSILON;
+        }
+        worst.add(ulps, || format!("{arguments:?}: {got:e}, not {exact:e}"));
+    }
+    assert!(count > 0, "{name} has no reference values");
+    worst
+}
+
+#[test]
+fn every_function_is_within_its_bounds() {
+    let reference = include_str!("reference/functions.csv");
+    let x = sample();
+    let mut named: Vec<&str> = reference.lines().filter_map(|line| line.split(',').next()).collect();
+    named.dedup();
+    assert_eq!(named, BOUNDS.iter().map(|bound| bound.0).collect::<Vec<_>>(), "bounds and reference values");
+    for &(name, narrow, wide) in BOUNDS {
+        let (in_f32, in_f64) = (worst_f32(name, &x), worst_f64(name, reference));
+        println!("{name:10} {:8.3} {:12.3}   {}   {}", in_f32.ulps, in_f64.ulps, in_f32.place, in_f64.place);
+        assert!(in_f32.ulps <= narrow, "{name} in f32: {in_f32:?}");
+        assert!(in_f64.ulps <= wide, "{name} in f64: {in_f64:?}");
+    }
+}
+
+#[test]
+fn an_error_is_seen() {
+    assert_eq!(ulps_f32(1.0f32.next_up().next_up(), 1.0), 2.0);
+    assert_eq!(ulps_f32(0.0, f64::from(f32::from_bits(3))), 3.0);
+    assert_eq!(ulps_f32(f32::INFINITY, 2f64.powi(128) - 2f64.powi(103)), 0.5);
+    assert_eq!(ulps_f32(f32::NAN, 1.0), f64::INFINITY);
+    assert_eq!(ulps_f64(3.0, 3f64.next_down()), 1.0);
+    assert_eq!(worst_f64("exp", "exp,0.0,1.5").ulps, 0.5 / f64::EPSILON);
+}
+
+/// `UPDATE_DOCS=1` writes the file.
+#[test]
+fn the_documented_bounds_are_these() {
+    let mut text = String::from(INTRODUCTION);
+    for &(name, narrow, wide) in BOUNDS {
+        let wide = if wide == NINE_DIGITS { "nine digits".to_owned() } else { wide.to_string() };
+        writeln!(text, "| `{name}` | {narrow} | {wide} |").unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/accuracy.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), text, "set UPDATE_DOCS=1 to write it again");
+}
+
+const INTRODUCTION: &str = "\
+# Accuracy
+
+Results are counted in units in the last place: the distance from a number to the next larger one of its type. The bounds below
+are tested, by `crates/tensor/src/kernel/testing/accuracy.rs`, which also writes this file.
+
+- f32: the most that a result is off the exact value, over a sweep of all exponents, subnormal ones included, and both signs.
+- f64: the most that a result is off the correctly rounded value, over points computed with 60 digits.
+
+Sums, differences, products, quotients, square roots, roundings, remainders, maxima and comparisons are correctly rounded or
+exact. Functions that are made of several, such as `softmax` or `gelu`, add up the errors of their steps; they are written
+so that no step cancels. A sum of many numbers is pairwise: its error grows with the logarithm of their count.
+
+`lgamma` and `digamma` have zeros at negative arguments. Where the result there is below 1, the unit is that of 1.
+`trigamma`, the derivative of `digamma`, uses PyTorch's formula, so that it has PyTorch's values, and its nine digits.
+
+| function | f32 | f64 |
+|---|---|---|
+";

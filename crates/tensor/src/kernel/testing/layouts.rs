@@ -1,0 +1,236 @@
+//! Tensors of every layout, for tests: a [`Recipe`] says how a tensor of any shape comes to lie in its buffer.
+
+use std::fmt;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::memory::storage::Storage;
+use crate::shape::shape::INLINE_RANK;
+use crate::{Element, Layout, Shape, Tensor};
+
+/// Ranks go from 0 to this.
+const RANK: usize = INLINE_RANK + 2;
+
+/// How a tensor lies in its buffer; applies to every shape up to rank 6.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) axes: Vec<AxisRecipe>,
+    /// The dimensions from the largest stride to the smallest.
+    pub(crate) order: Vec<usize>,
+}
+
+/// How a dimension is a part of a larger one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AxisRecipe {
+    /// Elements left out before and after.
+    pub(crate) around: (usize, usize),
+    /// Only every `step`-th is kept.
+    pub(crate) step: usize,
+    /// The last comes first.
+    pub(crate) flip: bool,
+    /// One element repeated, stride 0.
+    pub(crate) stretch: bool,
+}
+
+impl fmt::Debug for Recipe {
+    /// On one line: a failing case has several.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order {:?}", self.order.as_slice())?;
+        for AxisRecipe { around: (before, after), step, flip, stretch } in &self.axes {
+            let way = if *flip { '-' } else { '+' };
+            write!(f, ", {before}({way}{step}{}){after}", if *stretch { "x0" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl AxisRecipe {
+    pub(crate) const PLAIN: Self = AxisRecipe { around: (0, 0), step: 1, flip: false, stretch: false };
+}
+
+impl Recipe {
+    /// Row-major.
+    pub(crate) fn contiguous() -> Self {
+        Recipe { axes: vec![AxisRecipe::PLAIN; RANK], order: (0..RANK).collect() }
+    }
+
+    /// The same dimension by dimension.
+    pub(crate) fn all(axis: AxisRecipe) -> Self {
+        Recipe { axes: vec![axis; RANK], ..Recipe::contiguous() }
+    }
+
+    /// Column-major.
+    pub(crate) fn reversed() -> Self {
+        Recipe { order: (0..RANK).rev().collect(), ..Recipe::contiguous() }
+    }
+
+    /// The same without repeated elements.
+    pub(crate) fn injective(mut self) -> Self {
+        self.axes.iter_mut().for_each(|axis| axis.stretch = false);
+        self
+    }
+
+    /// The layout of a tensor of shape `shape`, and the length of its buffer.
+    pub(crate) fn layout(&self, shape: &Shape) -> (Layout, usize) {
+        let rank = shape.rank();
+        let mut axes = self.axes[..rank].to_vec();
+        let size = |axis: &AxisRecipe, size: usize| {
+            let kept = if axis.stretch { 1 } else { size };
+            axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
+        };
+        // Buffers stay small enough for many cases: the later dimensions are plain if need be.
+        let mut total = 1;
+        for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
+            if total * size(axis, wanted) > 1 << 14 {
+                *axis = AxisRecipe::PLAIN;
+            }
+            total *= size(axis, wanted);
+        }
+        let order: Vec<usize> = self.order.iter().copied().filter(|&axis| axis < rank).collect();
+        let whole: Shape = order.iter().map(|&axis| size(&axes[axis], shape[axis])).collect();
+        let place = |axis: usize| order.iter().position(|&other| other == axis).unwrap();
+        let buffer = whole.numel();
+        let mut layout = Layout::contiguous(whole).permute(&(0..rank).map(place).collect::<Vec<_>>());
+        for (position, axis) in axes.iter().enumerate() {
+            let kept = if axis.stretch { 1 } else { shape[position] };
+            layout = layout.slice(position, axis.around.0, kept, axis.step as isize);
+            if axis.flip {
+                layout = layout.flip(&[position]);
+            }
+        }
+        (layout.expand(shape).unwrap(), buffer)
+    }
+
+    /// A tensor of shape `shape`, its whole buffer filled by `element`.
+    pub(crate) fn tensor<T: Element>(&self, shape: &Shape, element: impl FnMut() -> T) -> Tensor<T> {
+        let (layout, buffer) = self.layout(shape);
+        let data = std::iter::repeat_with(element).take(buffer).collect();
+        Tensor::from_parts(Storage::from_vec(data), layout)
+    }
+}
+
+/// Shapes of rank 0 to 6 and at most 3000 elements; sizes of 0 and 1 among them.
+pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
+    let size = prop_oneof![1 => Just(0usize), 6 => Just(1), 9 => 2usize..=4, 3 => 5usize..=9, 2 => 10usize..=300];
+    vec(size, 0..=RANK).prop_map(|sizes| {
+        let mut total = 1;
+        let capped = |size: usize| {
+            let size = if total * size > 3000 { 1 } else { size };
+            total *= size.max(1);
+            size
+        };
+        sizes.into_iter().map(capped).collect()
+    })
+}
+
+/// Every way of lying in a buffer.
+pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
+    let axis = prop_oneof![
+        2 => Just(AxisRecipe::PLAIN),
+        3 => (0..2usize, 0..2usize, 1..=3usize, any::<bool>(), prop::bool::weighted(0.2))
+            .prop_map(|(before, after, step, flip, stretch)| {
+                let around = (before, after);
+                AxisRecipe { around, step, flip, stretch }
+            }),
+    ];
+    let order = prop_oneof![Just((0..RANK).collect::<Vec<_>>()), Just((0..RANK).collect::<Vec<_>>()).prop_shuffle()];
+    (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
+}
+
+/// A generator for the elements of a case.
+pub(crate) fn generator(seed: u64) -> Pcg64 {
+    Pcg64::seed_from_u64(seed)
+}
+
+/// Elements to try operations on.
+pub(crate) trait Sample: Element {
+    /// Anything, the edges of the type often among it.
+    fn any(rng: &mut Pcg64) -> Self;
+    /// A small integer; sums and products of many are exact.
+    fn small(rng: &mut Pcg64) -> Self;
+    /// ±1, ±2 or ±1/2; any product of not too many is exact.
+    fn factor(rng: &mut Pcg64) -> Self;
+    /// The bits; one value for every NaN.
+    fn bits(self) -> u64;
+}
+
+macro_rules! floats {
+    ($($type:ident),*) => {$(
+        impl Sample for $type {
+            fn any(rng: &mut Pcg64) -> Self {
+                const EDGES: [$type; 16] = [
+                    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-30, -1e30, $type::MAX, $type::MIN_POSITIVE,
+                    $type::INFINITY, $type::NEG_INFINITY, $type::NAN, $type::EPSILON,
+                ];
+                match rng.next_u32() % 2 {
+                    0 => EDGES[rng.next_u32() as usize % EDGES.len()],
+                    _ => f64::from(rng.next_u32() as i32) as $type / (1u32 << 28) as $type,
+                }
+            }
+
+            fn small(rng: &mut Pcg64) -> Self {
+                (rng.next_u32() % 17) as $type - 8.0
+            }
+
+            fn factor(rng: &mut Pcg64) -> Self {
+                [1.0, -1.0, 2.0, 0.5, -2.0, -0.5][rng.next_u32() as usize % 6]
+            }
+
+            fn bits(self) -> u64 {
+                if self.is_nan() { u64::MAX } else { u64::from(self.to_bits()) }
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+macro_rules! integers {
+    ($($type:ident),*) => {$(
+        impl Sample for $type {
+            fn any(rng: &mut Pcg64) -> Self {
+                const EDGES: [$type; 8] =
+                    [0, 1, 2, 3, $type::MAX, $type::MIN, $type::MAX - 1, (0 as $type).wrapping_sub(1)];
+                match rng.next_u32() % 2 {
+                    0 => EDGES[rng.next_u32() as usize % EDGES.len()],
+                    _ => rng.next_u64() as $type,
+                }
+            }
+
+            fn small(rng: &mut Pcg64) -> Self {
+                (rng.next_u32() % 9) as $type
+            }
+
+            fn factor(rng: &mut Pcg64) -> Self {
+                rng.next_u64() as $type | 1
+            }
+
+            fn bits(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
+}
+
+integers!(i64, u8);
+
+impl Sample for bool {
+    fn any(rng: &mut Pcg64) -> Self {
+        rng.next_u32().is_multiple_of(2)
+    }
+
+    fn small(rng: &mut Pcg64) -> Self {
+        rng.next_u32().is_multiple_of(16)
+    }
+
+    fn factor(rng: &mut Pcg64) -> Self {
+        !rng.next_u32().is_multiple_of(16)
+    }
+
+    fn bits(self) -> u64 {
+        u64::from(self)
+    }
+}

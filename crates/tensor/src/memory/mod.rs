@@ -1,0 +1,6 @@
+//! Memory and threads: buffers that tensors share, where they come from, and how work is shared out.
+
+pub(crate) mod pool;
+pub(crate) mod reserve;
+pub(crate) mod storage;
+pub(crate) mod threads;

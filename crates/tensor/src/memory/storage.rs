@@ -1,0 +1,309 @@
+//! Buffers: shared between tensors, copied only when one of several holders writes.
+//!
+//! A buffer is memory of its own, or memory that something else owns and keeps alive (an `ndarray`). Foreign memory is
+//! only ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in. This file
+//! and `kernel/` are the only places with `unsafe` code.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
+
+use crate::memory::pool;
+use crate::memory::pool::Block;
+use crate::memory::reserve;
+use crate::shape::layout::Strides;
+use crate::{Element, Layout, Shape};
+
+/// A shared buffer of elements. Cloning shares it.
+pub(crate) enum Storage<T> {
+    /// Memory of our own beside the count of those who hold it: for few elements, whose operations take no longer than asking
+    /// for memory twice.
+    Few(Arc<[T]>),
+    Many(Arc<Buffer<T>>),
+}
+
+pub(crate) enum Buffer<T> {
+    Own(Vec<T>),
+    Pooled(Block<T>),
+    Foreign(Foreign<T>),
+}
+
+/// Memory that something else owns.
+pub(crate) struct Foreign<T> {
+    start: NonNull<T>,
+    len: usize,
+    /// What `start` points into; dropped with the buffer.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: foreign memory is only read, through shared references to `T: Sync`; its owner is `Send` itself.
+unsafe impl<T: Sync> Send for Foreign<T> {}
+// SAFETY: as above; the owner is `Sync` itself.
+unsafe impl<T: Sync> Sync for Foreign<T> {}
+
+impl<T: Element> Storage<T> {
+    /// Takes the vector's memory; nothing is copied.
+    pub(crate) fn from_vec(data: Vec<T>) -> Self {
+        Storage::Many(Arc::new(Buffer::Own(data)))
+    }
+
+    /// One element.
+    pub(crate) fn one(value: T) -> Self {
+        Storage::Few(Arc::new([value]))
+    }
+
+    /// A buffer of `len` elements, all of which `fill` writes, or the refusal where memory cannot hold it. Before, they are
+    /// anything.
+    pub(crate) fn build(len: usize, fill: impl FnOnce(&mut [T])) -> Result<Self, reserve::Refused> {
+        if len.saturating_mul(size_of::<T>()) < pool::LEAST {
+            let data: Arc<[T]> = Arc::from_iter(std::iter::repeat_n(T::ZERO, len));
+            // SAFETY: the elements, all initialised, have been held by `data` alone since it was made, and nobody else sees it
+            // before `fill` returns. `Arc::get_mut` would ask for that with an instruction that locks the memory.
+            fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() });
+            return Ok(Storage::Few(data));
+        }
+        if pool::serves::<T>(len) {
+            let mut block = reserve::scratch(len)?;
+            fill(&mut block);
+            return Ok(Storage::Many(Arc::new(Buffer::Pooled(block))));
+        }
+        let mut data = reserve::zeroed(len)?;
+        fill(&mut data);
+        Ok(Self::from_vec(data))
+    }
+
+    /// A buffer of elements that are anything, for those who write all of them, or the refusal where memory cannot hold it.
+    pub(crate) fn scratch(len: usize) -> Result<Self, reserve::Refused> {
+        Self::build(len, |_| {})
+    }
+
+    /// Memory of `len` elements that `owner` keeps alive and unchanged. It is never written to.
+    ///
+    /// # Safety
+    ///
+    /// `start` must be valid for reads of `len` elements of `T`, all initialised, for as long as `owner` lives wherever
+    /// it is moved to, and nobody may write to any of them in that time.
+    unsafe fn from_owner(start: NonNull<T>, len: usize, owner: impl Any + Send + Sync) -> Self {
+        Storage::Many(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: Box::new(owner) })))
+    }
+
+    /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others
+    /// who do. Nothing is copied.
+    pub(crate) fn from_arc_array<D: Dimension>(array: ArcArray<T, D>) -> (Self, Layout) {
+        let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
+        if shape.numel() == 0 {
+            return (Self::from_vec(Vec::new()), Layout::contiguous(shape));
+        }
+        let array = match array.into_dyn().try_into_owned_nocopy() {
+            Ok(array) => {
+                let (data, offset) = array.into_raw_vec_and_offset();
+                let layout = inside(shape, &strides, offset.unwrap_or_default(), data.len());
+                return (Self::from_vec(data), layout);
+            }
+            Err(array) => array,
+        };
+        let (before, len) = extent(&shape, &strides);
+        // SAFETY: the lowest element of the array lies `before` elements below its first one, in the same allocation.
+        let start = unsafe { NonNull::new_unchecked(array.as_ptr().sub(before).cast_mut()) };
+        // SAFETY: from the lowest to the highest element of the array everything lies in the one vector that it shares,
+        // which is initialised throughout and lives at the same address until the last array over it is dropped;
+        // `array` is one. The other arrays over it cannot write: they copy on write as long as `array` holds it.
+        let storage = unsafe { Self::from_owner(start, len, array) };
+        (storage, inside(shape, &strides, before, len))
+    }
+
+    /// A view's elements and where they lie, shared; `None` where the view has gaps: what lies in them may be written
+    /// through another view of the same memory.
+    pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
+        let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
+        if shape.numel() == 0 {
+            return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
+        }
+        let (before, len) = extent(&shape, &strides);
+        let layout = inside(shape, &strides, before, len);
+        if !layout.distinct().is_dense() {
+            return None;
+        }
+        // SAFETY: the lowest element of the view lies `before` elements below its first one, in the same allocation.
+        let start = unsafe { NonNull::new_unchecked(view.as_ptr().sub(before).cast_mut()) };
+        // SAFETY: every place from the lowest to the highest element is an element of the view (it is dense), hence
+        // initialised, alive for `'static`, and borrowed so that nobody writes to it.
+        Some((unsafe { Self::from_owner(start, len, ()) }, layout))
+    }
+
+    /// The elements that `layout` names, as `ndarray` sees them; `None` where it has no such shape. Nothing is copied.
+    ///
+    /// # Panics
+    ///
+    /// Where `layout` names an element outside the buffer.
+    pub(crate) fn view(&self, layout: &Layout) -> Option<ArrayViewD<'_, T>> {
+        let (data, shape) = (self.as_slice(), layout.shape());
+        if layout.numel() == 0 {
+            return ArrayViewD::from_shape(IxDyn(shape), &[]).ok();
+        }
+        inside(shape.clone(), layout.strides(), layout.offset(), data.len());
+        isize::try_from(layout.numel()).ok()?;
+        let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
+        let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
+        let lowest = &data[layout.extent().0..];
+        // SAFETY: with every stride taken forward from the lowest element, the view covers exactly the places that the
+        // layout names, which lie in `data` (checked above) and so within one allocation of at most `isize::MAX` bytes.
+        // Strides are not negative, the element count is at most `isize::MAX`, and `data` is borrowed for as long as
+        // the view.
+        let mut view = unsafe { ArrayViewD::from_shape_ptr(IxDyn(shape).strides(IxDyn(&steps)), lowest.as_ptr()) };
+        for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
+            view.invert_axis(Axis(axis));
+        }
+        Some(view)
+    }
+
+    /// All elements.
+    pub(crate) fn as_slice(&self) -> &[T] {
+        let buffer = match self {
+            Storage::Few(data) => return data,
+            Storage::Many(buffer) => &**buffer,
+        };
+        match buffer {
+            Buffer::Own(data) => data,
+            Buffer::Pooled(block) => block,
+            // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
+            // `self`, and nobody writes to them in that time: `from_owner` was promised so.
+            Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.len) },
+        }
+    }
+
+    /// Number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// The elements for writing, where the memory is our own and no other tensor holds it.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
+        let buffer = match self {
+            Storage::Few(data) => return Arc::get_mut(data),
+            Storage::Many(buffer) => Arc::get_mut(buffer)?,
+        };
+        match buffer {
+            Buffer::Own(data) => Some(data),
+            Buffer::Pooled(block) => Some(block),
+            Buffer::Foreign(_) => None,
+        }
+    }
+
+    /// The vector, where the storage is one and no other tensor holds it (few elements are copied into one); else the storage
+    /// as it was.
+    pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
+        let buffer = match self {
+            Storage::Few(mut data) => {
+                return match Arc::get_mut(&mut data) {
+                    Some(data) => Ok(data.to_vec()),
+                    None => Err(Storage::Few(data)),
+                };
+            }
+            Storage::Many(buffer) => buffer,
+        };
+        match Arc::try_unwrap(buffer) {
+            Ok(Buffer::Own(data)) => Ok(data),
+            Ok(other) => Err(Storage::Many(Arc::new(other))),
+            Err(shared) => Err(Storage::Many(shared)),
+        }
+    }
+
+    /// Whether both are the same buffer.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Storage::Few(data), Storage::Few(other)) => Arc::ptr_eq(data, other),
+            (Storage::Many(buffer), Storage::Many(other)) => Arc::ptr_eq(buffer, other),
+            _ => false,
+        }
+    }
+}
+
+/// How many elements lie below the first one, and how many places the elements span. The array exists, so that no sum
+/// here overflows.
+fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
+    let reach = |forward: bool| -> usize {
+        let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
+        axes.map(|(&size, &stride)| (size - 1) * if size > 1 { stride.unsigned_abs() } else { 0 }).sum()
+    };
+    let (before, after) = (reach(false), reach(true));
+    (before, before + after + 1)
+}
+
+/// The layout, which was valid where it comes from.
+fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
+    Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
+}
+
+impl<T> Clone for Storage<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Storage::Few(data) => Storage::Few(Arc::clone(data)),
+            Storage::Many(buffer) => Storage::Many(Arc::clone(buffer)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_buffer_is_not_writable() {
+        let mut first = Storage::from_vec(vec![1.0, 2.0]);
+        let second = first.clone();
+        assert!(first.get_mut().is_none());
+        drop(second);
+        first.get_mut().unwrap()[0] = 5.0;
+        assert_eq!(first.as_slice(), &[5.0, 2.0]);
+    }
+
+    #[test]
+    fn a_foreign_buffer_is_never_writable() {
+        let array = ArcArray::from(vec![1.0, 2.0]);
+        let (mut storage, _) = Storage::from_arc_array(array.clone());
+        // The only storage, while `array` shows the same memory; and still, once `array` is gone.
+        assert_eq!(storage.as_slice().as_ptr(), array.as_ptr());
+        assert!(storage.get_mut().is_none());
+        drop(array);
+        assert!(storage.get_mut().is_none());
+        let storage = storage.into_vec().err().unwrap();
+        assert_eq!(storage.as_slice(), &[1.0, 2.0]);
+    }
+
+    #[test]
+    fn an_array_held_once_hands_its_memory_over() {
+        let array = ArcArray::from(vec![1.0, 2.0]);
+        let start = array.as_ptr();
+        let (mut storage, _) = Storage::from_arc_array(array);
+        assert_eq!(storage.get_mut().unwrap().as_ptr(), start);
+    }
+
+    #[test]
+    fn a_foreign_buffer_keeps_its_owner_and_drops_it() {
+        let owner = Arc::new(vec![1i64, 2, 3]);
+        let start = NonNull::new(owner.as_ptr().cast_mut()).unwrap();
+        // SAFETY: three elements, alive and unchanged as long as the `Arc` that is handed over.
+        let storage = unsafe { Storage::from_owner(start, 3, Arc::clone(&owner)) };
+        let second = storage.clone();
+        drop(storage);
+        assert_eq!((second.as_slice(), Arc::strong_count(&owner)), (&[1, 2, 3][..], 2));
+        drop(second);
+        assert_eq!(Arc::strong_count(&owner), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "the elements of an array lie in its memory")]
+    fn a_view_outside_the_buffer_is_refused() {
+        Storage::from_vec(vec![1.0; 3]).view(&Layout::contiguous(Shape::from([4])));
+    }
+
+    #[test]
+    fn empty_buffers_exist() {
+        assert!(Storage::<f32>::from_vec(Vec::new()).as_slice().is_empty());
+        assert_eq!(Storage::<i64>::build(0, |_| {}).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,152 @@
+//! Comparisons, masks and choices.
+
+use crate::Float;
+use crate::ops::pair::{expanded, join_all, number, pair};
+use crate::ops::{Argument, Operand, TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Unary};
+use crate::shape::error::{Site, raise};
+
+/// Comparisons of two operands, which broadcast; functions of masks.
+///
+/// On tensors a comparison gives a `Tensor<bool>`, on recorded variables zeros and ones. A NaN compares unequal to
+/// everything, itself included. No gradient flows through a comparison.
+pub trait Comparison: TensorLike {
+    twin! { trait
+        /// Where both are equal. PyTorch: `eq`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1.0, 2.0, 3.0]);
+        /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
+        /// ```
+        fn eq | try_eq(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Eq, &y, at)
+        }
+
+        /// Where they differ. PyTorch: `ne`.
+        fn ne | try_ne(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Ne, &y, at)
+        }
+
+        /// Where `self` is smaller. PyTorch: `lt`.
+        fn lt | try_lt(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Lt, &y, at)
+        }
+
+        /// Where `self` is smaller or equal. PyTorch: `le`.
+        fn le | try_le(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Le, &y, at)
+        }
+
+        /// Where `self` is larger. PyTorch: `gt`.
+        fn gt | try_gt(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Gt, &y, at)
+        }
+
+        /// Where `self` is larger or equal. PyTorch: `ge`.
+        fn ge | try_ge(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = pair(self, other, at)?;
+            x.apply_compare(Compare::Ge, &y, at)
+        }
+
+        /// Where an element is NaN. PyTorch: `isnan`.
+        fn isnan | try_isnan(&self) -> Self::Mask = at {
+            self.apply_compare(Compare::Ne, self, at)
+        }
+
+        /// Where an element is infinite, of either sign. PyTorch: `isinf`.
+        fn isinf | try_isinf(&self) -> Self::Mask [Self::Elem: Float] = at {
+            let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+            self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
+        }
+
+        /// Where an element is neither infinite nor NaN. PyTorch: `isfinite`.
+        fn isfinite | try_isfinite(&self) -> Self::Mask [Self::Elem: Float] = at {
+            let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+            self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
+        }
+
+        /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
+        fn logical_and | try_logical_and(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = truths(self, other, at)?;
+            x.apply_binary(Binary::Mul, &y, at)
+        }
+
+        /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
+        fn logical_or | try_logical_or(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = truths(self, other, at)?;
+            x.apply_binary(Binary::Maximum, &y, at)
+        }
+
+        /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
+        fn logical_xor | try_logical_xor(&self, other: impl Operand<Self>) -> Self::Mask = at {
+            let (x, y) = truths(self, other, at)?;
+            x.apply_compare(Compare::Ne, &y, at)
+        }
+
+        /// Where an element is zero (or `false`). PyTorch: `logical_not`.
+        fn logical_not | try_logical_not(&self) -> Self::Mask = at {
+            let zero = number(self, crate::Element::from_i64(0), &self.shape(), at)?;
+            self.apply_compare(Compare::Eq, &zero, at)
+        }
+    }
+}
+
+impl<A: TensorLike> Comparison for A {}
+
+/// Both operands over one shape, as masks of what is not zero. Zeros and ones are combined as `bool`s are: the product is and,
+/// the larger is or.
+fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
+    let (x, y) = pair(x, other, at)?;
+    let zero = number(&x, crate::Element::from_i64(0), &x.shape(), at)?;
+    Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
+}
+
+/// The elements of `x` where `mask` holds, those of `y` elsewhere; all three broadcast. PyTorch: `where`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([-2.0, 3.0]);
+/// let shrunk = where_(&x.lt(0.0), &x, 0.5);
+/// assert_eq!(shrunk.to_vec(), [-2.0, 0.5]);
+/// ```
+///
+/// A gradient of 0 goes to the side that was not chosen. If that side's own derivative is infinite there, 0·∞ makes NaN
+/// upstream of it: `where_(x > 0, 1/x, 0)` has a NaN gradient at 0, in PyTorch as here.
+///
+/// # Panics
+///
+/// Where the shapes do not broadcast.
+#[track_caller]
+pub fn where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> A {
+    try_where_(mask, x, y).unwrap_or_else(|error| raise(error))
+}
+
+/// [`where_`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the shapes do not broadcast.
+#[track_caller]
+pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A, A::Error> {
+    let at = Site::here("where");
+    let mask_shape = mask.shape();
+    let (x, y, shape) = match y.into_argument(x) {
+        Argument::Number(value) => {
+            let shape = join_all(&[&mask_shape, &x.shape()], at)?;
+            (expanded(x, &shape, at)?, number(x, value, &shape, at)?, shape)
+        }
+        Argument::Array(y) => {
+            let shape = join_all(&[&mask_shape, &x.shape(), &y.shape()], at)?;
+            (expanded(x, &shape, at)?, expanded(&y, &shape, at)?, shape)
+        }
+    };
+    A::apply_select(&expanded(mask, &shape, at)?, &x, &y, at)
+}

@@ -1,0 +1,130 @@
+//! Indexing with a list of items, as `x[1, :, index]` does: integers, slices, new dimensions, an ellipsis, tensors of
+//! indices, masks.
+//!
+//! What needs no index tensor is a view. The index tensors broadcast against each other, and their common shape takes the
+//! place of the dimensions they index, if these are neighbours, and goes first otherwise: PyTorch's rule, which is NumPy's
+//! but that an integer is a view and no index tensor. One difference: after a mask of several dimensions, the next item
+//! applies to the next dimension, as in NumPy.
+
+pub use crate::ops::index::item::IndexItem;
+
+use crate::ops::index::positions::everywhere;
+use crate::ops::index::resolve::{positions, resolve};
+use crate::ops::{TensorLike, twin};
+use crate::shape::error::{Error, Site};
+use crate::{Shape, Tensor};
+
+/// Indexing with a list of items.
+pub trait ItemIndexing: TensorLike {
+    twin! { trait
+        /// The elements that `items` choose. A view where they have no index tensor and no mask. PyTorch: `x[items]`.
+        ///
+        /// ```
+        /// use wengert_tensor::{index_items, prelude::*};
+        ///
+        /// let x = Tensor::<f64>::arange(24).reshape([2, 3, 4]);
+        /// assert_eq!(x.index(&index_items![1, .., 1..3]).shape(), &[3, 2]);
+        /// let rows = Tensor::from([[2i64, 0], [0, 2]]);
+        /// assert_eq!(x.index(&index_items![.., &rows]).shape(), &[2, 2, 2, 4]);
+        /// assert_eq!(x.index(&index_items![&x.gt(21.0)]).to_vec(), [22.0, 23.0]);
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Where there are more items than dimensions, a position is out of range, a mask's shape is not that of its
+        /// dimensions, or index tensors do not broadcast.
+        fn index | try_index(&self, items: &[IndexItem]) -> Self = at {
+            let (view, chosen) = resolve(self, items, at)?;
+            if chosen.is_empty() {
+                return Ok(view);
+            }
+            view.apply_take(&positions(&view.shape(), chosen, at)?, at)
+        }
+    }
+}
+
+impl<A: TensorLike> ItemIndexing for A {}
+
+/// Whether `items` make a view.
+pub(crate) fn is_view(items: &[IndexItem]) -> bool {
+    !items.iter().any(|item| match item {
+        IndexItem::Positions(positions) => positions.rank() > 0,
+        IndexItem::Mask(_) => true,
+        _ => false,
+    })
+}
+
+/// Positions, in a tensor of shape `shape`, of the elements that `items` choose.
+pub(crate) fn positions_of(shape: &Shape, items: &[IndexItem], at: Site) -> Result<Tensor<i64>, Error> {
+    let (view, chosen) = resolve(&everywhere(shape, at)?, items, at)?;
+    if chosen.is_empty() {
+        return Ok(view);
+    }
+    view.apply_take(&positions(view.shape(), chosen, at)?, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::index_items;
+    use crate::ops::IndexItem;
+    use crate::prelude::*;
+
+    fn cube() -> Tensor<i64> {
+        Tensor::from_fn([2, 3, 4], |i| (100 * i[0] + 10 * i[1] + i[2]) as i64)
+    }
+
+    #[test]
+    fn views_are_views() {
+        let x = cube();
+        let view = x.index(&[
+            IndexItem::from(-1),
+            IndexItem::NewAxis,
+            IndexItem::Ellipsis,
+            IndexItem::Slice(Some(1), Some(-1), 1),
+        ]);
+        assert_eq!(view.shape(), &[1, 3, 2]);
+        assert_eq!(view.to_vec(), [101, 102, 111, 112, 121, 122]);
+        assert!(view.shares_storage(&x));
+        assert_eq!(x.index(&index_items![&Tensor::scalar(1i64), 2, 3]).item(), 123);
+    }
+
+    #[test]
+    fn index_tensors_stay_in_place_where_they_are_neighbours_and_go_first_otherwise() {
+        let x = cube();
+        let (rows, columns) = (Tensor::from([[0i64], [2]]), Tensor::from([-1i64, 0, 0]));
+        let block = x.index(&index_items![.., &rows, &columns]);
+        assert_eq!(block.shape(), &[2, 2, 3]);
+        assert_eq!(block.index(&index_items![1]).to_vec(), [103, 100, 100, 123, 120, 120]);
+        let (outer, inner) = (Tensor::from([0i64, 1]), Tensor::from([2i64, 3]));
+        let split = x.index(&index_items![&outer, .., &inner]);
+        assert_eq!(split.shape(), &[2, 3]);
+        assert_eq!(split.to_vec(), [2, 12, 22, 103, 113, 123]);
+        // An integer between them is a view, so they are neighbours.
+        assert_eq!(x.index(&index_items![&outer, 0, &inner]).to_vec(), [2, 103]);
+    }
+
+    #[test]
+    fn masks_choose_over_their_own_dimensions() {
+        let x = cube();
+        let mask = Tensor::from([[true, false, false], [false, false, true]]);
+        assert_eq!(x.index(&index_items![&mask, 1]).to_vec(), [1, 121]);
+        assert_eq!(x.index(&index_items![&Tensor::scalar(true)]).shape(), &[1, 2, 3, 4]);
+        assert_eq!(x.index(&index_items![&Tensor::scalar(false)]).shape(), &[0, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_sentences_of_what_is_refused() {
+        let x = Tensor::<f64>::zeros([3, 3]);
+        let sentence = |items: &[IndexItem]| x.try_index(items).unwrap_err().sentence();
+        assert_eq!(sentence(&index_items![0, 0, 0]), "too many indices for tensor of dimension 2");
+        assert_eq!(sentence(&index_items![3]), "index 3 is out of bounds for dimension 0 with size 3");
+        assert_eq!(
+            sentence(&index_items![&Tensor::from([0i64, 1]), &Tensor::from([0i64, 1, 2])]),
+            "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]"
+        );
+        assert_eq!(
+            sentence(&index_items![&Tensor::from([true, true])]),
+            "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3, 3] at index 0"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! From masks and classes to indices and back. Everything here is plain data, through which no gradient flows.
+
+use crate::ops::index::positions::{of_mask, unravel};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::Compare;
+use crate::shape::error::{Error, Site, raise};
+use crate::{Element, Tensor};
+
+/// Where elements are not zero.
+pub trait Nonzero: TensorLike {
+    twin! { trait
+        /// Indices `[count, rank]` of the elements that are not zero (or `true`), in row-major order; a NaN counts. PyTorch:
+        /// `nonzero`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
+        /// assert_eq!(x.nonzero(), Tensor::from([[0i64, 1], [1, 0]]));
+        /// ```
+        fn nonzero | try_nonzero(&self) -> Tensor<i64> = at {
+            let columns = indices(self, at)?;
+            let count = columns.first().map_or(usize::from(count(self, at)? > 0), Vec::len);
+            let rank = columns.len();
+            Ok(Tensor::build(&[count, rank].into(), at, |out| {
+                for (position, out) in out.iter_mut().enumerate() {
+                    *out = columns[position % rank][position / rank];
+                }
+            })?)
+        }
+
+        /// Indices of the elements that are not zero (or `true`), one vector per dimension: what
+        /// [`index`](crate::ops::ItemIndexing::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
+        /// `nonzero` with `as_tuple=True`.
+        fn where_nonzero | try_where_nonzero(&self) -> Vec<Tensor<i64>> = at {
+            if self.shape().rank() == 0 {
+                return Ok(vec![Tensor::zeros([count(self, at)?])]);
+            }
+            let columns = indices(self, at)?;
+            Ok(columns.into_iter().map(|column| { let count = column.len(); Tensor::from_vec(column, [count]) }).collect())
+        }
+    }
+}
+
+impl<A: TensorLike> Nonzero for A {}
+
+fn mask<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
+    let x = x.to_tensor(at)?;
+    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
+    Ok(x.apply_compare(Compare::Ne, &zero, at)?)
+}
+
+fn count<A: TensorLike>(x: &A, at: Site) -> Result<usize, A::Error> {
+    Ok(mask(x, at)?.iter().filter(|&chosen| chosen).count())
+}
+
+fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
+    Ok(unravel(&x.shape(), &of_mask(&mask(x, at)?, at)?))
+}
+
+/// A 1 at each class and 0 elsewhere, along a new last dimension of size `classes`, or of the largest class plus 1 where that
+/// is not given. PyTorch: `nn.functional.one_hot`.
+///
+/// ```
+/// use wengert_tensor::ops::one_hot;
+/// use wengert_tensor::prelude::*;
+///
+/// let encoded = one_hot(&Tensor::from([2i64, 0]), Some(3));
+/// assert_eq!(encoded, Tensor::from([[0i64, 0, 1], [1, 0, 0]]));
+/// ```
+///
+/// # Panics
+///
+/// Where a class is negative or not below `classes`, or there is neither a class nor their number.
+#[track_caller]
+pub fn one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Tensor<i64> {
+    try_one_hot(index, classes).unwrap_or_else(|error| raise(error))
+}
+
+/// [`one_hot`], with the error as a value.
+///
+/// # Errors
+///
+/// Where a class is negative or not below `classes`, or there is neither a class nor their number.
+#[track_caller]
+pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
+    let at = Site::here("one_hot");
+    let refuse = |message: &str| Err(Error::argument(at, message));
+    let line = index.elements(at)?;
+    if line.iter().any(|&class| class < 0) {
+        return refuse("Class values must be non-negative.");
+    }
+    let classes = match (classes, line.iter().copied().max()) {
+        (None, None) => return refuse("Can not infer total number of classes from empty tensor."),
+        (None, Some(largest)) => largest as usize + 1,
+        (Some(0), None) => return refuse("Can not infer total number of classes from empty tensor."),
+        (Some(classes), largest) if largest.is_some_and(|largest| largest as usize >= classes) => {
+            return refuse("Class values must be smaller than num_classes.");
+        }
+        (Some(classes), _) => classes,
+    };
+    let mut shape = index.shape().clone();
+    shape.push(classes);
+    Tensor::build_on_zeros(&shape, at, |out| {
+        for (row, &class) in line.iter().enumerate() {
+            out[row * classes + class as usize] = 1;
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::*;
+
+    #[test]
+    fn a_number_has_no_dimensions_to_index() {
+        assert_eq!(Tensor::scalar(2.0).nonzero().shape(), &[1, 0]);
+        assert_eq!(Tensor::scalar(0.0).nonzero().shape(), &[0, 0]);
+        assert_eq!(Tensor::scalar(2.0).where_nonzero()[0].to_vec(), [0]);
+        assert_eq!(Tensor::from([f64::NAN, 0.0]).where_nonzero()[0].to_vec(), [0]);
+        assert_eq!(Tensor::<f64>::zeros([0, 3]).nonzero().shape(), &[0, 2]);
+    }
+
+    #[test]
+    fn classes_out_of_range_are_refused() {
+        assert_eq!(one_hot(&Tensor::from([1i64]), None).shape(), &[1, 2]);
+        assert!(try_one_hot(&Tensor::from([3i64]), Some(3)).is_err());
+        assert!(try_one_hot(&Tensor::from([-1i64]), None).is_err());
+        assert!(try_one_hot(&Tensor::zeros([0]), None).is_err());
+    }
+}

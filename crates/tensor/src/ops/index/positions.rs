@@ -1,0 +1,150 @@
+//! Position arithmetic: from an index along every dimension to places in row-major order, which is what
+//! [`apply_take`](crate::ops::TensorLike::apply_take) reads and [`apply_put`](crate::ops::TensorLike::apply_put) adds to.
+//!
+//! An element's position is Σ index · stride, and the indices of the dimensions broadcast: `[n, 1]` rows and `[m]` columns
+//! make the positions of an `[n, m]` block.
+
+use smallvec::SmallVec;
+
+use crate::ops::formula::Formula;
+use crate::shape::error::{Error, Site};
+use crate::{Shape, Tensor};
+
+/// Positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
+pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Result<Tensor<i64>, Error> {
+    debug_assert_eq!(from.rank(), indices.len());
+    let strides = from.row_major_strides();
+    let mut total = Tensor::scalar(0);
+    for (index, &stride) in indices.iter().zip(&strides) {
+        let step = if stride == 1 { index.clone() } else { index.times(stride as i64, at)? };
+        total = step.plus(&total, at)?;
+    }
+    Ok(total)
+}
+
+/// `0, 1, …, len - 1` along dimension `axis` of `rank`.
+pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    let mut shape = Shape::ones(rank);
+    shape[axis] = len;
+    everywhere(&shape, at)
+}
+
+/// Positions in a tensor of shape `from`, where the index along `axis` is `index` and along the others the place in `index`
+/// itself: what `gather` reads.
+pub(crate) fn along(from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Tensor<i64>, Error> {
+    let (strides, shape) = (from.row_major_strides(), index.shape());
+    // Of a single number there is one place.
+    let along = strides.get(axis).copied().unwrap_or(0);
+    Tensor::build(shape, at, |out| {
+        // The place in `index`, and its position but for the index itself.
+        let mut place: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
+        let mut others = 0;
+        for (out, index) in out.iter_mut().zip(index.iter()) {
+            *out = (others + index as isize * along) as i64;
+            for (other, place) in place.iter_mut().enumerate().rev() {
+                let step = if other == axis { 0 } else { strides[other] };
+                *place += 1;
+                others += step;
+                if *place < shape[other] {
+                    break;
+                }
+                others -= step * *place as isize;
+                *place = 0;
+            }
+        }
+    })
+}
+
+/// Positions in a tensor of shape `from` of its slices at `index`, a list, along `axis`: what `index_select` reads.
+pub(crate) fn slices(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
+    let rank = from.rank();
+    let mut shape = Shape::ones(rank);
+    shape[axis] = index.len();
+    let index = Tensor::try_from_vec(index.to_vec(), &shape)?;
+    let own = |other: usize| if other == axis { Ok(index.clone()) } else { line(from[other], other, rank, at) };
+    row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
+}
+
+/// The positions of all elements, in the shape itself.
+pub(crate) fn everywhere(shape: &Shape, at: Site) -> Result<Tensor<i64>, Error> {
+    Tensor::build(shape, at, |out| {
+        for (position, out) in out.iter_mut().enumerate() {
+            *out = position as i64;
+        }
+    })
+}
+
+/// Positions of the elements of `mask` that are `true`, in order.
+pub(crate) fn of_mask(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
+    let mask = mask.elements(at)?;
+    Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
+}
+
+/// The index along each dimension of every position in `positions`.
+pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
+    let strides = shape.row_major_strides();
+    (0..shape.rank())
+        .map(|axis| positions.iter().map(|p| p / strides[axis] as i64 % shape[axis].max(1) as i64).collect())
+        .collect()
+}
+
+/// Refuses an index outside dimension `axis` of size `size`.
+pub(crate) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> Result<(), Error> {
+    match index.iter().find(|&&position| position < 0 || position as usize >= size) {
+        None => Ok(()),
+        Some(position) => {
+            let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
+            Err(Error::IndexRange { message, at })
+        }
+    }
+}
+
+/// Indices from `-size` to `size - 1`, the negative ones counted from the end.
+pub(crate) fn wrapped(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    let mut line = index.elements(at)?;
+    match from_the_end(&mut line, size) {
+        None => Tensor::try_from_vec(line, index.shape()),
+        Some(position) => {
+            let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
+            Err(Error::IndexRange { message, at })
+        }
+    }
+}
+
+/// Counts negative positions from the end; gives one that is outside, if there is one.
+pub(crate) fn from_the_end(positions: &mut [i64], size: usize) -> Option<i64> {
+    let size = size as i64;
+    for position in positions {
+        if !(-size..size).contains(position) {
+            return Some(*position);
+        }
+        if *position < 0 {
+            *position += size;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn() -> Site = || Site::here("test");
+
+    #[test]
+    fn indices_of_the_dimensions_broadcast() {
+        let from = Shape::from([3, 4]);
+        let rows = Tensor::from([[2i64], [0]]);
+        let columns = Tensor::from([1i64, 3, 3]);
+        let positions = row_major(&from, &[rows, columns], AT()).unwrap();
+        assert_eq!(positions, Tensor::from([[9i64, 11, 11], [1, 3, 3]]));
+        assert_eq!(row_major(&Shape::scalar(), &[], AT()).unwrap(), Tensor::scalar(0));
+    }
+
+    #[test]
+    fn unravel_is_the_inverse() {
+        assert_eq!(unravel(&Shape::from([2, 3]), &[0, 4, 5]), [[0, 1, 1], [0, 1, 2]]);
+        assert!(wrapped(&Tensor::from([-3i64]), 2, 0, AT()).is_err());
+        assert_eq!(wrapped(&Tensor::from([-2i64, 1]), 2, 0, AT()).unwrap().to_vec(), [0, 1]);
+    }
+}

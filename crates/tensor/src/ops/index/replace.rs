@@ -1,0 +1,68 @@
+//! Writing to positions, where the last of several writes to one element wins.
+//!
+//! PyTorch leaves open which of them wins, yet gives every source the gradient of its element, as if it had won. So do we:
+//! the values are those of the last, the derivative is that of a write in which all of them count.
+
+use crate::ops::TensorLike;
+use crate::ops::formula::Formula;
+use crate::scalar::instruction::{Binary, Compare};
+use crate::shape::error::{Error, Site};
+use crate::{Element, Shape, Tensor};
+
+/// `x` with `values` written to `positions` of its row-major order, one value for each.
+pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+    debug_assert_eq!(positions.shape(), &values.shape());
+    if positions.numel() == 0 {
+        return Ok(x.clone());
+    }
+    let shape = x.shape();
+    let mut repeated = false;
+    let source = Tensor::build(&shape, at, |source| {
+        source.fill(-1);
+        for (number, position) in positions.iter().enumerate() {
+            let place = &mut source[position as usize];
+            repeated |= *place >= 0;
+            *place = number as i64;
+        }
+    })?;
+    let written = x.mask(&source.compared(Compare::Ge, 0, at)?);
+    let last = values.apply_take(&source.combined(Binary::Maximum, 0, at)?, at)?;
+    let result = A::apply_select(&written, &last, x, at)?;
+    if !repeated {
+        return Ok(result);
+    }
+    let terms = || {
+        let every = values.apply_put(positions, &shape, at)?;
+        Ok(vec![(A::apply_select(&written, &every, x, at)?, None)])
+    };
+    result.with_derivative(terms, at)
+}
+
+/// `x` with one number written to `positions`.
+pub(crate) fn overwrite_with_number<A: TensorLike>(
+    x: &A,
+    positions: &Tensor<i64>,
+    value: A::Elem,
+    at: Site,
+) -> Result<A, A::Error> {
+    x.chosen(&x.mask(&without(&x.shape(), positions, at)?), crate::ops::Argument::Number(value), at)
+}
+
+/// `true` everywhere but at `positions`.
+pub(crate) fn without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
+    Tensor::build(shape, at, |kept| {
+        kept.fill(true);
+        for position in positions.iter() {
+            kept[position as usize] = false;
+        }
+    })
+}
+
+/// `x` with `values` added to `positions`; repeats add up.
+pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+    if positions.numel() == 0 {
+        return Ok(x.clone());
+    }
+    debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
+    x.plus(&values.apply_put(positions, &x.shape(), at)?, at)
+}

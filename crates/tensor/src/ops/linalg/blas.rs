@@ -1,0 +1,368 @@
+//! Matrix products by the names that BLAS gave them: of operands whose ranks are fixed, which do not broadcast, and their
+//! forms that add to something.
+//!
+//! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
+
+use crate::ops::pair::{expanded, number, same_shape};
+use crate::ops::reduce::along::with_number;
+use crate::ops::{InPlace, TensorLike, twin};
+use crate::scalar::instruction::{Binary, Reduction};
+use crate::shape::dims::Sizes;
+use crate::shape::error::{Error, Site, raise};
+use crate::shape::view::View;
+use crate::{Element, Number, Shape};
+
+/// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
+///
+/// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
+/// is left out, with `alpha` = 0 the product: a NaN there does not matter.
+pub trait Blas: TensorLike<Elem: Number> {
+    twin! { trait
+        /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
+        fn mm | try_mm(&self, other: &Self) -> Self = at {
+            matrices("mm", "self", self, other, at)?;
+            self.apply_matmul(other, at)
+        }
+
+        /// The products of two batches of as many matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
+        fn bmm | try_bmm(&self, other: &Self) -> Self = at {
+            batches(&self.shape(), &other.shape(), at)?;
+            self.apply_matmul(other, at)
+        }
+
+        /// The product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
+        fn mv | try_mv(&self, vector: &Self) -> Self = at {
+            let rows = self.shape().first().copied().unwrap_or(1);
+            matrix_by_vector(self, vector, &Shape::from([rows]), at)
+        }
+
+        /// The sum of products of two vectors of one length. PyTorch: `dot`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
+        /// ```
+        fn dot | try_dot(&self, other: &Self) -> Self = at {
+            let (left, right) = (self.shape(), other.shape());
+            if left.rank() != 1 || right.rank() != 1 {
+                let message =
+                    format!("1D tensors expected, but got {}D and {}D tensors", left.rank(), right.rank());
+                return Err(Error::argument(at, message).into());
+            }
+            if left != right {
+                return Err(crate::ops::linalg::products::unequal_vectors(&left, &right, at).into());
+            }
+            let product = self.apply_binary(Binary::Mul, other, at)?;
+            product.apply_reduce(Reduction::Sum, &[0], at)?.apply_view(View::Reshape(Shape::scalar()), at)
+        }
+
+        /// `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` expands to `[m, n]`.
+        /// PyTorch: `addmm`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0]]);
+        /// let weight = Tensor::from([[3.0], [4.0]]);
+        /// assert_eq!(Tensor::from([0.5]).addmm(&x, &weight, 1, 1), Tensor::from([[11.5]]));
+        /// ```
+        fn addmm | try_addmm(
+            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
+        ) -> Self = at {
+            let shape = matrices("addmm", "mat1", first, second, at)?;
+            let own = grown(self, &shape, at)?;
+            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+        }
+
+        /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
+        /// `addmv`.
+        fn addmv | try_addmv(
+            &self, matrix: &Self, vector: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
+        ) -> Self = at {
+            let shape = self.shape();
+            let product = matrix_by_vector(matrix, vector, &shape, at)?;
+            sum(&grown(self, &product.shape(), at)?, beta.into(), product, alpha.into(), at)
+        }
+
+        /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
+        /// `[b, m, n]`. PyTorch: `baddbmm`.
+        fn baddbmm | try_baddbmm(
+            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
+        ) -> Self = at {
+            let shape = batches(&first.shape(), &second.shape(), at)?;
+            let own = grown(self, &shape, at)?;
+            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+        }
+
+        /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
+        /// expands to `[m, n]`. PyTorch: `addbmm`.
+        fn addbmm | try_addbmm(
+            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
+        ) -> Self = at {
+            let mut shape = batches(&first.shape(), &second.shape(), at)?;
+            shape.remove(0);
+            let own = grown(self, &shape, at)?;
+            let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
+            let product = all.apply_view(View::Reshape(shape), at)?;
+            sum(&own, beta.into(), product, alpha.into(), at)
+        }
+
+        /// `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`; `self` expands to `[m, n]`.
+        /// PyTorch: `addr`.
+        fn addr | try_addr(
+            &self, column: &Self, row: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
+        ) -> Self = at {
+            let (left, right) = (column.shape(), row.shape());
+            for (name, shape) in [("vec1", &left), ("vec2", &right)] {
+                if shape.rank() != 1 {
+                    let message = format!("addr: Expected 1-D argument {name}, but got {}-D", shape.rank());
+                    return Err(Error::argument(at, message).into());
+                }
+            }
+            let own = grown(self, &Shape::from([left[0], right[0]]), at)?;
+            sum(&own, beta.into(), outer(column, row, at)?, alpha.into(), at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Number>> Blas for A {}
+
+/// Writes pairs of a method that panics and one that returns the error.
+macro_rules! in_place {
+    ($($(#[$doc:meta])* $name:ident | $try_name:ident ($x:ident, $y:ident) = $function:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+        #[track_caller]
+        fn $name(&mut self, $x: &Self, $y: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
+            self.$try_name($x, $y, beta, alpha).unwrap_or_else(|error| raise(error));
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
+        ///
+        /// # Errors
+        ///
+        /// Where the operands do not multiply, the result has not the shape of `self`, or `self` is expanded.
+        #[track_caller]
+        fn $try_name(
+            &mut self,
+            $x: &Self,
+            $y: &Self,
+            beta: impl Into<f64>,
+            alpha: impl Into<f64>,
+        ) -> Result<(), Self::Error> {
+            let at = Site::here(stringify!($name));
+            self.check_write(None, at)?;
+            let (own, value) = (self.shape(), self.$function($x, $y, beta, alpha)?);
+            same_shape(&own, &value.shape(), &value.shape(), at)?;
+            self.put(value, at)
+        }
+    )*};
+}
+
+/// The products that are added, in place.
+pub trait BlasInPlace: Blas + InPlace {
+    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
+    /// PyTorch: `addmm_`.
+    ///
+    /// Panics at the caller's line where the twin that begins with `try_` returns an error.
+    #[track_caller]
+    fn addmm_(&mut self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
+        self.try_addmm_(first, second, beta, alpha).unwrap_or_else(|error| raise(error));
+    }
+
+    /// [`addmm_`](Self::addmm_), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the matrices do not multiply, their product has not the shape of `self`, or `self` is expanded.
+    #[track_caller]
+    fn try_addmm_(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("addmm_");
+        self.check_write(None, at)?;
+        let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
+        if shape != own {
+            let message =
+                format!("Bad in-place call: input tensor size {own} and output tensor size {shape} should match");
+            return Err(Error::argument(at, message).into());
+        }
+        let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
+        self.put(value, at)
+    }
+
+    in_place! {
+        /// `self` = `beta` * `self` + `alpha` * (`matrix` x `vector`); `self` is `[m]`. PyTorch: `addmv_`.
+        addmv_ | try_addmv_(matrix, vector) = try_addmv;
+        /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
+        baddbmm_ | try_baddbmm_(first, second) = try_baddbmm;
+        /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
+        addbmm_ | try_addbmm_(first, second) = try_addbmm;
+        /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
+        addr_ | try_addr_(column, row) = try_addr;
+    }
+}
+
+impl<A: Blas + InPlace> BlasInPlace for A {}
+
+/// Every product of an element of one vector and an element of another: `[m, n]`.
+pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {
+    let (m, n) = (column.shape()[0], row.shape()[0]);
+    let shape = Shape::from([m, n]);
+    let column = expanded(&column.apply_view(View::Reshape(Shape::from([m, 1])), at)?, &shape, at)?;
+    column.apply_binary(Binary::Mul, &expanded(row, &shape, at)?, at)
+}
+
+/// The shape of the product of two matrices, which this checks; `first` is what `operation` calls the first.
+pub(crate) fn matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<Shape, Error> {
+    let (left, right) = (x.shape(), y.shape());
+    for (name, shape) in [(first, &left), ("mat2", &right)] {
+        if shape.rank() != 2 {
+            let message = format!("{operation}: {name} must be a matrix, got {}-D tensor", shape.rank());
+            return Err(Error::argument(at, message));
+        }
+    }
+    if left[1] != right[0] {
+        let message = format!(
+            "{operation}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            left[0], left[1], right[0], right[1]
+        );
+        return Err(Error::MatmulShape { message, at });
+    }
+    Ok(Shape::from([left[0], right[1]]))
+}
+
+/// The shape of the products of two batches of matrices, which this checks.
+fn batches(left: &Shape, right: &Shape, at: Site) -> Result<Shape, Error> {
+    for (name, shape) in [("batch1", left), ("batch2", right)] {
+        if shape.rank() != 3 {
+            return Err(Error::MatmulShape { message: format!("{name} must be a 3D tensor"), at });
+        }
+    }
+    if (left[0], left[2]) != (right[0], right[1]) {
+        let message = format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            left[0], left[2], right[0], right[1]
+        );
+        return Err(Error::MatmulShape { message, at });
+    }
+    Ok(Shape::from([left[0], left[1], right[2]]))
+}
+
+/// The product of a matrix and a vector; `own` is the shape of what it is added to.
+fn matrix_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A, A::Error> {
+    let (left, right) = (matrix.shape(), vector.shape());
+    let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
+    if left.rank() != 2 || right.rank() != 1 || own.rank() > 1 {
+        return refuse(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            own.rank(),
+            left.rank(),
+            right.rank()
+        ));
+    }
+    let fits = own.numel() == 1 || own.numel() == left[0];
+    if left[1] != right[0] || !fits {
+        return refuse(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            own.numel(),
+            left[0],
+            left[1],
+            right[0]
+        ));
+    }
+    let column = vector.apply_view(View::Reshape(Shape::from([right[0], 1])), at)?;
+    matrix.apply_matmul(&column, at)?.apply_view(View::Reshape(Shape::from([left[0]])), at)
+}
+
+/// `x` expanded to `shape`, with the errors of `expand`.
+pub(crate) fn grown<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+    let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
+    expanded(x, &shape, at)
+}
+
+/// `beta` * `own` + `alpha` * the product, without what is multiplied by 0.
+fn sum<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
+    let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { with_number(Binary::Mul, &x, by, at) };
+    let mut product = scaled(product, alpha)?;
+    if alpha == 0.0 {
+        // 0 in the value alone: PyTorch's gradient is multiplied by 0, which a NaN among the factors survives.
+        product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
+    }
+    if beta == 0.0 { Ok(product) } else { scaled(own.clone(), beta)?.apply_binary(Binary::Add, &product, at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    fn sentence<T: std::fmt::Debug>(result: Result<T, crate::Error>) -> String {
+        result.unwrap_err().sentence()
+    }
+
+    #[test]
+    fn products_of_fixed_rank() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        assert_eq!(x.mm(&x.t()), Tensor::from([[5.0, 11.0], [11.0, 25.0]]));
+        assert_eq!(x.mv(&Tensor::from([1.0, -1.0])).to_vec(), [-1.0, -1.0]);
+        assert_eq!(x.unsqueeze(0).bmm(&x.unsqueeze(0)).to_vec(), [7.0, 10.0, 15.0, 22.0]);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).mm(&Tensor::zeros([0, 3])), Tensor::zeros([2, 3]));
+    }
+
+    #[test]
+    fn what_is_added_expands_and_what_is_multiplied_by_zero_is_left_out() {
+        let x = Tensor::from([[1.0, 2.0]]);
+        let y = Tensor::from([[3.0], [4.0]]);
+        let nan = Tensor::scalar(NAN);
+        assert_eq!(nan.addmm(&x, &y, 0, 2).item(), 22.0);
+        assert_eq!(Tensor::scalar(3.0).addmm(&x, &nan.expand([2, 1]), 2, 0).item(), 6.0);
+        assert_eq!(nan.addmm(&x, &y, 0, 0).item(), 0.0);
+        assert!(Tensor::scalar(3.0).addmm(&x, &nan.expand([2, 1]), 2, 1).item().is_nan());
+        let column = Tensor::from([1.0, 10.0]);
+        assert_eq!(Tensor::from([1.0, 2.0]).addr(&column, &column, 1, 1), Tensor::from([[2.0, 12.0], [11.0, 102.0]]));
+        assert_eq!(Tensor::scalar(1.0).addmv(&y.t(), &column, 1, 0.5).to_vec(), [22.5]);
+        let batch = Tensor::<f64>::ones([3, 2, 2]);
+        assert_eq!(Tensor::from([0.0, 1.0]).addbmm(&batch, &batch, 1, 1), Tensor::from([[6.0, 7.0], [6.0, 7.0]]));
+        assert_eq!(Tensor::scalar(1.0).baddbmm(&batch, &batch, 1, 1), Tensor::full([3, 2, 2], 3.0));
+    }
+
+    #[test]
+    fn in_place() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        let mut sum = Tensor::eye(2);
+        sum.addmm_(&x, &x, 2, 1);
+        assert_eq!(sum, Tensor::from([[9.0, 10.0], [15.0, 24.0]]));
+        assert_eq!(
+            sentence(Tensor::ones([1, 2]).try_addmm_(&x, &x, 1, 1)),
+            "Bad in-place call: input tensor size [1, 2] and output tensor size [2, 2] should match"
+        );
+        assert!(Tensor::scalar(1.0).expand([2, 2]).try_addmm_(&x, &x, 1, 1).is_err());
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, y) = (Tensor::<f64>::ones([2, 3]), Tensor::<f64>::ones([4, 2]));
+        assert_eq!(sentence(x.try_mm(&y)), "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x2)");
+        assert_eq!(sentence(Tensor::ones([2, 2, 3]).try_mm(&y)), "mm: self must be a matrix, got 3-D tensor");
+        assert_eq!(sentence(x.try_bmm(&y)), "batch1 must be a 3D tensor");
+        assert_eq!(sentence(x.try_mv(&Tensor::ones([4]))), "size mismatch, got input (2), mat (2x3), vec (4)");
+        assert_eq!(sentence(x.try_dot(&y)), "1D tensors expected, but got 2D and 2D tensors");
+        assert_eq!(
+            sentence(Tensor::ones([3]).try_addmm(&x, &Tensor::ones([3, 4]), 1, 1)),
+            "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  \
+             Target sizes: [2, 4].  Tensor sizes: [3]"
+        );
+        assert_eq!(
+            sentence(Tensor::ones([3]).try_addmv(&x, &Tensor::ones([3]), 1, 1)),
+            "size mismatch, got input (3), mat (2x3), vec (3)"
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! Sums over shared dimensions, named by letters or by position.
+//!
+//! Operands are joined two at a time, from the left. A name that both have and nothing later asks for is contracted: a matrix
+//! product over batches. Names that the result keeps broadcast. A size 1 goes with any size, as everywhere.
+
+use crate::ops::linalg::equation::{Equation, Label};
+use crate::ops::pair::expanded;
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Reduction};
+use crate::shape::dims::{Axes, Dims};
+use crate::shape::error::{Error, Site, raise};
+use crate::shape::view::View;
+use crate::{Number, Shape};
+
+/// Which dimensions `tensordot` contracts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contracted {
+    first: Vec<isize>,
+    second: Vec<isize>,
+}
+
+impl From<usize> for Contracted {
+    /// The last `n` dimensions of the first operand with the first `n` of the second.
+    fn from(n: usize) -> Self {
+        let n = n as isize;
+        Contracted { first: (-n..0).collect(), second: (0..n).collect() }
+    }
+}
+
+impl From<(&[isize], &[isize])> for Contracted {
+    /// These dimensions of the first operand with those of the second, in order.
+    fn from((first, second): (&[isize], &[isize])) -> Self {
+        Contracted { first: first.to_vec(), second: second.to_vec() }
+    }
+}
+
+impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
+    /// These dimensions of the first operand with those of the second, in order.
+    fn from((first, second): ([isize; N], [isize; N])) -> Self {
+        Contracted { first: first.to_vec(), second: second.to_vec() }
+    }
+}
+
+/// `tensordot`; see [`einsum`] for dimensions with names.
+pub trait Contractions: TensorLike<Elem: Number> {
+    twin! { trait
+        /// Sums of products over pairs of dimensions: the last `n` of `self` with the first `n` of `other`, or two lists of
+        /// dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted size 1 goes
+        /// with any size. PyTorch: `tensordot`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let (x, y) = (Tensor::<f64>::ones([2, 3, 4]), Tensor::ones([4, 3, 5]));
+        /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
+        /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
+        /// ```
+        fn tensordot | try_tensordot(&self, other: &Self, dims: impl Into<Contracted>) -> Self = at {
+            tensordot(self, other, &dims.into(), at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Number>> Contractions for A {}
+
+fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A, A::Error> {
+    let (left, right) = (x.shape(), y.shape());
+    if dims.first.len() != dims.second.len() {
+        return Err(Error::argument(at, "both dimension lists should have same length").into());
+    }
+    let first = Dims::from(&dims.first[..]).resolve(left.rank(), at)?;
+    let second = Dims::from(&dims.second[..]).resolve(right.rank(), at)?;
+    for (k, (&i, &j)) in first.iter().zip(&second).enumerate() {
+        if left[i] != right[j] && left[i] != 1 && right[j] != 1 {
+            let message = format!(
+                "contracted dimensions need to match, but first has size {} in dim {} and second has size {} in dim {}",
+                left[i], dims.first[k], right[j], dims.second[k]
+            );
+            return Err(Error::argument(at, message).into());
+        }
+    }
+    // Names: positions of `x`, then of `y`, but a contracted dimension of `y` is called as its partner in `x`.
+    let name = |axis: usize| Label::Ellipsis(axis as isize);
+    let own: Vec<Label> = (0..left.rank()).map(name).collect();
+    let others: Vec<Label> = (0..right.rank())
+        .map(|axis| match second.iter().position(|&other| other == axis) {
+            Some(k) => name(first[k]),
+            None => name(left.rank() + axis),
+        })
+        .collect();
+    let kept: Vec<Label> = own
+        .iter()
+        .filter(|label| !others.contains(label))
+        .chain(others.iter().filter(|label| !own.contains(label)))
+        .copied()
+        .collect();
+    let x = Named { array: x.clone(), labels: own };
+    x.joined(Named { array: y.clone(), labels: others }, &kept, at)?.arranged(&kept, at)
+}
+
+/// Sums of products of `operands` as an equation names their dimensions: a letter in several operands aligns them (a size 1
+/// goes with any size), one that the result lacks is summed over, one that an operand has twice means its diagonal; `...`
+/// stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the
+/// letters that occur once, in alphabetical order. PyTorch: `einsum`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(einsum("ij,kj->ik", &[x.clone(), x.clone()]), x.matmul(&x.t()));
+/// assert_eq!(einsum("ii", &[x.clone()]).item(), 5.0);
+/// assert_eq!(einsum("...j->...", &[x]).to_vec(), [3.0, 7.0]);
+/// ```
+///
+/// # Panics
+///
+/// Where the equation cannot be read, or the operands do not fit it.
+#[track_caller]
+pub fn einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> A {
+    try_einsum(equation, operands).unwrap_or_else(|error| raise(error))
+}
+
+/// [`einsum`], with the error as a value.
+///
+/// # Errors
+///
+/// Where the equation cannot be read, or the operands do not fit it.
+#[track_caller]
+pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A, A::Error> {
+    let at = Site::here("einsum");
+    let refuse = |message: String| A::Error::from(Error::argument(at, message));
+    let shapes: Vec<Shape> = operands.iter().map(A::shape).collect();
+    let ranks: Vec<usize> = shapes.iter().map(Shape::rank).collect();
+    let equation = Equation::parse(equation, &ranks).map_err(refuse)?;
+    check_sizes(&equation, &shapes).map_err(refuse)?;
+    let mut named = Vec::with_capacity(operands.len());
+    for (array, labels) in operands.iter().zip(&equation.inputs) {
+        named.push(Named { array: array.clone(), labels: labels.clone() }.with_diagonals(at)?);
+    }
+    let mut rest = named.into_iter();
+    let Some(mut total) = rest.next() else {
+        return Err(refuse("einsum(): must provide at least one operand".into()));
+    };
+    while let Some(next) = rest.next() {
+        let later = rest.as_slice().iter().flat_map(|operand| &operand.labels);
+        let kept: Vec<Label> = equation.output.iter().chain(later).copied().collect();
+        total = total.joined(next, &kept, at)?;
+    }
+    total.summed(|label| !equation.output.contains(&label), at)?.arranged(&equation.output, at)
+}
+
+/// Refuses sizes of one label that differ, other than 1; within one operand, also 1.
+fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
+    let mut seen: Vec<(Label, usize)> = Vec::new();
+    for (operand, (labels, shape)) in equation.inputs.iter().zip(shapes).enumerate() {
+        for (axis, &label) in labels.iter().enumerate() {
+            let name = match label {
+                Label::Letter(letter) => letter.to_string(),
+                Label::Ellipsis(_) => "...".to_owned(),
+            };
+            let size = shape[axis];
+            let earlier = labels[..axis].iter().position(|&other| other == label);
+            if let Some(first) = earlier.filter(|&first| shape[first] != size) {
+                return Err(format!(
+                    "einsum(): subscript {name} is repeated for operand {operand} but the sizes don't match, {size} != {}",
+                    shape[first]
+                ));
+            }
+            match seen.iter_mut().find(|(other, _)| *other == label) {
+                None => seen.push((label, size)),
+                Some((_, known)) if *known == 1 => *known = size,
+                Some((_, known)) if size != 1 && size != *known => {
+                    return Err(format!(
+                        "einsum(): subscript {name} has size {size} for operand {operand} which does not broadcast with \
+                         previously seen size {known}"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An array whose dimensions have names.
+struct Named<A> {
+    array: A,
+    labels: Vec<Label>,
+}
+
+impl<A: TensorLike> Named<A> {
+    fn size(&self, label: Label) -> Option<usize> {
+        self.labels.iter().position(|&own| own == label).map(|axis| self.array.shape()[axis])
+    }
+
+    fn has(&self, label: Label) -> bool {
+        self.labels.contains(&label)
+    }
+
+    /// Every name once: dimensions that share one are replaced by their diagonal.
+    fn with_diagonals(mut self, at: Site) -> Result<Self, A::Error> {
+        let twice = |labels: &[Label]| {
+            (0..labels.len()).find_map(|first| {
+                let second = (first + 1..labels.len()).find(|&second| labels[second] == labels[first])?;
+                Some((first, second))
+            })
+        };
+        while let Some((first, second)) = twice(&self.labels) {
+            self.array = self.array.apply_view(View::Diagonal { offset: 0, first, second }, at)?;
+            self.labels.remove(second);
+            let label = self.labels.remove(first);
+            self.labels.push(label);
+        }
+        Ok(self)
+    }
+
+    /// Summed over the names that `goes` holds of.
+    fn summed(self, goes: impl Fn(Label) -> bool, at: Site) -> Result<Self, A::Error> {
+        let axes: Axes = (0..self.labels.len()).filter(|&axis| goes(self.labels[axis])).collect();
+        if axes.is_empty() {
+            return Ok(self);
+        }
+        let shape = crate::ops::reduce::reductions::without(&self.array.shape(), &axes);
+        let array = self.array.apply_reduce(Reduction::Sum, &axes, at)?.apply_view(View::Reshape(shape), at)?;
+        let labels = self.labels.into_iter().filter(|&label| !goes(label)).collect();
+        Ok(Named { array, labels })
+    }
+
+    /// The dimensions in the order `labels`, with size 1 for names that it does not have. It has no others.
+    fn arranged(&self, labels: &[Label], at: Site) -> Result<A, A::Error> {
+        let order: Axes = labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
+        let shape = labels.iter().map(|&label| self.size(label).unwrap_or(1)).collect();
+        let in_order = order.iter().enumerate().all(|(position, &axis)| position == axis);
+        let array = if in_order { self.array.clone() } else { self.array.apply_view(View::Permute(order), at)? };
+        if array.shape() == shape { Ok(array) } else { array.apply_view(View::Reshape(shape), at) }
+    }
+
+    /// The product with `other`, summed over the names that `kept` lacks.
+    fn joined(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
+        // A name that only one has, or that has size 1 in the other, is summed over beforehand.
+        let goes = |label: Label| !kept.contains(&label);
+        let alone = |label: Label, x: &Self, y: &Self| {
+            goes(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))
+        };
+        let (left, right): (Vec<Label>, Vec<Label>) = (
+            self.labels.iter().copied().filter(|&label| alone(label, &self, &other)).collect(),
+            other.labels.iter().copied().filter(|&label| alone(label, &other, &self)).collect(),
+        );
+        let x = self.summed(|label| left.contains(&label), at)?;
+        let y = other.summed(|label| right.contains(&label), at)?;
+        let both = |label: &Label| x.has(*label) && y.has(*label);
+        let select =
+            |of: &Self, f: &dyn Fn(&Label) -> bool| of.labels.iter().copied().filter(|l| f(l)).collect::<Vec<_>>();
+        let batch = select(&x, &|label| both(label) && !goes(*label));
+        let inner = select(&x, &|label| both(label) && goes(*label));
+        let rows = select(&x, &|label| !both(label));
+        let columns = select(&y, &|label| !both(label));
+        let size = |label: Label| match (x.size(label), y.size(label)) {
+            (Some(1) | None, Some(size)) | (Some(size), _) => size,
+            (None, None) => 1,
+        };
+        let sizes = |labels: &[Label]| labels.iter().map(|&label| size(label)).collect::<Shape>();
+        let labels = [&batch[..], &rows, &columns].concat();
+        let whole = sizes(&labels);
+        if inner.is_empty() || rows.is_empty() && columns.is_empty() {
+            // Nothing is contracted, or vectors are, one pair for every place of the batch.
+            let all = [&labels[..], &inner].concat();
+            let (x, y) = (x.arranged(&all, at)?, y.arranged(&all, at)?);
+            let over = sizes(&all);
+            let product = expanded(&x, &over, at)?.apply_binary(Binary::Mul, &expanded(&y, &over, at)?, at)?;
+            return Named { array: product, labels: all }.summed(goes, at);
+        }
+        let (b, m, k, n) = (sizes(&batch), sizes(&rows).numel(), sizes(&inner).numel(), sizes(&columns).numel());
+        let matrices = |named: &Self, order: [&[Label]; 2], rows: usize, columns: usize| {
+            let array = named.arranged(&[&batch[..], order[0], order[1]].concat(), at)?;
+            let own: Shape = array.shape()[..batch.len()].iter().copied().chain([rows, columns]).collect();
+            let array = array.apply_view(View::Reshape(own), at)?;
+            expanded(&array, &b.iter().copied().chain([rows, columns]).collect(), at)
+        };
+        let x = matrices(&x, [&rows, &inner], m, k)?;
+        let y = matrices(&y, [&inner, &columns], k, n)?;
+        let array = x.apply_matmul(&y, at)?.apply_view(View::Reshape(whole), at)?;
+        Ok(Named { array, labels })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    fn counted(shape: &[usize]) -> Tensor<f64> {
+        let mut next = 0.0;
+        Tensor::from_fn(shape, |_| {
+            next += 1.0;
+            next
+        })
+    }
+
+    #[test]
+    fn equations() {
+        let (x, y) = (counted(&[2, 3]), counted(&[3, 4]));
+        assert_eq!(einsum("ij,jk->ki", &[x.clone(), y.clone()]), x.matmul(&y).t());
+        assert_eq!(einsum("ij->", std::slice::from_ref(&x)).item(), 21.0);
+        assert_eq!(einsum("ji", std::slice::from_ref(&x)), x.t());
+        assert_eq!(einsum("ij,ij->i", &[x.clone(), x.clone()]).to_vec(), [14.0, 77.0]);
+        assert_eq!(einsum("ij,j", &[x.clone(), Tensor::ones([3])]).to_vec(), [6.0, 15.0]);
+        let cube = counted(&[2, 2, 2]);
+        assert_eq!(einsum("iii->i", std::slice::from_ref(&cube)).to_vec(), [1.0, 8.0]);
+        assert_eq!(einsum("iij->j", std::slice::from_ref(&cube)).to_vec(), [8.0, 10.0]);
+        assert_eq!(einsum("bij,bjk->bik", &[cube.clone(), cube.clone()]), cube.matmul(&cube));
+        assert_eq!(einsum("i,j,k->kji", &[counted(&[2]), counted(&[3]), counted(&[2])]).get(&[1, 2, 1]), Some(12.0));
+        assert_eq!(einsum("ij,jk,kl", &[x.clone(), y.clone(), y.t()]), x.matmul(&y).matmul(&y.t()));
+    }
+
+    #[test]
+    fn size_one_goes_with_any_size() {
+        let x = counted(&[2, 3]);
+        assert_eq!(einsum("ij,ij->i", &[x.clone(), Tensor::full([1, 1], 2.0)]).to_vec(), [12.0, 30.0]);
+        assert_eq!(einsum("ij,jk", &[x.clone(), Tensor::ones([1, 2])]), x.sum(1, true).expand([2, 2]));
+        assert_eq!(einsum("...ij,...jk", &[counted(&[5, 1, 2, 3]), counted(&[4, 3, 2])]).shape(), &[5, 4, 2, 2]);
+        assert_eq!(einsum("ij,jk", &[Tensor::<f64>::zeros([2, 0]), Tensor::zeros([0, 3])]), Tensor::zeros([2, 3]));
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, y) = (counted(&[2, 3]), counted(&[4, 2]));
+        let sentence =
+            |equation: &str, operands: &[Tensor<f64>]| try_einsum(equation, operands).unwrap_err().sentence();
+        assert_eq!(
+            sentence("ij,jk->ik", &[x.clone(), y.clone()]),
+            "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3"
+        );
+        assert!(
+            sentence("ii", std::slice::from_ref(&x))
+                .contains("is repeated for operand 0 but the sizes don't match, 3 != 2")
+        );
+        assert_eq!(
+            x.try_tensordot(&y, 1).unwrap_err().sentence(),
+            "contracted dimensions need to match, but first has size 3 in dim -1 and second has size 4 in dim 0"
+        );
+        assert!(x.try_tensordot(&y, ([0, 0], [0, 1])).is_err());
+    }
+
+    #[test]
+    fn dimensions_by_position() {
+        let (x, y) = (counted(&[2, 3]), counted(&[3, 4]));
+        assert_eq!(x.tensordot(&y, 1), x.matmul(&y));
+        assert_eq!(x.tensordot(&y, ([1], [0])), x.matmul(&y));
+        assert_eq!(x.tensordot(&x, ([0, 1], [0, 1])).item(), 91.0);
+        assert_eq!(x.tensordot(&y, 0).shape(), &[2, 3, 3, 4]);
+        assert_eq!(x.tensordot(&Tensor::ones([1, 2]), 1), x.sum(1, true).expand([2, 2]));
+    }
+}

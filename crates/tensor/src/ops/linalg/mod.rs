@@ -1,0 +1,8 @@
+//! Matrix products and what is made of them.
+
+pub(crate) mod blas;
+pub(crate) mod contraction;
+pub(crate) mod equation;
+pub(crate) mod linear;
+pub(crate) mod products;
+pub(crate) mod vectors;

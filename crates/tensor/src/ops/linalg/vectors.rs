@@ -1,0 +1,185 @@
+//! Products of vectors, along one dimension or of every pair of elements.
+
+use crate::ops::linalg::blas::outer;
+use crate::ops::pair::{expanded, pair};
+use crate::ops::reduce::reductions::reduced;
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Reduction};
+use crate::shape::dims;
+use crate::shape::dims::Dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Element, Number, Shape};
+
+/// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
+pub trait Vectors: TensorLike<Elem: Number> {
+    twin! { trait
+        /// Every product of an element of one vector, `[m]`, and an element of another, `[n]`: `[m, n]`. PyTorch: `outer`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1.0, 2.0]);
+        /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
+        /// ```
+        fn outer | try_outer(&self, other: &Self) -> Self = at {
+            for (name, rank) in [("self", self.shape().rank()), ("vec2", other.shape().rank())] {
+                if rank != 1 {
+                    let message = format!("outer: Expected 1-D argument {name}, but got {rank}-D");
+                    return Err(Error::argument(at, message).into());
+                }
+            }
+            outer(self, other, at)
+        }
+
+        /// Sums of products along the last dimension of both, for every pair of the other dimensions: `[…, k]` and
+        /// `[…', k]` give `[…, …']`. A rank-0 operand multiplies. PyTorch: `inner`.
+        fn inner | try_inner(&self, other: &Self) -> Self = at {
+            let (left, right) = (self.shape(), other.shape());
+            let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
+                let (x, y) = pair(self, other, at)?;
+                return x.apply_binary(Binary::Mul, &y, at);
+            };
+            if first != second {
+                let message = format!(
+                    "inner() the last dimension must match on both input tensors but got shapes {left} and {right}"
+                );
+                return Err(Error::MatmulShape { message, at }.into());
+            }
+            let rows = |x: &Self, shape: &Shape| {
+                let count = Shape::from(&shape[..shape.rank() - 1]).numel();
+                x.apply_view(View::Reshape(Shape::from([count, first])), at)
+            };
+            let columns = rows(other, &right)?.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
+            let product = rows(self, &left)?.apply_matmul(&columns, at)?;
+            let shape = left[..left.rank() - 1].iter().chain(&right[..right.rank() - 1]).copied().collect();
+            product.apply_view(View::Reshape(shape), at)
+        }
+
+        /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
+        fn vecdot | try_vecdot(&self, other: &Self, dim: isize) -> Self = at {
+            let (x, y) = pair(self, other, at)?;
+            reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim), false, at)
+        }
+
+        /// The vector product along `dim`, of size 3 in both, which have the same rank; the other sizes broadcast. PyTorch:
+        /// `linalg.cross`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
+        /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
+        /// ```
+        fn cross | try_cross(&self, other: &Self, dim: isize) -> Self = at {
+            cross(self, other, dim, at)
+        }
+
+        /// The Kronecker product: every element of `self` times all of `other`. Ranks align with leading ones, and sizes
+        /// multiply. PyTorch: `kron`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1.0, 10.0]);
+        /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
+        /// ```
+        fn kron | try_kron(&self, other: &Self) -> Self = at {
+            let (left, right) = (self.shape(), other.shape());
+            let rank = left.rank().max(right.rank());
+            let size = |shape: &Shape, axis: usize| crate::shape::broadcast::size_at(shape, rank, axis);
+            let alternating = |of: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(of).collect::<Shape>();
+            let x = self.apply_view(View::Reshape(alternating(&|axis| [size(&left, axis), 1])), at)?;
+            let y = other.apply_view(View::Reshape(alternating(&|axis| [1, size(&right, axis)])), at)?;
+            let whole = alternating(&|axis| [size(&left, axis), size(&right, axis)]);
+            let product = expanded(&x, &whole, at)?.apply_binary(Binary::Mul, &expanded(&y, &whole, at)?, at)?;
+            let shape: Option<Shape> =
+                (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
+            let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
+            product.apply_view(View::Reshape(shape), at)
+        }
+
+        /// The sum of the diagonal of a matrix. PyTorch: `trace`.
+        fn trace | try_trace(&self) -> Self = at {
+            let rank = self.shape().rank();
+            if rank != 2 {
+                let message = format!("trace: expected a matrix, but got tensor with dim {rank}");
+                return Err(Error::argument(at, message).into());
+            }
+            let diagonal = self.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?;
+            reduced(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Number>> Vectors for A {}
+
+/// (x × y)ᵢ = xᵢ₊₁ yᵢ₊₂ - xᵢ₊₂ yᵢ₊₁, positions modulo 3.
+fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A, A::Error> {
+    let (left, right) = (x.shape(), y.shape());
+    if left.rank() != right.rank() {
+        let message = "linalg.cross: inputs must have the same number of dimensions.";
+        return Err(Error::argument(at, message).into());
+    }
+    let axis = dims::axis(dim, left.rank(), at)?;
+    let size = |shape: &Shape| shape.get(axis).copied().unwrap_or(1);
+    if size(&left) != 3 || size(&right) != 3 {
+        let message = format!(
+            "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
+            size(&left),
+            size(&right)
+        );
+        return Err(Error::argument(at, message).into());
+    }
+    let (x, y) = pair(x, y, at)?;
+    let rotated = |x: &A, by: usize| {
+        let part = |start: usize, len: usize| x.apply_view(View::Slice { axis, start, len, step: 1 }, at);
+        A::apply_cat(&[part(by, 3 - by)?, part(0, by)?], axis, at)
+    };
+    let first = rotated(&x, 1)?.apply_binary(Binary::Mul, &rotated(&y, 2)?, at)?;
+    first.apply_binary(Binary::Sub, &rotated(&x, 2)?.apply_binary(Binary::Mul, &rotated(&y, 1)?, at)?, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn pairs_of_elements() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        assert_eq!(x.inner(&Tensor::from([1.0, 10.0])).to_vec(), [21.0, 43.0]);
+        assert_eq!(x.inner(&x), Tensor::from([[5.0, 11.0], [11.0, 25.0]]));
+        assert_eq!(x.inner(&Tensor::scalar(2.0)), Tensor::from([[2.0, 4.0], [6.0, 8.0]]));
+        let y = Tensor::from([1.0, 10.0]);
+        assert_eq!(x.kron(&y), Tensor::from([[1.0, 10.0, 2.0, 20.0], [3.0, 30.0, 4.0, 40.0]]));
+        assert_eq!(y.kron(&x), Tensor::from([[1.0, 2.0, 10.0, 20.0], [3.0, 4.0, 30.0, 40.0]]));
+        assert_eq!(Tensor::<f64>::zeros([0]).outer(&y).shape(), &[0, 2]);
+        assert_eq!(
+            x.try_inner(&Tensor::ones([3])).unwrap_err().sentence(),
+            "inner() the last dimension must match on both input tensors but got shapes [2, 2] and [3]"
+        );
+        assert!(x.try_outer(&y).is_err());
+    }
+
+    #[test]
+    fn along_a_dimension() {
+        let x = Tensor::from([[1.0, 2.0, 3.0]]);
+        let y = Tensor::from([[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]);
+        assert_eq!(x.cross(&y, 1), Tensor::from([[-3.0, 6.0, -3.0], [0.0, 0.0, 0.0]]));
+        assert_eq!(x.t().cross(&y.t(), 0), x.cross(&y, -1).t());
+        assert_eq!(x.vecdot(&y, -1).to_vec(), [32.0, 14.0]);
+        assert_eq!(
+            x.try_cross(&y, 0).unwrap_err().sentence(),
+            "linalg.cross: inputs dimension 0 must have length 3. Got 1 and 2"
+        );
+    }
+
+    #[test]
+    fn the_trace() {
+        assert_eq!(Tensor::from([[1, 2, 3], [4, 5, 6i64]]).trace().item(), 6);
+        assert_eq!(
+            Tensor::from([1.0]).try_trace().unwrap_err().sentence(),
+            "trace: expected a matrix, but got tensor with dim 1"
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Attention (Vaswani et al. 2017, "Attention Is All You Need", 3.2.1).
+
+use crate::ops::formula::{Formula, join};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Compare, Reduction, Unary};
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Axes, Element, Float, Shape, Tensor};
+
+/// Which keys a query sees.
+#[derive(Clone, Debug, Default)]
+pub enum AttentionMask<'m, A> {
+    /// All of them.
+    #[default]
+    None,
+    /// Those up to its own position, counted from the first: a lower triangle aligned at the top left.
+    Causal,
+    /// Those where it holds; broadcasts to `[…, l, s]`.
+    Keep(&'m Tensor<bool>),
+    /// All, with this added to their scores; broadcasts to `[…, l, s]`. -∞ hides a key.
+    Add(&'m A),
+}
+
+/// Attention.
+pub trait Attention: TensorLike<Elem: Float> {
+    twin! { trait
+        /// softmax(q kᵀ · scale) v of queries `[…, l, e]` (`self`), keys `[…, s, e]` and values `[…, s, ev]`, whose batch
+        /// dimensions broadcast; `scale` is 1/√e where not given. A query that sees no key gives 0, with gradient 0. PyTorch:
+        /// `nn.functional.scaled_dot_product_attention`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{Attention, AttentionMask};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
+        /// let v = Tensor::from([[10.0], [20.0]]);
+        /// let y = q.scaled_dot_product_attention(&k, &v, AttentionMask::Causal, None);
+        /// assert_eq!(y.to_vec(), [10.0, 15.0]);
+        /// ```
+        fn scaled_dot_product_attention | try_scaled_dot_product_attention(
+            &self, key: &Self, value: &Self, mask: AttentionMask<'_, Self>, scale: Option<f64>
+        ) -> Self = at {
+            attend(self, key, value, mask, scale, at)
+        }
+
+        /// The same with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
+        /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
+        fn grouped_query_attention | try_grouped_query_attention(
+            &self, key: &Self, value: &Self, mask: AttentionMask<'_, Self>, scale: Option<f64>
+        ) -> Self = at {
+            let shape = self.shape();
+            let Some(heads) = shape.rank().checked_sub(3).map(|axis| shape[axis]) else {
+                return Err(Error::argument(at, format_args!("queries of shape {shape} have no heads")).into());
+            };
+            attend(self, &shared(key, heads, at)?, &shared(value, heads, at)?, mask, scale, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Attention for A {}
+
+fn attend<A: TensorLike<Elem: Float>>(
+    query: &A,
+    key: &A,
+    value: &A,
+    mask: AttentionMask<'_, A>,
+    scale: Option<f64>,
+    at: Site,
+) -> Result<A, A::Error> {
+    for (x, name) in [(query, "query"), (key, "key"), (value, "value")] {
+        if x.shape().rank() < 2 {
+            let message = format!(
+                "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got \
+                 {name} of shape {}",
+                x.shape()
+            );
+            return Err(Error::argument(at, message).into());
+        }
+    }
+    if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
+        // Heads without a batch: errors name the dimensions of what has one.
+        let [query, key, value] = [batched(query, at)?, batched(key, at)?, batched(value, at)?];
+        let z = attend(&query, &key, &value, mask, scale, at)?;
+        let shape = Shape::from(&z.shape()[1..]);
+        return z.reshaped(shape, at);
+    }
+    let width = query.shape()[query.shape().rank() - 1];
+    let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
+    let query = query.times(scale, at)?;
+    let scores = crate::ops::linalg::products::product(&query, &swapped(key, at)?, at)?;
+    let scores = match mask {
+        AttentionMask::None => scores,
+        AttentionMask::Causal => {
+            let shape = scores.shape();
+            let (l, s) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+            let seen = Tensor::build(&[l, s].into(), at, |seen| {
+                for (position, seen) in seen.iter_mut().enumerate() {
+                    *seen = position % s <= position / s;
+                }
+            })?;
+            hidden(&scores, &seen, at)?
+        }
+        AttentionMask::Keep(keep) => hidden(&scores, keep, at)?,
+        AttentionMask::Add(bias) => scores.plus(bias, at)?,
+    };
+    crate::ops::linalg::products::product(&weights(&scores, at)?, value, at)
+}
+
+fn batched<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+    let mut shape = x.shape();
+    shape.insert(0, 1);
+    x.reshaped(shape, at)
+}
+
+/// -∞ where `keep` does not hold.
+fn hidden<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A, A::Error> {
+    let shape = join(&scores.shape(), keep.shape(), at)?;
+    scores.chosen(&scores.mask_over(keep, &shape, at)?, f64::NEG_INFINITY, at)
+}
+
+/// The softmax along the last dimension, but 0 where all scores are -∞.
+fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Error> {
+    let shape = scores.shape();
+    if shape.numel() == 0 {
+        return Ok(scores.clone());
+    }
+    let axes = [shape.rank() - 1];
+    let largest = scores.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+    // Nothing to take off where all are -∞: their exponentials are 0 as they are.
+    let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
+    let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
+    let total = exponentials.summed(&axes, at)?;
+    let total = total.chosen(&total.compared(Compare::Ne, 0.0, at)?, crate::ops::Argument::Number(A::Elem::ONE), at)?;
+    exponentials.divided(&total, at)
+}
+
+fn swapped<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+    let rank = x.shape().rank();
+    let mut order: Axes = (0..rank).collect();
+    order.swap(rank - 2, rank - 1);
+    x.apply_view(View::Permute(order), at)
+}
+
+/// Every head of `[…, hk, s, e]` as many times in a row as makes `heads`.
+fn shared<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let Some(axis) = shape.rank().checked_sub(3) else {
+        return Err(Error::argument(at, format_args!("keys and values of shape {shape} have no heads")).into());
+    };
+    if shape[axis] == 0 || !heads.is_multiple_of(shape[axis]) {
+        let message = format!(
+            "Number of heads in key and value must divide the number of heads in query, but got {} and {heads}",
+            shape[axis]
+        );
+        return Err(Error::argument(at, message).into());
+    }
+    let mut apart: Shape = shape.clone();
+    apart.insert(axis + 1, 1);
+    let mut wide = apart.clone();
+    wide[axis + 1] = heads / shape[axis];
+    let mut joined = shape;
+    joined[axis] = heads;
+    x.reshaped(apart, at)?.over(&wide, at)?.reshaped(joined, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::network::attention::{Attention, AttentionMask};
+    use crate::prelude::*;
+
+    #[test]
+    fn a_query_that_sees_nothing_gives_zero() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        let keep = Tensor::from([[false, false], [true, false]]);
+        let y = x.scaled_dot_product_attention(&x, &x, AttentionMask::Keep(&keep), None);
+        assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 2.0]]));
+        let bias = Tensor::from([[f64::NEG_INFINITY], [0.0]]);
+        let y = x.scaled_dot_product_attention(&x, &Tensor::ones([2, 2]), AttentionMask::Add(&bias), Some(0.0));
+        assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
+    }
+
+    #[test]
+    fn infinite_scores_are_not_hidden() {
+        let (q, k) = (Tensor::from([[1.0]]), Tensor::from([[f64::INFINITY], [0.0]]));
+        let y = q.scaled_dot_product_attention(&k, &Tensor::ones([2, 1]), AttentionMask::None, None);
+        assert!(y.item().is_nan());
+    }
+
+    #[test]
+    fn heads_are_shared_in_runs() {
+        let (q, k) = (Tensor::<f64>::zeros([4, 1, 1]), Tensor::<f64>::zeros([2, 1, 1]));
+        let v = Tensor::from([[[1.0]], [[2.0]]]);
+        let y = q.grouped_query_attention(&k, &v, AttentionMask::None, None);
+        assert_eq!(y.to_vec(), [1.0, 1.0, 2.0, 2.0]);
+        assert!(q.narrow(0, 0, 3).try_grouped_query_attention(&k, &v, AttentionMask::None, None).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! Losses of classification. The class dimension is the second, or the only one: `[n, c, …]` or `[c]`.
+
+use crate::ops::formula::Formula;
+use crate::ops::network::losses::targets::{Targets, check_weight};
+use crate::ops::network::losses::{LossReduction, reduced};
+use crate::ops::{Softmax, TensorLike, twin};
+use crate::scalar::instruction::Unary;
+use crate::shape::error::{Error, Site};
+use crate::{Float, Shape, Tensor};
+
+/// The true classes.
+#[derive(Debug)]
+pub enum Classes<'c, A> {
+    /// By number, `[n, …]`.
+    Indices(&'c Tensor<i64>),
+    /// A probability for each, in the shape of the prediction.
+    Probabilities(&'c A),
+}
+
+/// How classes count.
+#[derive(Debug)]
+pub struct ClassOptions<'w, A> {
+    /// A weight for each class, `[c]`; a constant, through which no gradient flows.
+    pub weight: Option<&'w A>,
+    /// The number of the targets that do not count.
+    pub ignore_index: i64,
+    /// How much of each target is spread evenly over all classes, 0 to 1; cross-entropy only.
+    pub label_smoothing: f64,
+    /// What becomes of the single losses.
+    pub reduction: LossReduction,
+}
+
+impl<A> Clone for Classes<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for Classes<'_, A> {}
+
+impl<A> Clone for ClassOptions<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for ClassOptions<'_, A> {}
+
+impl<A> Default for ClassOptions<'_, A> {
+    /// No weights, -100 ignored, no smoothing, the mean.
+    fn default() -> Self {
+        ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
+    }
+}
+
+/// Losses of classification.
+pub trait ClassLosses: TensorLike<Elem: Float> {
+    twin! { trait
+        /// Minus the log-probability, in `self` `[n, c, …]`, of the class in `target` `[n, …]`, times the class's weight.
+        /// `Mean` divides by the sum of the weights of the targets not ignored: NaN, with gradient 0, where none is left.
+        /// PyTorch: `nn.functional.nll_loss`.
+        fn nll_loss | try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Self = at {
+            let targets = Targets::new(&self.shape(), target, &options, at)?;
+            check_weight(options.weight, targets.classes, at)?;
+            targets.nll(self, &options, at)
+        }
+
+        /// Cross-entropy between the classes in `target` and the softmax of the logits `self` `[n, c, …]`. Numbers of
+        /// classes are averaged as in [`nll_loss`](Self::nll_loss), probabilities over all positions. PyTorch:
+        /// `nn.functional.cross_entropy`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{ClassLosses, Classes};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let logits = Tensor::from([[1000.0, 0.0], [0.0, 0.0]]);
+        /// let target = Tensor::from([0i64, 1]);
+        /// let loss = logits.cross_entropy(Classes::Indices(&target), Default::default());
+        /// assert_eq!(loss.item(), 0.5 * 2f64.ln());
+        /// ```
+        fn cross_entropy | try_cross_entropy(&self, target: Classes<'_, Self>, options: ClassOptions<'_, Self>) -> Self
+            = at {
+            if !(0.0..=1.0).contains(&options.label_smoothing) {
+                let message =
+                    format!("label_smoothing must be between 0.0 and 1.0. Got: {}", options.label_smoothing);
+                return Err(Error::argument(at, message).into());
+            }
+            match target {
+                Classes::Indices(target) => by_index(self, target, &options, at),
+                Classes::Probabilities(target) => by_probability(self, target, &options, at),
+            }
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> ClassLosses for A {}
+
+fn by_index<A: TensorLike<Elem: Float>>(
+    x: &A,
+    target: &Tensor<i64>,
+    options: &ClassOptions<'_, A>,
+    at: Site,
+) -> Result<A, A::Error> {
+    let targets = Targets::new(&x.shape(), target, options, at)?;
+    check_weight(options.weight, targets.classes, at)?;
+    let log = x.try_log_softmax(targets.axis as isize)?;
+    let nll = targets.nll(&log, options, at)?;
+    let smoothing = options.label_smoothing;
+    if smoothing == 0.0 {
+        return Ok(nll);
+    }
+    let weighted = match options.weight {
+        Some(weight) => log.times(&along_classes(weight, targets.axis, log.shape().rank(), at)?, at)?,
+        None => log,
+    };
+    let spread = weighted.summed(&[targets.axis], at)?.reshaped(target.shape().clone(), at)?;
+    let spread = targets.reduced(&targets.masked(&spread.mapped(Unary::Neg, at)?, at)?, options, at)?;
+    nll.times(1.0 - smoothing, at)?.plus(&spread.times(smoothing / targets.classes as f64, at)?, at)
+}
+
+fn by_probability<A: TensorLike<Elem: Float>>(
+    x: &A,
+    target: &A,
+    options: &ClassOptions<'_, A>,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    if shape != target.shape() || shape.rank() == 0 {
+        let message = format!(
+            "Expected class probabilities in the shape of the input {shape}, but got target of shape {}",
+            target.shape()
+        );
+        return Err(Error::argument(at, message).into());
+    }
+    let axis = usize::from(shape.rank() > 1);
+    let classes = shape[axis];
+    check_weight(options.weight, classes, at)?;
+    let mut target = target.clone();
+    if options.label_smoothing > 0.0 {
+        let share = options.label_smoothing / classes as f64;
+        target = target.times(1.0 - options.label_smoothing, at)?.plus(share, at)?;
+    }
+    let mut terms = x.try_log_softmax(axis as isize)?.times(&target, at)?;
+    if let Some(weight) = options.weight {
+        terms = terms.times(&along_classes(weight, axis, shape.rank(), at)?, at)?;
+    }
+    let mut positions = shape.clone();
+    positions.remove(axis);
+    let losses = terms.summed(&[axis], at)?.reshaped(positions, at)?.mapped(Unary::Neg, at)?;
+    reduced(&losses, options.reduction, at)
+}
+
+/// Weights `[c]` beside `[n, c, …]`.
+fn along_classes<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A, A::Error> {
+    let mut shape = Shape::ones(rank);
+    shape[axis] = weight.shape()[0];
+    weight.detach().reshaped(shape, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::LossReduction;
+    use crate::ops::network::losses::classes::{ClassLosses, ClassOptions, Classes};
+    use crate::prelude::*;
+
+    fn close(got: f64, want: f64) -> bool {
+        (got - want).abs() <= 1e-14 * want.abs()
+    }
+
+    #[test]
+    fn the_mean_is_by_weight_and_leaves_out_what_is_ignored() {
+        let x = Tensor::from([[-1.0, -2.0], [-3.0, -4.0], [-5.0, -6.0]]);
+        let (target, weight) = (Tensor::from([0i64, 1, -100]), Tensor::from([1.0, 3.0]));
+        let options = ClassOptions { weight: Some(&weight), ..Default::default() };
+        assert_eq!(x.nll_loss(&target, options).item(), 13.0 / 4.0);
+        let each = ClassOptions { reduction: LossReduction::None, ..options };
+        assert_eq!(x.nll_loss(&target, each).to_vec(), [1.0, 12.0, 0.0]);
+        let ignored = Tensor::full([3], -100i64);
+        assert!(x.nll_loss(&ignored, ClassOptions::default()).item().is_nan());
+        let sum = ClassOptions { reduction: LossReduction::Sum, ..Default::default() };
+        assert_eq!(x.nll_loss(&ignored, sum).item(), 0.0);
+        assert_eq!(Tensor::from([-1.0, -2.0]).nll_loss(&Tensor::scalar(1), Default::default()).item(), 2.0);
+    }
+
+    #[test]
+    fn smoothed_indices_are_probabilities() {
+        let x = Tensor::from([[[1.0, 2.0], [0.5, -1.0], [0.0, 0.0]]]);
+        let (target, weight) = (Tensor::from([[2i64, 0]]), Tensor::from([1.0, 2.0, 0.5]));
+        let spread = Tensor::from([[[0.1, 0.8], [0.1, 0.1], [0.8, 0.1]]]);
+        let options = ClassOptions {
+            weight: Some(&weight),
+            label_smoothing: 0.3,
+            reduction: LossReduction::Sum,
+            ..Default::default()
+        };
+        let by_index = x.cross_entropy(Classes::Indices(&target), options).item();
+        let plain = ClassOptions { label_smoothing: 0.0, ..options };
+        assert!(close(by_index, x.cross_entropy(Classes::Probabilities(&spread), plain).item()));
+        let mean = ClassOptions { reduction: LossReduction::Mean, ..options };
+        assert!(close(x.cross_entropy(Classes::Indices(&target), mean).item(), by_index / 1.5));
+    }
+
+    #[test]
+    fn the_sentences_of_what_is_refused() {
+        let x = Tensor::<f64>::zeros([2, 3]);
+        let sentence = |target: Tensor<i64>| x.try_nll_loss(&target, ClassOptions::default()).unwrap_err().sentence();
+        assert_eq!(sentence(Tensor::zeros([3])), "Expected input batch_size (2) to match target batch_size (3).");
+        let outside = "Target 3 is out of bounds. (It is number 1 of the targets, from 0; there are 3 classes.)";
+        assert_eq!(sentence(Tensor::from([0i64, 3])), outside);
+        assert_eq!(sentence(Tensor::zeros([2, 3])), "0D or 1D target tensor expected, multi-target not supported");
+    }
+}

@@ -1,0 +1,270 @@
+//! Negative log-likelihoods of distributions of numbers, and divergences between distributions.
+
+use std::f64::consts::TAU;
+
+use crate::ops::formula::Formula;
+use crate::ops::network::losses::{LossReduction, reduced};
+use crate::ops::pair::pair;
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Unary};
+use crate::shape::error::{Error, Site};
+use crate::{Element, Float};
+
+/// Negative log-likelihoods.
+pub trait LikelihoodLosses: TensorLike<Elem: Float> {
+    twin! { trait
+        /// Kullback-Leibler divergence y (ln y - x) of log-probabilities `self` from probabilities `target`; 0 where the
+        /// target is 0, though the gradient to that target is NaN. With `log_target` the target is a logarithm too. The sizes
+        /// broadcast, with [`compat`](crate::shape::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
+        /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
+        fn kl_div | try_kl_div(&self, target: &Self, log_target: bool, reduction: LossReduction) -> Self = at {
+            let (y, x) = pair(target, self, at)?;
+            let losses = if log_target {
+                y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
+            } else {
+                entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
+            };
+            reduced(&losses, reduction, at)
+        }
+
+        /// Negative log-likelihood eˣ - y x of counts `target` under Poisson distributions whose rates have the logarithms
+        /// `self`; without `log_input` the rates themselves, x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
+        /// where y > 1. The sizes broadcast, with [`compat`](crate::shape::compat)'s warning. PyTorch:
+        /// `nn.functional.poisson_nll_loss`.
+        fn poisson_nll_loss | try_poisson_nll_loss(
+            &self, target: &Self, log_input: bool, full: bool, eps: f64, reduction: LossReduction
+        ) -> Self = at {
+            let (y, x) = pair(target, self, at)?;
+            let mut losses = if log_input {
+                x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
+            } else {
+                x.minus(&y.times(&x.plus(eps, at)?.mapped(Unary::Log, at)?, at)?, at)?
+            };
+            if full {
+                let log = y.mapped(Unary::Log, at)?;
+                let tail = y.times(TAU, at)?.mapped(Unary::Log, at)?.times(0.5, at)?;
+                let stirling = y.times(&log, at)?.minus(&y, at)?.plus(&tail, at)?;
+                let small = y.compared(Compare::Le, 1.0, at)?;
+                losses = losses.plus(&y.filled(0.0, &y.shape(), at)?.chosen(&small, &stirling, at)?, at)?;
+            }
+            reduced(&losses, reduction, at)
+        }
+
+        /// Negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions of mean `self` and
+        /// variance `variance`, which is at least `eps` (the gradient passes as if it were not). The variance has the shape
+        /// of `self`, or 1 as its last size, or not that dimension at all. `full` adds ln(2π) / 2. PyTorch:
+        /// `nn.functional.gaussian_nll_loss`.
+        ///
+        /// # Errors
+        ///
+        /// Where shapes do not fit, or a variance is negative.
+        fn gaussian_nll_loss | try_gaussian_nll_loss(
+            &self, target: &Self, variance: &Self, full: bool, eps: f64, reduction: LossReduction
+        ) -> Self = at {
+            let (own, given) = (self.shape(), variance.shape());
+            let lead = own.split_last().map_or(&[][..], |(_, lead)| lead);
+            let mut variance = variance.clone();
+            if given != own {
+                let mut column = given.clone();
+                if given.sizes() == lead && own.rank() > 0 {
+                    column.push(1);
+                } else if given.split_last() != Some((&1, lead)) {
+                    return Err(Error::argument(at, "var is of incorrect size").into());
+                }
+                variance = variance.reshaped(column, at)?;
+            }
+            let variance = variance.guarded(
+                |value| value >= Self::Elem::ZERO || value.is_nan(),
+                "var has negative entry/entries",
+                at,
+            )?;
+            let floor = variance.combined(Binary::Maximum, eps, at)?;
+            let v = floor.with_derivative(|| Ok(vec![(variance.clone(), None)]), at)?;
+            let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
+            let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
+            if full {
+                losses = losses.plus(0.5 * TAU.ln(), at)?;
+            }
+            reduced(&losses, reduction, at)
+        }
+
+        /// -(y ln x + (1 - y) ln(1 - x)) of probabilities `self`, the logarithms being at least -100. The gradient to `self`
+        /// is (x - y) / (x (1 - x)), the divisor being at least 1e-12; that to `target` is ln((1 - x) / x), unbounded. Sizes
+        /// must agree; `weight` broadcasts to them. PyTorch: `nn.functional.binary_cross_entropy`.
+        ///
+        /// # Errors
+        ///
+        /// Where sizes differ, or a probability is not between 0 and 1.
+        fn binary_cross_entropy | try_binary_cross_entropy(
+            &self, target: &Self, weight: Option<&Self>, reduction: LossReduction
+        ) -> Self = at {
+            let (own, theirs) = (self.shape(), target.shape());
+            if own != theirs {
+                let message = format!(
+                    "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
+                     deprecated. Please ensure they have the same size."
+                );
+                return Err(Error::argument(at, message).into());
+            }
+            let x = self.guarded(
+                |value| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan(),
+                "all elements of input should be between 0 and 1",
+                at,
+            )?;
+            weighted(binary(&x, target, at)?, weight, reduction, at)
+        }
+
+        /// [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, for which it is exact: no
+        /// overflow at any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast.
+        /// PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{LikelihoodLosses, LossReduction};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let (x, y) = (Tensor::from([800.0, -800.0]), Tensor::from([1.0, 1.0]));
+        /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);
+        /// assert_eq!(losses.to_vec(), [0.0, 800.0]);
+        /// ```
+        fn binary_cross_entropy_with_logits | try_binary_cross_entropy_with_logits(
+            &self, target: &Self, weight: Option<&Self>, pos_weight: Option<&Self>, reduction: LossReduction
+        ) -> Self = at {
+            let (own, theirs) = (self.shape(), target.shape());
+            if own != theirs {
+                let message = format!(
+                    "Target size (torch.Size({theirs})) must be the same as input size (torch.Size({own}))"
+                );
+                return Err(Error::argument(at, message).into());
+            }
+            let mut log = log_sigmoid(self, at)?;
+            if let Some(pos_weight) = pos_weight {
+                log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
+            }
+            let negative = target.mapped(Unary::Neg, at)?.plus(1.0, at)?;
+            weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
+
+/// The binary cross-entropy of each element, clamped as PyTorch's kernel clamps it, and its derivative as that has it.
+fn binary<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    // PyTorch's 1e-12 is an f32.
+    const EPSILON: f64 = 1e-12f32 as f64;
+    let hit = x.mapped(Unary::Log, at)?;
+    let miss = x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?;
+    let clamped = |log: &A| log.combined(Binary::Maximum, -100.0, at);
+    let value = y.minus(1.0, at)?.times(&clamped(&miss)?, at)?.minus(&y.times(&clamped(&hit)?, at)?, at)?;
+    let terms = || {
+        let other = x.mapped(Unary::Neg, at)?.plus(1.0, at)?;
+        let bounded = x.times(&other, at)?.combined(Binary::Maximum, EPSILON, at)?;
+        let to_x = x.minus(y, at)?.divided(&bounded, at)?;
+        let to_x = to_x.with_derivative(|| binary_second(x, &other, y, at), at)?;
+        Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(miss.minus(&hit, at)?))])
+    };
+    value.with_derivative(terms, at)
+}
+
+/// The derivative of (x - y) / (x (1 - x)), whose divisor PyTorch bounds in another way than the first derivative's.
+#[allow(clippy::type_complexity)]
+fn binary_second<A: TensorLike<Elem: Float>>(
+    x: &A,
+    other: &A,
+    y: &A,
+    at: Site,
+) -> Result<Vec<(A, Option<A>)>, A::Error> {
+    let divisor = x.plus(1e-12, at)?.times(&other.plus(1e-12, at)?, at)?;
+    // x² - 2xy + y
+    let curve = x.minus(&y.times(2.0, at)?, at)?.times(x, at)?.plus(y, at)?;
+    let to_x = curve.divided(&divisor.mapped(Unary::Square, at)?, at)?;
+    let to_y = divisor.mapped(Unary::Reciprocal, at)?.mapped(Unary::Neg, at)?;
+    Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(to_y))])
+}
+
+/// y ln y: 0 at 0, where the derivative is that of the two factors, 0 and 0/0.
+fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
+    let zero = y.compared(Compare::Eq, 0.0, at)?;
+    let nothing = y.filled(0.0, &y.shape(), at)?;
+    let log = nothing.chosen(&zero, &y.mapped(Unary::Log, at)?, at)?;
+    let terms = || Ok(vec![(y.clone(), Some(log.clone())), (y.clone(), Some(y.divided(y, at)?))]);
+    y.times(&log, at)?.with_derivative(terms, at)
+}
+
+/// ln(1 / (1 + e⁻ˣ)) without overflow, written with choices whose derivative is right at 0 too.
+fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A, A::Error> {
+    let negative = x.mapped(Unary::Neg, at)?;
+    let positive = x.compared(Compare::Ge, 0.0, at)?;
+    let below = negative.chosen(&positive, x, at)?;
+    let part = x.filled(0.0, &x.shape(), at)?.chosen(&positive, x, at)?;
+    part.minus(&below.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, at)
+}
+
+fn weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
+    match weight {
+        None => reduced(&losses, reduction, at),
+        Some(weight) => reduced(&losses.times(weight, at)?, reduction, at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::LossReduction::{None as Each, Sum};
+    use crate::ops::network::losses::likelihood::LikelihoodLosses;
+    use crate::prelude::*;
+
+    fn close(got: f64, want: f64) -> bool {
+        (got - want).abs() <= 1e-14 * want.abs()
+    }
+
+    #[test]
+    fn divergences_at_zero() {
+        let (x, y) = (Tensor::from([-1.0, -2.0]), Tensor::from([0.0, 0.5]));
+        assert_eq!(x.kl_div(&y, false, Each).to_vec(), [0.0, 0.5 * 0.5f64.ln() + 1.0]);
+        assert_eq!(x.kl_div(&x, true, Sum).item(), 0.0);
+    }
+
+    #[test]
+    fn counts() {
+        let (x, y) = (Tensor::from([0.0, 0.0]), Tensor::from([1.0, 2.0]));
+        assert_eq!(x.poisson_nll_loss(&y, true, false, 1e-8, Each).to_vec(), [1.0, 1.0]);
+        let full = x.poisson_nll_loss(&y, true, true, 1e-8, Each).to_vec();
+        assert!(close(full[1] - full[0], 2.0 * 2f64.ln() - 2.0 + 0.5 * (2.0 * std::f64::consts::TAU).ln()));
+        let rates = Tensor::from([2.0, 2.0]).poisson_nll_loss(&y, false, false, 0.0, Each).to_vec();
+        assert!(close(rates[0], 2.0 - 2f64.ln()));
+    }
+
+    #[test]
+    fn variances_of_three_shapes() {
+        let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[0.0, 0.0]]));
+        for shape in [&[1usize, 2][..], &[1, 1], &[1]] {
+            let losses = x.gaussian_nll_loss(&y, &Tensor::full(shape, 1.0), false, 1e-6, Each);
+            assert_eq!(losses.to_vec(), [0.5, 2.0]);
+        }
+        assert!(x.try_gaussian_nll_loss(&y, &Tensor::ones([2]), false, 1e-6, Each).is_err());
+        assert!(x.try_gaussian_nll_loss(&y, &Tensor::full([1], -1.0), false, 1e-6, Each).is_err());
+    }
+
+    #[test]
+    fn logarithms_are_bounded() {
+        let (x, y) = (Tensor::from([0.0, 1.0, 0.0, 0.25]), Tensor::from([1.0, 0.0, 0.0, 1.0]));
+        let losses = x.binary_cross_entropy(&y, None, Each).to_vec();
+        assert_eq!(losses[..3], [100.0, 100.0, 0.0]);
+        assert!(close(losses[3], 4f64.ln()));
+        let error = Tensor::from([1.5]).try_binary_cross_entropy(&Tensor::from([1.0]), None, Each).unwrap_err();
+        assert_eq!(error.sentence(), "all elements of input should be between 0 and 1");
+        assert!(x.try_binary_cross_entropy(&Tensor::scalar(1.0), None, Each).is_err());
+    }
+
+    #[test]
+    fn logits_and_probabilities_agree() {
+        let (x, y) = (Tensor::from([-3.0, 0.0, 2.0]), Tensor::from([0.25, 1.0, 0.0]));
+        let (weight, positive) = (Tensor::from([2.0]), Tensor::scalar(1.0));
+        let got = x.binary_cross_entropy_with_logits(&y, Some(&weight), Some(&positive), Sum).item();
+        let want = x.sigmoid().binary_cross_entropy(&y, Some(&weight), Sum).item();
+        assert!(close(got, want));
+        let inf = Tensor::from([f64::INFINITY]);
+        let loss = inf.binary_cross_entropy_with_logits(&Tensor::from([1.0]), None, None, Each);
+        assert!(loss.item().is_nan());
+    }
+}

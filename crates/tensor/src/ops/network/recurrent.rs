@@ -1,0 +1,148 @@
+//! One step of a recurrent network. `self` is the input `[n, i]` (or `[i]`), the state is `[n, h]` (or `[h]`); the layout of
+//! weights and the order of gates are PyTorch's, so that its checkpoints fit.
+
+use crate::Float;
+use crate::ops::formula::Formula;
+use crate::ops::linalg::products::product;
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::Unary;
+use crate::shape::error::{Error, Site};
+
+/// Weights of a cell with `g` gates: 1, of an LSTM 4 (input, forget, cell, output), of a GRU 3 (reset, update, new).
+#[derive(Debug)]
+pub struct CellWeights<'w, A> {
+    /// From the input, `[g · h, i]`.
+    pub input: &'w A,
+    /// From the state, `[g · h, h]`.
+    pub hidden: &'w A,
+    /// Added to what comes from the input, `[g · h]`.
+    pub input_bias: Option<&'w A>,
+    /// Added to what comes from the state, `[g · h]`.
+    pub hidden_bias: Option<&'w A>,
+}
+
+impl<A> Clone for CellWeights<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for CellWeights<'_, A> {}
+
+/// Recurrent cells.
+pub trait Recurrent: TensorLike<Elem: Float> {
+    twin! { trait
+        /// tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
+        fn rnn_tanh_cell | try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
+            let (x, h) = sums(self, state, &weights, 1, at)?;
+            x.plus(&h, at)?.mapped(Unary::Tanh, at)
+        }
+
+        /// relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
+        fn rnn_relu_cell | try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
+            let (x, h) = sums(self, state, &weights, 1, at)?;
+            x.plus(&h, at)?.mapped(Unary::Relu, at)
+        }
+
+        /// The next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
+        /// Schmidhuber and Cummins 2000). PyTorch: `lstm_cell`.
+        fn lstm_cell | try_lstm_cell(&self, state: &Self, cell: &Self, weights: CellWeights<'_, Self>) -> (Self, Self)
+            = at {
+            let (x, h) = sums(self, state, &weights, 4, at)?;
+            let gates = x.plus(&h, at)?;
+            let sigmoid = |number: usize| gate(&gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
+            let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
+            let new = gate(&gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
+            let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
+            Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
+        }
+
+        /// The next state of a gated recurrent unit (Cho et al. 2014; the reset gate after the product, as in cuDNN).
+        /// PyTorch: `gru_cell`.
+        fn gru_cell | try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
+            let (x, h) = sums(self, state, &weights, 3, at)?;
+            let both = |number: usize| gate(&x, number, 3, at)?.plus(&gate(&h, number, 3, at)?, at);
+            let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
+            let new = gate(&x, 2, 3, at)?.plus(&reset.times(&gate(&h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
+            state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Recurrent for A {}
+
+/// What comes from the input and what from the state, `[n, g · h]`.
+fn sums<A: TensorLike<Elem: Float>>(
+    x: &A,
+    state: &A,
+    weights: &CellWeights<'_, A>,
+    gates: usize,
+    at: Site,
+) -> Result<(A, A), A::Error> {
+    let (own, hidden) = (x.shape(), state.shape());
+    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
+    if !(1..=2).contains(&own.rank()) || own.rank() != hidden.rank() || own.rank() == 2 && own[0] != hidden[0] {
+        return refuse(format!("Input batch size of {own} doesn't match hidden batch size of {hidden}"));
+    }
+    let width = hidden[hidden.rank() - 1];
+    if weights.input.shape() != [gates * width, own[own.rank() - 1]] {
+        return refuse(format!(
+            "input of shape {own} and state of shape {hidden} do not fit input weights of shape {}",
+            weights.input.shape()
+        ));
+    }
+    if weights.hidden.shape() != [gates * width, width] {
+        return refuse(format!(
+            "state of shape {hidden} does not fit hidden weights of shape {}",
+            weights.hidden.shape()
+        ));
+    }
+    let linear = |x: &A, weight: &A, bias: Option<&A>| {
+        let z = product(x, &weight.permuted(&[1, 0], at)?, at)?;
+        bias.map_or(Ok(z.clone()), |bias| z.plus(bias, at))
+    };
+    Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
+}
+
+/// Gate `number` of `count` along the last dimension.
+fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A, A::Error> {
+    let shape = gates.shape();
+    let axis = shape.rank() - 1;
+    let width = shape[axis] / count;
+    gates.sliced(axis, number * width, width, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::network::recurrent::{CellWeights, Recurrent};
+    use crate::prelude::*;
+
+    fn close(got: f64, want: f64) -> bool {
+        (got - want).abs() < 1e-15
+    }
+
+    #[test]
+    fn one_unit_by_hand() {
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let (x, h, c) = (Tensor::from([[0.5]]), Tensor::from([[0.25]]), Tensor::from([[2.0]]));
+        let (input, hidden) = (Tensor::from([[1.0], [2.0], [3.0], [4.0]]), Tensor::<f64>::zeros([4, 1]));
+        let bias = Tensor::from([0.1, 0.2, 0.3, 0.4]);
+        let weights = CellWeights { input: &input, hidden: &hidden, input_bias: Some(&bias), hidden_bias: None };
+        let (next, cell) = x.lstm_cell(&h, &c, weights);
+        let want = sigmoid(1.2) * 2.0 + sigmoid(0.6) * 1.8f64.tanh();
+        assert!(close(cell.item(), want));
+        assert!(close(next.item(), sigmoid(2.4) * want.tanh()));
+
+        let (input, hidden) = (input.narrow(0, 0, 3), Tensor::ones([3, 1]));
+        let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
+        let (r, z) = (sigmoid(0.75), sigmoid(1.25));
+        let n = (1.5 + r * 0.25).tanh();
+        assert!(close(x.gru_cell(&h, weights).item(), (0.25 - n) * z + n));
+
+        let (input, hidden) = (Tensor::from([[-2.0]]), Tensor::ones([1, 1]));
+        let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
+        assert!(close(x.rnn_tanh_cell(&h, weights).item(), (-0.75f64).tanh()));
+        assert_eq!(x.rnn_relu_cell(&h, weights).item(), 0.0);
+        assert!(x.try_lstm_cell(&h, &c, weights).is_err());
+    }
+}

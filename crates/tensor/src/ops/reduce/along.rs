@@ -1,0 +1,133 @@
+//! What operations along one dimension have in common: a line's positions computed on plain data, and the elements taken at
+//! them, so that a derivative goes to the elements that were chosen.
+
+use crate::kernel::scan::lanes;
+use crate::ops::TensorLike;
+use crate::ops::pair::number;
+use crate::scalar::instruction::{Binary, Compare};
+use crate::shape::dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// An array and one dimension of it; a rank-0 array is looked at as a line of one element.
+pub(crate) struct Along<A: TensorLike> {
+    x: A,
+    /// The shape, of rank 1 at least.
+    pub(crate) shape: Shape,
+    pub(crate) axis: usize,
+    is_scalar: bool,
+}
+
+impl<A: TensorLike> Along<A> {
+    pub(crate) fn new(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
+        let shape = x.shape();
+        let axis = dims::axis(dim, shape.rank(), at)?;
+        if shape.rank() > 0 {
+            return Ok(Along { x: x.clone(), shape, axis, is_scalar: false });
+        }
+        let shape = Shape::from([1]);
+        Ok(Along { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
+    }
+
+    /// Length of a line.
+    pub(crate) fn len(&self) -> usize {
+        self.shape[self.axis]
+    }
+
+    /// `len` positions along the dimension for every line, which `f` writes for a line's present values.
+    pub(crate) fn positions(
+        &self,
+        len: usize,
+        at: Site,
+        f: impl Fn(&[A::Elem], &mut [i64]) + Sync,
+    ) -> Result<Tensor<i64>, A::Error> {
+        let x = self.x.to_tensor(at)?;
+        Ok(positions(&x, self.axis, len, at, f)?)
+    }
+
+    /// The elements at `positions` along the dimension, in their shape.
+    pub(crate) fn taken(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
+        let size = self.len();
+        let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
+        let len = positions.shape()[self.axis];
+        let block = len.saturating_mul(inner).max(1);
+        let flat = Tensor::build(positions.shape(), at, |out| {
+            let along = positions.to_vec();
+            for (i, (out, position)) in out.iter_mut().zip(along).enumerate() {
+                *out = (i / block * size * inner + i % inner) as i64 + position * inner as i64;
+            }
+        })?;
+        self.x.apply_take(&flat, at)
+    }
+
+    /// The elements at `positions` and the positions, with the dimension that has one left removed unless `keepdim`.
+    pub(crate) fn taken_with(
+        &self,
+        positions: Tensor<i64>,
+        keepdim: bool,
+        at: Site,
+    ) -> Result<(A, Tensor<i64>), A::Error> {
+        let taken = self.taken(&positions, at)?;
+        Ok((self.reduced(&taken, keepdim, at)?, self.reduced(&positions, keepdim, at)?))
+    }
+
+    /// `z`, of size 1 along the dimension, with that dimension removed unless `keepdim`.
+    pub(crate) fn reduced<B: TensorLike>(&self, z: &B, keepdim: bool, at: Site) -> Result<B, B::Error> {
+        if self.is_scalar {
+            return self.restored(z, at);
+        }
+        if keepdim {
+            return Ok(z.clone());
+        }
+        let mut shape = z.shape();
+        shape.remove(self.axis);
+        z.apply_view(View::Reshape(shape), at)
+    }
+
+    /// `z` of rank 0 again where the array was.
+    pub(crate) fn restored<B: TensorLike>(&self, z: &B, at: Site) -> Result<B, B::Error> {
+        if self.is_scalar { z.apply_view(View::Reshape(Shape::scalar()), at) } else { Ok(z.clone()) }
+    }
+
+    /// The array, of rank 1 at least.
+    pub(crate) fn array(&self) -> &A {
+        &self.x
+    }
+
+    /// Refuses to choose from an empty line, where there are lines.
+    pub(crate) fn not_over_nothing(&self, at: Site) -> Result<(), Error> {
+        if self.len() > 0 {
+            return Ok(());
+        }
+        let message = format!("{}(): Expected reduction dim {} to have non-zero size.", at.operation, self.axis);
+        Err(Error::EmptyReduction { message, at })
+    }
+}
+
+fn positions<T: Element>(
+    x: &Tensor<T>,
+    axis: usize,
+    len: usize,
+    at: Site,
+    f: impl Fn(&[T], &mut [i64]) + Sync,
+) -> Result<Tensor<i64>, Error> {
+    let mut shape = x.shape().clone();
+    shape[axis] = len;
+    Tensor::build(&shape, at, |out| lanes::each(x.source(), axis, len, out, f))
+}
+
+/// `op` of each element and a number.
+pub(crate) fn with_number<A: TensorLike>(op: Binary, x: &A, value: f64, at: Site) -> Result<A, A::Error> {
+    x.apply_binary(op, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, at)
+}
+
+/// Comparison of each element with a number.
+pub(crate) fn compared<A: TensorLike>(op: Compare, x: &A, value: f64, at: Site) -> Result<A::Mask, A::Error> {
+    x.apply_compare(op, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, at)
+}
+
+/// `x` with `value` where `mask` holds; the shapes are equal.
+pub(crate) fn filled<A: TensorLike>(x: &A, mask: &A::Mask, value: f64, at: Site) -> Result<A, A::Error> {
+    A::apply_select(mask, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, x, at)
+}

@@ -1,0 +1,172 @@
+//! Running sums and products along a dimension, and differences.
+//!
+//! A running sum is a primitive: its adjoint is the running sum from the other end. The others are scans in log n steps
+//! (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986): every step is recorded, so that derivatives of every
+//! order are exact, zeros among the factors of a product included. See [`Extremes`](crate::ops::Extremes) for running extremes.
+
+use crate::ops::reduce::along::{Along, compared, filled};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Unary};
+use crate::shape::dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{DType, Element, Float, Number};
+
+/// `cumsum` and its kin.
+pub trait Cumulative: TensorLike {
+    twin! { trait
+        /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+        /// ```
+        fn cumsum | try_cumsum(&self, dim: isize) -> Self [Self::Elem: Number] = at {
+            if Self::Elem::DTYPE == DType::U8 {
+                return Err(Error::ElementType { dtype: DType::U8, at }.into());
+            }
+            let along = Along::new(self, dim, at)?;
+            along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
+        }
+
+        /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
+        /// `cumprod`.
+        fn cumprod | try_cumprod(&self, dim: isize) -> Self [Self::Elem: Number] = at {
+            scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
+        }
+
+        /// ln Σ eˣ over the elements up to each along `dim`, without overflow. PyTorch: `logcumsumexp`.
+        fn logcumsumexp | try_logcumsumexp(&self, dim: isize) -> Self [Self::Elem: Float] = at {
+            scan(self, dim, at, |x, y| log_of_sum(x, y, at))
+        }
+
+        /// The difference of each element and the one before it along `dim`, taken `n` times: `n` elements fewer, none where
+        /// there were no more. Refused at rank 0. PyTorch: `diff`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
+        /// ```
+        fn diff | try_diff(&self, n: usize, dim: isize) -> Self [Self::Elem: Number] = at {
+            let shape = self.shape();
+            if shape.rank() == 0 {
+                return Err(Error::argument(at, "diff expects input to be at least one-dimensional").into());
+            }
+            let axis = dims::axis(dim, shape.rank(), at)?;
+            let mut z = self.clone();
+            // Once nothing is left, nothing changes any more.
+            for len in (0..shape[axis]).rev().chain([0]).take(n) {
+                let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
+                let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
+                z = later.apply_binary(Binary::Sub, &earlier, at)?;
+            }
+            Ok(z)
+        }
+    }
+}
+
+impl<A: TensorLike> Cumulative for A {}
+
+/// `combine` of the elements up to each along `dim`, for an associative `combine`.
+fn scan<A: TensorLike>(
+    x: &A,
+    dim: isize,
+    at: Site,
+    combine: impl Fn(&A, &A) -> Result<A, A::Error>,
+) -> Result<A, A::Error> {
+    let along = Along::new(x, dim, at)?;
+    let (axis, size) = (along.axis, along.len());
+    let mut z = along.array().clone();
+    let mut reach = 1;
+    // Each element covers itself and those before it, `reach` of them; the first `reach` are done.
+    while reach < size {
+        let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
+        let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;
+        z = A::apply_cat(&[part(0, reach)?, combined], axis, at)?;
+        reach *= 2;
+    }
+    along.restored(&z, at)
+}
+
+/// ln(eˣ + eʸ). The larger is taken off first; an infinite one is left where it is, since inf - inf is NaN.
+fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
+where
+    A::Elem: Float,
+{
+    let larger = x.detach().apply_binary(Binary::Maximum, &y.detach(), at)?;
+    let size = larger.apply_unary(Unary::Abs, at)?;
+    let shift = filled(&larger, &compared(Compare::Eq, &size, f64::INFINITY, at)?, 0.0, at)?;
+    let power = |x: &A| x.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at);
+    let sum = power(x)?.apply_binary(Binary::Add, &power(y)?, at)?;
+    sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn sums_and_products_along_any_dimension() {
+        let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        assert_eq!(x.cumsum(0), Tensor::from([[1.0, 2.0, 3.0], [5.0, 7.0, 9.0]]));
+        assert_eq!(x.t().cumsum(0), x.cumsum(1).t());
+        assert_eq!(x.cumprod(-1), Tensor::from([[1.0, 2.0, 6.0], [4.0, 20.0, 120.0]]));
+        assert_eq!(Tensor::scalar(3.0).cumsum(-1), Tensor::scalar(3.0));
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).cumprod(1).shape(), &[2, 0]);
+        assert_eq!(Tensor::from([1i64, 2, 3, 4, 5]).cumprod(0).to_vec(), [1, 2, 6, 24, 120]);
+    }
+
+    #[test]
+    fn along_every_dimension_of_any_layout() {
+        // The last one is large enough for several threads.
+        for sizes in [[2usize, 3, 4], [1, 4, 2], [30, 60, 70]] {
+            let whole = Tensor::from_fn(sizes, |index| index.iter().fold(1i64, |h, &i| (h * 31 + i as i64) % 17));
+            let layouts = [
+                whole.clone(),
+                whole.permute([2, 0, 1]),
+                whole.flip([0, 2]),
+                whole.slice(1, None, None, 2),
+                whole.narrow(2, 0, 1).expand([-1, -1, 5]),
+            ];
+            for x in layouts {
+                for axis in 0..3 {
+                    let sums = x.cumsum(axis as isize);
+                    let size = x.shape()[axis];
+                    for at in [0, size / 2, size - 1] {
+                        let expected = x.narrow(axis as isize, 0, (at + 1) as isize).sum(axis as isize, false);
+                        assert_eq!(sums.select(axis as isize, at as isize), expected, "{sizes:?} {axis} {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn single_precision_sums_do_not_drift() {
+        let last = Tensor::<f32>::full([100_000], 0.1).cumsum(0).narrow(0, -1, 1).item();
+        assert!((f64::from(last) - 1e4).abs() < 1e-2, "{last}");
+    }
+
+    #[test]
+    fn logarithms_of_sums_do_not_overflow() {
+        let inf = f64::INFINITY;
+        let x = Tensor::from([-inf, 1000.0, 1000.0, -1000.0, inf]);
+        let expected = [-inf, 1000.0, 1000.0 + 2f64.ln(), 1000.0 + 2f64.ln(), inf];
+        assert_eq!(x.logcumsumexp(0).to_vec(), expected);
+    }
+
+    #[test]
+    fn differences() {
+        let x = Tensor::from([[1.0, 3.0], [6.0, 10.0]]);
+        assert_eq!(x.diff(1, 0), Tensor::from([[5.0, 7.0]]));
+        assert_eq!(x.diff(1, -1), Tensor::from([[2.0], [4.0]]));
+        assert_eq!(x.diff(0, 0), x);
+        assert_eq!(x.diff(3, 0).shape(), &[0, 2]);
+        assert_eq!(
+            Tensor::scalar(1.0).try_diff(1, 0).unwrap_err().sentence(),
+            "diff expects input to be at least one-dimensional"
+        );
+    }
+}

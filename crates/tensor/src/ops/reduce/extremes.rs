@@ -1,0 +1,171 @@
+//! The largest, the smallest, and where they are.
+//!
+//! Which element is meant at a tie, and what a derivative does there, follows PyTorch: along a dimension all of it goes to
+//! the one that was chosen; over everything it is shared evenly, a NaN tying with other NaNs.
+
+use crate::Shape;
+use crate::Tensor;
+use crate::kernel::scan::lanes;
+use crate::ops::reduce::along::Along;
+use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::Reduction;
+use crate::shape::dims::Dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+
+/// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
+/// alone, with the derivative shared between ties.
+pub trait Extremes: TensorLike {
+    twin! { trait
+        /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
+        /// Refused over nothing. PyTorch: `max` with a dimension.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
+        /// let (values, positions) = x.max(1, false);
+        /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
+        /// ```
+        fn max | try_max(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
+            extreme(self, true, dim, keepdim, at)
+        }
+
+        /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
+        /// Refused over nothing. PyTorch: `min` with a dimension.
+        fn min | try_min(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
+            extreme(self, false, dim, keepdim, at)
+        }
+
+        /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
+        /// over nothing. PyTorch: `max` without a dimension.
+        fn max_all | try_max_all(&self) -> Self = at {
+            not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
+            reduced(self, Reduction::Max, &Dims::from(..), false, at)
+        }
+
+        /// The smallest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
+        /// over nothing. PyTorch: `min` without a dimension.
+        fn min_all | try_min_all(&self) -> Self = at {
+            not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
+            reduced(self, Reduction::Min, &Dims::from(..), false, at)
+        }
+
+        /// The smallest and the largest over `dims`; both NaN if any is NaN. Derivative: evenly over the ties, from both
+        /// sides. Refused over nothing. PyTorch: `aminmax`.
+        fn aminmax | try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> (Self, Self) = at {
+            let dims = dims.into();
+            not_over_nothing(&self.shape(), &dims, at)?;
+            let smallest = reduced(self, Reduction::Amin, &dims, keepdim, at)?;
+            Ok((smallest, reduced(self, Reduction::Amax, &dims, keepdim, at)?))
+        }
+
+        /// Position of the largest of all elements in row-major order: of the first of several; a NaN wins. Refused over
+        /// nothing. PyTorch: `argmax` without a dimension.
+        fn argmax_all | try_argmax_all(&self) -> Tensor<i64> = at {
+            position_of_all(self, true, Site { operation: "argmax", ..at })
+        }
+
+        /// Position of the smallest of all elements in row-major order: of the first of several; a NaN wins. Refused over
+        /// nothing. PyTorch: `argmin` without a dimension.
+        fn argmin_all | try_argmin_all(&self) -> Tensor<i64> = at {
+            position_of_all(self, false, Site { operation: "argmin", ..at })
+        }
+
+        /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a
+        /// NaN, the latest one. Derivative: to that element. PyTorch: `cummax`.
+        fn cummax | try_cummax(&self, dim: isize) -> (Self, Tensor<i64>) = at {
+            running(self, true, dim, at)
+        }
+
+        /// The smallest of the elements up to each along `dim`, and its position: of the last of several; once there is a
+        /// NaN, the latest one. Derivative: to that element. PyTorch: `cummin`.
+        fn cummin | try_cummin(&self, dim: isize) -> (Self, Tensor<i64>) = at {
+            running(self, false, dim, at)
+        }
+    }
+}
+
+impl<A: TensorLike> Extremes for A {}
+
+fn extreme<A: TensorLike>(
+    x: &A,
+    largest: bool,
+    dim: isize,
+    keepdim: bool,
+    at: Site,
+) -> Result<(A, Tensor<i64>), A::Error> {
+    let along = Along::new(x, dim, at)?;
+    along.not_over_nothing(at)?;
+    let positions = extremes(&along.array().to_tensor(at)?, largest, along.axis, at)?;
+    along.taken_with(positions, keepdim, at)
+}
+
+fn running<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
+    let along = Along::new(x, dim, at)?;
+    let positions = along.positions(along.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
+    Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
+}
+
+fn position_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tensor<i64>, A::Error> {
+    let count = x.shape().numel();
+    if count == 0 {
+        let message = format!("{}(): Expected reduction dim to be specified for input.numel() == 0.", at.operation);
+        return Err(Error::EmptyReduction { message, at }.into());
+    }
+    let flat = x.to_tensor(at)?.apply_view(View::Reshape(Shape::from([count])), at)?;
+    let along = Along::new(&flat, 0, at)?;
+    let positions = extremes(&flat, largest, 0, at)?;
+    Ok(along.reduced(&positions, false, at)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn the_first_tie_and_the_first_nan() {
+        let x = Tensor::from([[1.0, 3.0, 3.0], [NAN, 9.0, NAN]]);
+        let (values, positions) = x.max(-1, true);
+        assert_eq!(values.shape(), &[2, 1]);
+        assert_eq!((values.to_vec()[0], positions.to_vec()), (3.0, vec![1, 0]));
+        assert_eq!(x.t().min(0, false).1.to_vec(), [0, 0]);
+        assert_eq!(Tensor::scalar(2.0).max(0, false), (Tensor::scalar(2.0), Tensor::scalar(0)));
+    }
+
+    #[test]
+    fn of_nothing() {
+        let empty = Tensor::<f64>::zeros([2, 0]);
+        assert_eq!(
+            empty.try_max(1, false).unwrap_err().sentence(),
+            "max(): Expected reduction dim 1 to have non-zero size."
+        );
+        assert_eq!(empty.max(0, false).0.shape(), &[0]);
+        assert!(
+            empty.try_min_all().unwrap_err().sentence().starts_with("min(): Expected reduction dim to be specified")
+        );
+        assert!(empty.try_argmax_all().is_err());
+        assert_eq!(empty.cummax(1).1.shape(), &[2, 0]);
+    }
+
+    #[test]
+    fn over_everything() {
+        let x = Tensor::from([[4.0, -1.0], [4.0, 2.0]]);
+        assert_eq!((x.max_all().item(), x.min_all().item()), (4.0, -1.0));
+        assert_eq!((x.t().argmax_all().item(), x.t().argmin_all().item()), (0, 2));
+        let (smallest, largest) = x.aminmax(0, false);
+        assert_eq!((smallest.to_vec(), largest.to_vec()), (vec![4.0, -1.0], vec![4.0, 2.0]));
+        assert!(Tensor::from([1.0, NAN]).max_all().item().is_nan());
+    }
+
+    #[test]
+    fn running_extremes_along_an_outer_dimension() {
+        let x = Tensor::from([[1i64, 5], [1, 4], [0, 5]]);
+        let (values, positions) = x.cummax(0);
+        assert_eq!((values.to_vec(), positions.to_vec()), (vec![1, 5, 1, 5, 1, 5], vec![0, 0, 1, 0, 1, 2]));
+        assert_eq!(x.cummin(0).0.to_vec(), [1, 5, 1, 4, 0, 4]);
+    }
+}

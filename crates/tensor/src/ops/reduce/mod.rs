@@ -1,0 +1,11 @@
+//! Operations along dimensions: reductions, order, running sums, normalization.
+
+pub(crate) mod along;
+pub(crate) mod cumulative;
+pub(crate) mod extremes;
+pub(crate) mod normalization;
+pub(crate) mod norms;
+pub(crate) mod reductions;
+pub(crate) mod softmax;
+pub(crate) mod sorting;
+pub(crate) mod statistics;

@@ -1,0 +1,282 @@
+//! Normalizations: elements shifted and scaled to mean 0 and variance 1 over some dimensions, then by a weight and a bias.
+//!
+//! All take the mean first and the mean square of what is left after it (two passes), never E[x²] - E[x]², which cancels.
+//! Nothing here keeps a state: batch normalization in training returns the statistics that a layer may keep.
+
+use crate::ops::formula::{Formula, count};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::Unary;
+use crate::shape::dims::Sizes;
+use crate::shape::error::{Error, Site};
+use crate::{Float, Shape};
+
+/// What batch normalization in training gives: the result, and the statistics of this batch for a running average.
+#[derive(Clone, Debug)]
+pub struct BatchNormed<A> {
+    /// The normalized input, in its shape.
+    pub output: A,
+    /// Mean of each channel, `[c]`.
+    pub mean: A,
+    /// Variance of each channel, divided by count - 1, `[c]`.
+    pub variance: A,
+}
+
+/// Normalizations.
+pub trait Normalization: TensorLike<Elem: Float> {
+    twin! { trait
+        /// Normalized over the last dimensions, which have the sizes `shape`, as have `weight` and `bias`. Over one element:
+        /// 0 (or the bias). PyTorch: `nn.functional.layer_norm`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::Normalization;
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
+        /// assert_eq!(x.layer_norm([2], None, None, 0.0), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
+        /// ```
+        fn layer_norm | try_layer_norm(
+            &self, shape: impl Into<Sizes>, weight: Option<&Self>, bias: Option<&Self>, eps: f64
+        ) -> Self = at {
+            let normalized = last(self, &shape.into(), at)?;
+            let own = self.shape();
+            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+                check_parameter(parameter, name, &normalized, at)?;
+            }
+            let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
+            affine(standardized(self, &axes, eps, at)?, weight, bias, at)
+        }
+
+        /// Divided by the root of the mean square over the last dimensions, which have the sizes `shape`, as has `weight`.
+        /// Without `eps`, that is the machine epsilon of the element type. PyTorch: `nn.functional.rms_norm`.
+        fn rms_norm | try_rms_norm(&self, shape: impl Into<Sizes>, weight: Option<&Self>, eps: Option<f64>) -> Self = at {
+            let normalized = last(self, &shape.into(), at)?;
+            let own = self.shape();
+            check_parameter(weight, "weight", &normalized, at)?;
+            let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
+            let eps = eps.unwrap_or(crate::Element::to_f64(Self::Elem::EPSILON));
+            let scale = inverse_root(&self.mapped(Unary::Square, at)?.averaged(&axes, at)?, eps, at)?;
+            affine(self.times(&scale, at)?, weight, None, at)
+        }
+
+        /// Normalized over each of `groups` groups of channels of `[n, c, …]`, all positions together; `weight` and `bias` are
+        /// `[c]`. PyTorch: `nn.functional.group_norm`.
+        fn group_norm | try_group_norm(
+            &self, groups: usize, weight: Option<&Self>, bias: Option<&Self>, eps: f64
+        ) -> Self = at {
+            let own = self.shape();
+            if own.rank() < 2 {
+                let message = format!("Expected at least 2 dimensions for input tensor but received {}", own.rank());
+                return Err(Error::argument(at, message).into());
+            }
+            if groups == 0 || !own[1].is_multiple_of(groups) {
+                let message = format!(
+                    "Expected number of channels in input to be divisible by num_groups, but got input of shape {own} and \
+                     num_groups={groups}"
+                );
+                return Err(Error::argument(at, message).into());
+            }
+            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+                check_channels(parameter, name, own[1], at)?;
+            }
+            let rest = count(&own[1..]) / groups;
+            let grouped = self.reshaped([own[0], groups, rest], at)?;
+            let z = standardized(&grouped, &[2], eps, at)?.reshaped(own.clone(), at)?;
+            affine_by_channel(z, weight, bias, at)
+        }
+
+        /// Normalized over the positions of each channel of each example of `[n, c, …]`; `weight` and `bias` are `[c]`.
+        /// PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
+        fn instance_norm | try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Self = at {
+            let own = self.shape();
+            if own.rank() < 3 || count(&own[2..]) == 1 {
+                let message = format!("Expected more than 1 spatial element when training, got input size {own}");
+                return Err(Error::argument(at, message).into());
+            }
+            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+                check_channels(parameter, name, own[1], at)?;
+            }
+            let axes: Vec<usize> = (2..own.rank()).collect();
+            affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
+        }
+
+        /// Each channel of `[n, c, …]` normalized by a given mean and variance, as outside of training; all parameters are
+        /// `[c]`. PyTorch: `nn.functional.batch_norm` with `training=False`.
+        fn batch_norm | try_batch_norm(
+            &self, mean: &Self, variance: &Self, weight: Option<&Self>, bias: Option<&Self>, eps: f64
+        ) -> Self = at {
+            let own = self.shape();
+            let channels = channels(&own, at)?;
+            let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
+            for (parameter, name) in all {
+                check_channels(parameter, name, channels, at)?;
+            }
+            let placed = |parameter: &Self| parameter.reshaped(by_channel(&own), at);
+            let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
+            affine_by_channel(z, weight, bias, at)
+        }
+
+        /// Each channel of `[n, c, …]` normalized over the batch and all positions, and the statistics of the batch; `weight`
+        /// and `bias` are `[c]`. The result is normalized by the variance divided by count; the one returned is divided by
+        /// count - 1, which is what running statistics hold. PyTorch: `nn.functional.batch_norm` with `training=True`.
+        ///
+        /// # Errors
+        ///
+        /// Where a channel has one value only.
+        fn batch_norm_training | try_batch_norm_training(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64)
+            -> BatchNormed<Self> = at {
+            let own = self.shape();
+            let channels = channels(&own, at)?;
+            let values = count(&[own[0], count(&own[2..])]);
+            if values == 1 {
+                let message =
+                    format!("Expected more than 1 value per channel when training, got input size torch.Size({own})");
+                return Err(Error::argument(at, message).into());
+            }
+            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+                check_channels(parameter, name, channels, at)?;
+            }
+            let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
+            let mean = self.averaged(&axes, at)?;
+            let centred = self.minus(&mean, at)?;
+            let variance = centred.mapped(Unary::Square, at)?.averaged(&axes, at)?;
+            let z = centred.times(&inverse_root(&variance, eps, at)?, at)?;
+            let unbiased = variance.times(values as f64 / (values as f64 - 1.0), at)?;
+            Ok(BatchNormed {
+                output: affine_by_channel(z, weight, bias, at)?,
+                mean: mean.reshaped([channels], at)?,
+                variance: unbiased.reshaped([channels], at)?,
+            })
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Normalization for A {}
+
+/// (x - mean) / √(variance + eps) over `axes`.
+fn standardized<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
+    let centred = x.minus(&x.averaged(axes, at)?, at)?;
+    let variance = centred.mapped(Unary::Square, at)?.averaged(axes, at)?;
+    centred.times(&inverse_root(&variance, eps, at)?, at)
+}
+
+fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A, A::Error> {
+    variance.plus(eps, at)?.mapped(Unary::Sqrt, at)?.mapped(Unary::Reciprocal, at)
+}
+
+fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+    if let Some(weight) = weight {
+        z = z.times(weight, at)?;
+    }
+    if let Some(bias) = bias {
+        z = z.plus(bias, at)?;
+    }
+    Ok(z)
+}
+
+fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+    let shape = by_channel(&z.shape());
+    let weight = weight.map(|weight| weight.reshaped(shape.clone(), at)).transpose()?;
+    let bias = bias.map(|bias| bias.reshaped(shape.clone(), at)).transpose()?;
+    affine(z, weight.as_ref(), bias.as_ref(), at)
+}
+
+/// `[c]` beside `[n, c, …]`.
+fn by_channel(shape: &Shape) -> Shape {
+    let mut own = Shape::ones(shape.rank());
+    own[1] = shape[1];
+    own
+}
+
+fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
+    shape.get(1).copied().ok_or_else(|| {
+        Error::argument(at, format_args!("Expected at least 2 dimensions [n, c, …] for input tensor, but got {shape}"))
+    })
+}
+
+/// The sizes to normalize over, which are the last ones of `x`.
+fn last<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
+    let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
+    if normalized.rank() == 0 {
+        let message = "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but \
+                       got normalized_shape = []";
+        return Err(Error::argument(at, message).into());
+    }
+    if !own.ends_with(&normalized) {
+        let sizes: Vec<String> = normalized.iter().map(usize::to_string).collect();
+        let message = format!(
+            "Given normalized_shape={normalized}, expected input with shape [*, {}], but got input of size{own}",
+            sizes.join(", ")
+        );
+        return Err(Error::argument(at, message).into());
+    }
+    Ok(normalized)
+}
+
+fn check_parameter<A: TensorLike>(
+    parameter: Option<&A>,
+    name: &str,
+    normalized: &Shape,
+    at: Site,
+) -> Result<(), Error> {
+    match parameter.map(A::shape) {
+        Some(shape) if shape != *normalized => {
+            let message = format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {shape} and \
+                 normalized_shape = {normalized}"
+            );
+            Err(Error::argument(at, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_channels<A: TensorLike>(parameter: Option<&A>, name: &str, channels: usize, at: Site) -> Result<(), Error> {
+    match parameter.map(A::shape) {
+        Some(shape) if shape != [channels] => {
+            let message = format!("{name} should contain {channels} elements not {shape}");
+            Err(Error::argument(at, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::reduce::normalization::Normalization;
+    use crate::prelude::*;
+
+    #[test]
+    fn over_one_element_nothing_is_left() {
+        assert_eq!(Tensor::from([[5.0], [7.0]]).layer_norm([1], None, None, 1e-5).to_vec(), [0.0, 0.0]);
+        let bias = Tensor::from([2.0]);
+        assert_eq!(Tensor::from([[5.0]]).layer_norm([1], None, Some(&bias), 1e-5).to_vec(), [2.0]);
+    }
+
+    #[test]
+    fn batch_statistics_and_their_two_variances() {
+        let x = Tensor::from([[1.0, 10.0], [3.0, 30.0]]);
+        let normed = x.batch_norm_training(None, None, 0.0);
+        assert_eq!(normed.output, Tensor::from([[-1.0, -1.0], [1.0, 1.0]]));
+        assert_eq!(normed.mean.to_vec(), [2.0, 20.0]);
+        assert_eq!(normed.variance.to_vec(), [2.0, 200.0]);
+        let weight = Tensor::from([1.0, 2.0]);
+        let y = x.batch_norm(&normed.mean, &Tensor::from([1.0, 100.0]), Some(&weight), None, 0.0);
+        assert_eq!(y, Tensor::from([[-1.0, -2.0], [1.0, 2.0]]));
+        assert!(Tensor::<f64>::zeros([1, 2]).try_batch_norm_training(None, None, 0.0).is_err());
+    }
+
+    #[test]
+    fn groups_and_instances() {
+        let x = Tensor::from([[[1.0, 3.0], [10.0, 30.0]]]);
+        let unit = Tensor::from([[[-1.0, 1.0], [-1.0, 1.0]]]);
+        assert_eq!(x.group_norm(2, None, None, 0.0), unit);
+        assert_eq!(x.instance_norm(None, None, 0.0), unit);
+        let scaled = x.group_norm(2, Some(&Tensor::from([1.0, 2.0])), Some(&Tensor::from([0.5, 0.0])), 0.0);
+        assert_eq!(scaled, Tensor::from([[[-0.5, 1.5], [-2.0, 2.0]]]));
+        assert_eq!(
+            Tensor::from([[3.0, 4.0]]).rms_norm([2], None, Some(0.0)).to_vec(),
+            [3.0, 4.0].map(|x| x / 12.5f64.sqrt())
+        );
+        assert!(x.try_group_norm(3, None, None, 0.0).is_err());
+    }
+}

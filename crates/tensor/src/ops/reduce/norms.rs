@@ -1,0 +1,311 @@
+//! Norms, and the distances and angles made of them.
+//!
+//! The norm is a primitive, for its derivative: where the formula is open (the zero vector, zero entries, ties) PyTorch has
+//! conventions for the first and the second derivative that no composition of others has. See the rule for them.
+
+use crate::engine::program::{Instruction, Output, Program};
+use crate::ops::pair::{expanded, join_all, pair};
+use crate::ops::reduce::along::{compared, filled, with_number};
+use crate::ops::reduce::statistics::{axis_set, squeezed};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::dims::Dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Axes, Element, Float, Shape, Tensor};
+
+/// Norms and distances.
+pub trait Norms: TensorLike<Elem: Float> {
+    twin! { trait
+        /// The `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord) for any `ord`, negative ones and those below 1 included; the
+        /// largest or smallest magnitude for ±∞; the number of elements that are not zero for 0. Squares and powers may
+        /// overflow where the norm would not.
+        ///
+        /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 of nothing; for `ord` below 0
+        /// and for ∞, refused over nothing. PyTorch: `linalg.vector_norm`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([3.0, -4.0]);
+        /// assert_eq!(x.vector_norm(2, .., false).item(), 5.0);
+        /// assert_eq!(x.vector_norm(f64::INFINITY, .., false).item(), 4.0);
+        /// assert_eq!(x.vector_norm(1, 0, true).to_vec(), [7.0]);
+        /// ```
+        fn vector_norm | try_vector_norm(
+            &self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool,
+        ) -> Self = at {
+            norm(self, ord.into(), &dims.into(), keepdim, at)
+        }
+
+        /// The `p`-norm of all elements. PyTorch: `norm`; see [`vector_norm`](Self::vector_norm) for some dimensions.
+        fn norm | try_norm(&self, p: impl Into<f64>) -> Self = at {
+            norm(self, p.into(), &Dims::from(..), false, at)
+        }
+
+        /// The `p`-norm of the difference, over everything; the shapes broadcast. Derivative 0 at equal points. PyTorch:
+        /// `dist`.
+        fn dist | try_dist(&self, other: &Self, p: impl Into<f64>) -> Self = at {
+            let (x, y) = pair(self, other, at)?;
+            norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
+        }
+
+        /// Distances by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`:
+        /// `[…, m, n]`, the batch dimensions broadcast. Derivative 0 at equal points; for p = ∞ whole to every tied
+        /// coordinate. PyTorch: `cdist`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
+        /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
+        /// ```
+        fn cdist | try_cdist(&self, other: &Self, p: impl Into<f64>) -> Self = at {
+            distances(self, other, p.into(), at)
+        }
+
+        /// The `p`-norm of x - y + `eps` over the last dimension; the shapes broadcast. PyTorch: `pairwise_distance`.
+        fn pairwise_distance | try_pairwise_distance(
+            &self, other: &Self, p: impl Into<f64>, eps: f64, keepdim: bool,
+        ) -> Self = at {
+            let (x, y) = pair(self, other, at)?;
+            let difference = with_number(Binary::Add, &x.apply_binary(Binary::Sub, &y, at)?, eps, at)?;
+            norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
+        }
+
+        /// Divided by the `p`-norm over `dims`, or by `eps` where that is larger. PyTorch: `nn.functional.normalize`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
+        /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);
+        /// ```
+        fn normalize | try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Self = at {
+            let length = norm(self, p.into(), &dims.into(), true, at)?;
+            let divisor = filled(&length, &compared(Compare::Le, &length, eps, at)?, eps, at)?;
+            self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
+        }
+
+        /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
+        /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
+        fn cosine_similarity | try_cosine_similarity(&self, other: &Self, dim: isize, eps: f64) -> Self = at {
+            let (x, y) = pair(self, other, at)?;
+            let shape = x.shape();
+            let dims = Dims::from(dim);
+            let unit = |x: &Self| {
+                let length = norm(x, 2.0, &dims, true, at)?;
+                // The lower bound is in the value only: the derivative is that of the length, as in PyTorch.
+                let short = compared(Compare::Lt, &length, eps, at)?;
+                let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
+                x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
+            };
+            let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
+            crate::ops::reduce::reductions::reduced(&product, Reduction::Sum, &dims, false, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Norms for A {}
+
+fn norm<A: TensorLike>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    if ord < 0.0 || ord == f64::INFINITY {
+        let empty = axes.iter().find(|&&axis| shape[axis] == 0);
+        if let Some(axis) = empty {
+            let what = if axes.len() == shape.rank() {
+                "on an empty tensor because the operation does not have an identity".to_owned()
+            } else {
+                format!(
+                    "on the dimension {axis} because this dimension is empty and the operation does not have an identity"
+                )
+            };
+            let message = format!("linalg.vector_norm cannot compute the {ord} norm {what}");
+            return Err(Error::EmptyReduction { message, at }.into());
+        }
+    }
+    squeezed(x.apply_norm(ord, &axes, at)?, &shape, &axes, keepdim, at)
+}
+
+/// The norm of plain data over `axes`, which stay with size 1.
+pub(crate) fn of_tensor<T: Element>(x: &Tensor<T>, ord: f64, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
+    let sum = |x: Tensor<T>| if axes.is_empty() { Ok(x) } else { x.apply_reduce(Reduction::Sum, axes, at) };
+    if ord == 0.0 {
+        return sum(compared(Compare::Ne, x, 0.0, at)?.try_cast()?);
+    }
+    if ord == 1.0 {
+        return reduced_each(x, Unary::Abs, Reduction::Sum, axes, at);
+    }
+    if ord == 2.0 {
+        return reduced_each(x, Unary::Square, Reduction::Sum, axes, at)?.apply_unary(Unary::Sqrt, at);
+    }
+    if ord.is_infinite() {
+        return reduced_each(x, Unary::Abs, if ord > 0.0 { Reduction::Amax } else { Reduction::Amin }, axes, at);
+    }
+    let sum = sum(with_number(Binary::Pow, &x.apply_unary(Unary::Abs, at)?, ord, at)?)?;
+    with_number(Binary::Pow, &sum, 1.0 / ord, at)
+}
+
+/// The reduction of `each` element over `axes`, which stay with size 1; in one pass where memory is read in order.
+fn reduced_each<T: Element>(
+    x: &Tensor<T>,
+    each: Unary,
+    op: Reduction,
+    axes: &[usize],
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    if axes.is_empty() {
+        return x.apply_unary(each, at);
+    }
+    if x.is_contiguous()
+        && let Some(set) = axis_set(axes)
+    {
+        let instructions = || vec![Instruction::Unary(each, 0)];
+        let program = || Program::new(1, instructions(), vec![Output::Reduced(op, 1, set)], None);
+        if let Some(result) = x.apply_program(program, &[x], &[], at) {
+            return result;
+        }
+    }
+    x.apply_unary(each, at)?.apply_reduce(op, axes, at)
+}
+
+fn distances<A: TensorLike>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
+    let (left, right) = (x.shape(), y.shape());
+    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
+    for (name, shape) in [("X1", &left), ("X2", &right)] {
+        if shape.rank() < 2 {
+            return refuse(format!("cdist only supports at least 2D tensors, {name} got: {}D", shape.rank()));
+        }
+    }
+    let (first, second) = (left[left.rank() - 1], right[right.rank() - 1]);
+    if first != second {
+        return refuse(format!("X1 and X2 must have the same number of columns. X1: {first} X2: {second}"));
+    }
+    if p < 0.0 || p.is_nan() {
+        return refuse("cdist only supports non-negative p values".into());
+    }
+    let shown = |x: &A, mut shape: Shape, place: usize| {
+        shape.insert(place, 1);
+        x.apply_view(View::Reshape(shape), at)
+    };
+    let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
+    let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
+    let (rows, columns) = (left.rank() - 1, right.rank() - 2);
+    for size in [left[rows - 1], right[columns], first] {
+        whole.push(size);
+    }
+    let (x, y) = (shown(x, left, rows)?, shown(y, right, columns)?);
+    let difference = expanded(&x, &whole, at)?.apply_binary(Binary::Sub, &expanded(&y, &whole, at)?, at)?;
+    let axis = whole.rank() - 1;
+    let distance = over_coordinates(&difference, p, axis, at)?;
+    let mut shape = distance.shape();
+    shape.remove(axis);
+    distance.apply_view(View::Reshape(shape), at)
+}
+
+/// The p-norm over `axis`, with the derivatives of a distance: 0 of any order at equal points and at equal coordinates, and
+/// whole to each coordinate that is the largest. (`vector_norm` has other conventions there.)
+fn over_coordinates<A: TensorLike>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let size = x.apply_unary(Unary::Abs, at)?;
+    let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
+    if p == 0.0 || shape[axis] == 0 {
+        return x.apply_norm(0.0, &Axes::from_slice(&[axis]), at);
+    }
+    if p == 1.0 {
+        return sum(&size);
+    }
+    if p.is_infinite() {
+        let largest = size.detach().apply_reduce(Reduction::Amax, &[axis], at)?;
+        let over = expanded(&largest, &shape, at)?;
+        let tied = filled(&size, &size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
+        return sum(&tied)?.with_value(&largest, at);
+    }
+    // Where a power has no finite derivative, 1 stands in for 0, and the result is replaced by 0 again.
+    let power = |x: &A, exponent: f64| {
+        let zero = compared(Compare::Eq, x, 0.0, at)?;
+        let powers = with_number(Binary::Pow, &filled(x, &zero, 1.0, at)?, exponent, at)?;
+        filled(&powers, &zero, 0.0, at)
+    };
+    let powers = if p == 2.0 { x.apply_unary(Unary::Square, at)? } else { power(&size, p)? };
+    power(&sum(&powers)?, 1.0 / p)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const INF: f64 = f64::INFINITY;
+
+    #[test]
+    fn every_order() {
+        let x = Tensor::from([0.0, 3.0, -4.0]);
+        let table = [(0.0, 2.0), (1.0, 7.0), (2.0, 5.0), (INF, 4.0), (-INF, 0.0), (-1.0, 0.0)];
+        for (ord, expected) in table {
+            assert_eq!(x.vector_norm(ord, .., false).item(), expected, "{ord}");
+        }
+        assert!((x.norm(3).item() - 91f64.cbrt()).abs() < 1e-14);
+        assert!((x.norm(0.5).item() - (3f64.sqrt() + 2.0).powi(2)).abs() < 1e-13);
+        assert_eq!(Tensor::from([[3.0, 4.0], [0.0, 1.0]]).vector_norm(2, 1, true), Tensor::from([[5.0], [1.0]]));
+        assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
+    }
+
+    #[test]
+    fn large_norms_equal_the_formula() {
+        let x = Tensor::<f64>::from_fn([60, 50, 7], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
+        for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2]] {
+            for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
+                // Whole numbers: every order of summation gives the same.
+                assert_eq!(x.vector_norm(1, dims, true), x.abs().sum(dims, true), "{dims:?}");
+                assert_eq!(x.vector_norm(2, dims, true), x.square().sum(dims, true).sqrt(), "{dims:?}");
+                assert_eq!(x.vector_norm(INF, dims, true), x.abs().amax(dims, true), "{dims:?}");
+                assert_eq!(x.vector_norm(-INF, dims, true), x.abs().amin(dims, true), "{dims:?}");
+            }
+        }
+        let mut x = x.cast::<f32>();
+        x.fill_(1e30);
+        assert_eq!(x.norm(2).item(), f32::INFINITY);
+        assert_eq!(x.norm(INF).item(), 1e30);
+    }
+
+    #[test]
+    fn of_nothing() {
+        let empty = Tensor::<f64>::zeros([2, 0]);
+        assert_eq!(empty.vector_norm(2, 1, false).to_vec(), [0.0, 0.0]);
+        assert_eq!(
+            Tensor::<f64>::zeros([0]).try_norm(INF).unwrap_err().sentence(),
+            "linalg.vector_norm cannot compute the inf norm on an empty tensor because the operation does not have an identity"
+        );
+        assert!(empty.try_vector_norm(-1, 1, false).is_err());
+        assert_eq!(empty.vector_norm(INF, 0, false).shape(), &[0]);
+    }
+
+    #[test]
+    fn distances_between_all_rows() {
+        let x = Tensor::from([[0.0, 0.0], [1.0, 1.0]]);
+        let y = Tensor::from([[[1.0, 0.0]], [[4.0, 3.0]]]);
+        assert_eq!(x.cdist(&y, 1), Tensor::from([[[1.0], [1.0]], [[7.0], [5.0]]]));
+        assert_eq!(x.cdist(&y, INF), Tensor::from([[[1.0], [1.0]], [[4.0], [3.0]]]));
+        assert_eq!(x.cdist(&y, 0), Tensor::from([[[1.0], [1.0]], [[2.0], [2.0]]]));
+        assert_eq!(x.cdist(&y, 2).get(&[1, 0, 0]), Some(5.0));
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).cdist(&Tensor::zeros([3, 0]), 2), Tensor::zeros([2, 3]));
+        let error = x.try_cdist(&Tensor::zeros([4, 3]), 2).unwrap_err();
+        assert_eq!(error.sentence(), "X1 and X2 must have the same number of columns. X1: 2 X2: 3");
+        let error = Tensor::<f64>::zeros([2, 5, 3]).try_cdist(&Tensor::zeros([3, 4, 3]), 2).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
+        );
+    }
+
+    #[test]
+    fn angles_and_pairs() {
+        let x = Tensor::from([[3.0, 4.0], [0.0, 0.0]]);
+        let y = Tensor::from([4.0, 3.0]);
+        let cosines: Vec<f64> = x.cosine_similarity(&y, 1, 1e-8).to_vec();
+        assert!((cosines[0] - 0.96).abs() < 1e-15 && cosines[1] == 0.0);
+        assert_eq!(x.pairwise_distance(&x, 2, 1.0, false).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
+        assert_eq!(x.dist(&y, 1).item(), 9.0);
+    }
+}

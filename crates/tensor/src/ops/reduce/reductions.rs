@@ -1,0 +1,217 @@
+//! Reductions over some dimensions.
+
+use crate::kernel::reduce::arg;
+use crate::ops::pair::number;
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Reduction};
+use crate::shape::dims;
+use crate::shape::dims::Dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{DType, Element, Float, Number, Shape, Tensor};
+
+/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
+/// dimensions stay with size 1.
+pub trait Reductions: TensorLike {
+    twin! { trait
+        /// The sum over `dims`, pairwise; 0 of nothing. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
+        /// refused (cast first). PyTorch: `sum`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        /// assert_eq!(x.sum(0, false).to_vec(), [4.0, 6.0]);
+        /// assert_eq!(x.sum(.., false).item(), 10.0);
+        /// assert_eq!(x.sum(-1, true).shape(), &[2, 1]);
+        /// ```
+        fn sum | try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            if matches!(Self::Elem::DTYPE, DType::U8 | DType::Bool) {
+                return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
+            }
+            reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+        }
+
+        /// The mean over `dims`; NaN of nothing. PyTorch: `mean`.
+        fn mean | try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Float] = at {
+            let dims = dims.into();
+            let shape = self.shape();
+            let axes = dims.resolve_or_all(shape.rank(), at)?;
+            let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
+            let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
+            let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
+            sum.apply_binary(Binary::Div, &count, at)
+        }
+
+        /// The product over `dims`; 1 of nothing. PyTorch: `prod`.
+        fn prod | try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Number] = at {
+            reduced(self, Reduction::Prod, &dims.into(), keepdim, at)
+        }
+
+        /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+        /// `amax`.
+        fn amax | try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            not_over_nothing(&self.shape(), &dims, at)?;
+            reduced(self, Reduction::Amax, &dims, keepdim, at)
+        }
+
+        /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+        /// `amin`.
+        fn amin | try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            not_over_nothing(&self.shape(), &dims, at)?;
+            reduced(self, Reduction::Amin, &dims, keepdim, at)
+        }
+
+        /// Where any element over `dims` is not zero (or `true`); `false` of nothing. PyTorch: `any`.
+        fn any | try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
+            Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+        }
+
+        /// Where all elements over `dims` are not zero (or `true`); `true` of nothing. PyTorch: `all`.
+        fn all | try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
+            Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+        }
+
+        /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`.
+        fn count_nonzero | try_count_nonzero(&self, dims: impl Into<Dims>) -> Tensor<i64> = at {
+            let counted = not_zero(self, at)?.try_cast::<i64>()?;
+            Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
+        }
+
+        /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch: `argmax`.
+        fn argmax | try_argmax(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
+            Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
+        }
+
+        /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch:
+        /// `argmin`.
+        fn argmin | try_argmin(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
+            Ok(position_of(&self.to_tensor(at)?, false, dim, keepdim, at)?)
+        }
+    }
+}
+
+impl<A: TensorLike> Reductions for A {}
+
+/// The reduction over `dims`, kept as 1 or removed.
+pub(crate) fn reduced<A: TensorLike>(
+    x: &A,
+    op: Reduction,
+    dims: &Dims,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    match (axes.is_empty(), keepdim) {
+        (true, _) => Ok(x.clone()),
+        (_, true) => x.apply_reduce(op, &axes, at),
+        (_, false) => x.apply_reduce_away(op, &axes, at),
+    }
+}
+
+/// `shape` without the dimensions `axes`.
+pub(crate) fn without(shape: &Shape, axes: &[usize]) -> Shape {
+    let mut kept = Shape::scalar();
+    for (axis, &size) in shape.iter().enumerate() {
+        if !axes.contains(&axis) {
+            kept.push(size);
+        }
+    }
+    kept
+}
+
+/// Refuses a reduction over dimensions of size 0 by an operation that has no identity.
+pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
+    if !shape.contains(&0) {
+        return Ok(());
+    }
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let operation = at.operation;
+    if shape.numel() == 0 && axes.len() == shape.rank() {
+        let message = format!(
+            "{operation}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
+             the 'dim' argument."
+        );
+        return Err(Error::EmptyReduction { message, at });
+    }
+    match axes.iter().find(|&&axis| shape[axis] == 0) {
+        None => Ok(()),
+        Some(axis) => {
+            let message = format!("{operation}(): Expected reduction dim {axis} to have non-zero size.");
+            Err(Error::EmptyReduction { message, at })
+        }
+    }
+}
+
+fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
+    let x = x.to_tensor(at)?;
+    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
+    Ok(x.apply_compare(Compare::Ne, &zero, at)?)
+}
+
+fn position_of<T: Element>(
+    x: &Tensor<T>,
+    largest: bool,
+    dim: isize,
+    keepdim: bool,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    if shape.rank() == 0 {
+        return Ok(Tensor::scalar(0));
+    }
+    if shape[axis] == 0 {
+        let message = format!("{}(): Expected reduction dim {dim} to have non-zero size.", at.operation);
+        return Err(Error::EmptyReduction { message, at });
+    }
+    let positions = extremes(x, largest, axis, at)?;
+    if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(without(shape, &[axis])), at) }
+}
+
+/// Positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1: of the
+/// first of several; a NaN wins.
+pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    let mut result = x.shape().clone();
+    result[axis] = 1;
+    let (kept, line) = crate::ops::eager::split(x.layout(), &[axis]);
+    Tensor::build(&result, at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// N. J. Higham, "The Accuracy of Floating Point Summation" (1993): the error of a sum is at most u Σ|x| for every
+    /// addition that an element goes through. Pairwise these are the logarithm of the count, here with runs of 64 at the
+    /// leaves; one after the other they are the count.
+    #[test]
+    fn ten_million_numbers_are_summed_pairwise() {
+        let count = 10_000_000;
+        let mut state = 1u32;
+        let data: Vec<f32> = (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 24) as f32
+            })
+            .collect();
+        let exact: f64 = data.iter().map(|&x| f64::from(x)).sum();
+        let in_order: f32 = data.iter().sum();
+        let x = Tensor::from(data);
+        let error = |got: f32| (f64::from(got) - exact).abs() / exact;
+        let unit = f64::from(f32::EPSILON) / 2.0;
+        let additions = 64.0 + f64::from(count).log2();
+        assert!(error(x.sum(.., false).item()) <= additions * unit, "{}", error(x.sum(.., false).item()));
+        assert!(error(in_order) > additions * unit, "{}", error(in_order));
+        // What is expected of errors that point both ways: hardly more than one rounding.
+        assert!(error(x.sum(.., false).item()) <= 4.0 * unit);
+        // Along either dimension of a matrix, and with a stride.
+        for (x, dim) in [(x.reshape([2, -1]), 1), (x.reshape([-1, 2]), 0), (x.reshape([-1, 2]).t(), 1)] {
+            let sums = x.sum(dim, false).cast::<f64>();
+            assert!((sums.sum(.., false).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");
+        }
+    }
+}

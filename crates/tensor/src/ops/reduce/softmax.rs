@@ -1,0 +1,203 @@
+//! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
+
+use crate::engine::program::{Instruction, Output, Program};
+use crate::ops::pair::number;
+use crate::ops::reduce::reductions::without;
+use crate::ops::reduce::statistics::{are_rows, axis_set};
+use crate::ops::{Comparison, TensorLike, try_where_, twin};
+use crate::scalar::instruction::{Binary, Reduction, Unary};
+use crate::shape::dims;
+use crate::shape::dims::{Axes, Dims};
+use crate::shape::error::Site;
+use crate::shape::view::View;
+use crate::{Element, Float};
+
+/// `softmax` and its kin.
+pub trait Softmax: TensorLike<Elem: Float> {
+    twin! { trait
+        /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1000.0f64, 1000.0]);
+        /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
+        /// ```
+        fn softmax | try_softmax(&self, dim: isize) -> Self = at {
+            let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
+            let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+            exponentials.apply_binary(Binary::Div, &total, at)
+        }
+
+        /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
+        fn softmin | try_softmin(&self, dim: isize) -> Self = at {
+            let negative = self.apply_unary(Unary::Neg, at)?;
+            let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
+            exponentials.apply_binary(Binary::Div, &total, at)
+        }
+
+        /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
+        /// `log_softmax`.
+        fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
+            let rest = [
+                Instruction::Reduce(Reduction::Sum, 3),
+                Instruction::Unary(Unary::Log, 4),
+                Instruction::Binary(Binary::Sub, 2, 5),
+            ];
+            if let Some(result) = one_pass(self, dim, &rest, at) {
+                return result;
+            }
+            let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+            shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
+        }
+
+        /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
+        fn logsumexp | try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let shape = self.shape();
+            let axes = dims.into().resolve_or_all(shape.rank(), at)?;
+            let total = if let Some(result) = logsumexp_of_rows(self, &axes, at) {
+                result?
+            } else if axes.iter().any(|&axis| shape[axis] == 0) {
+                self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
+            } else {
+                let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
+                // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+                let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
+                let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+                let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
+                let sum = match sum_of_exponentials(self, &shift, &axes, at) {
+                    Some(sum) => sum?,
+                    None => {
+                        let shift = shift.apply_view(View::Expand(shape.clone()), at)?;
+                        let exponentials = self.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at)?;
+                        exponentials.apply_reduce(Reduction::Sum, &axes, at)?
+                    }
+                };
+                sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
+            };
+            if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// Rows up to this length are normalised in one pass; a row is one thread's work.
+const ROW: usize = 1 << 15;
+
+/// In one pass over rows, where `dim` is the last and values are computed at once: what `rest` makes of x - max (value 2) and
+/// e^(x - max) (value 3).
+fn one_pass<A: TensorLike<Elem: Float>>(
+    x: &A,
+    dim: isize,
+    rest: &[Instruction],
+    at: Site,
+) -> Option<Result<A, A::Error>> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at).ok()?;
+    if axis + 1 != shape.rank() || !(16..=ROW).contains(&shape[axis]) {
+        return None;
+    }
+    let program = || {
+        let mut instructions = vec![
+            Instruction::Reduce(Reduction::Amax, 0),
+            Instruction::Binary(Binary::Sub, 0, 1),
+            Instruction::Unary(Unary::Exp, 2),
+        ];
+        instructions.extend_from_slice(rest);
+        let last = instructions.len() as u32;
+        Program::new(1, instructions, vec![Output::Whole(last)], Some(axis))
+    };
+    x.apply_program(program, &[x], &[], at)
+}
+
+/// ln Σ eˣ in one pass over rows, where values are computed at once.
+fn logsumexp_of_rows<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
+    let shape = x.shape();
+    if axes.is_empty() || !are_rows(&shape, axes) {
+        return None;
+    }
+    let program = || {
+        let instructions = vec![
+            Instruction::Reduce(Reduction::Amax, 0),
+            // inf - inf would make NaN of the value.
+            Instruction::Binary(Binary::Minimum, 3, 1),
+            Instruction::Binary(Binary::Maximum, 4, 2),
+            Instruction::Binary(Binary::Sub, 0, 5),
+            Instruction::Unary(Unary::Exp, 6),
+            Instruction::Reduce(Reduction::Sum, 7),
+            Instruction::Unary(Unary::Log, 8),
+            Instruction::Binary(Binary::Add, 9, 5),
+        ];
+        Program::new(3, instructions, vec![Output::PerRow(10)], Some(shape.rank() - axes.len()))
+    };
+    let most = A::Elem::MAX.to_f64();
+    x.apply_program(program, &[x], &[most, -most], at)
+}
+
+/// Σ e^(x - shift) over `axes`, which stay with size 1, in one pass where values are computed at once.
+fn sum_of_exponentials<A: TensorLike>(x: &A, shift: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
+    let set = axis_set(axes)?;
+    let program = || {
+        let instructions = vec![Instruction::Binary(Binary::Sub, 0, 1), Instruction::Unary(Unary::Exp, 2)];
+        Program::new(2, instructions, vec![Output::Reduced(Reduction::Sum, 3, set)], None)
+    };
+    x.apply_program(program, &[x, shift], &[], at)
+}
+
+/// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.
+#[allow(clippy::type_complexity)]
+fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    if shape.numel() == 0 {
+        return Ok(None);
+    }
+    let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
+    // What is taken off cancels, and so does its derivative.
+    let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
+    let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
+    let exponentials = shifted.apply_unary(Unary::Exp, at)?;
+    let total = exponentials.apply_reduce(Reduction::Sum, &axes, at)?;
+    Ok(Some((exponentials, total.apply_view(View::Expand(shape), at)?, shifted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn large_sums_of_exponentials_equal_the_formula() {
+        let inf = f64::INFINITY;
+        for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
+            let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
+            let largest = x.amax(dim, true);
+            let expected = (&x - &largest).exp().sum(dim, true).log() + &largest;
+            // Of 14 at most, by sums of some hundred roundings.
+            let error = (x.logsumexp(dim, true) - expected).abs().amax(.., false).item();
+            assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
+            for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {
+                x.fill_(value);
+                assert_eq!(x.logsumexp(dim, false).to_vec()[1], expected, "{shape:?}");
+            }
+            x.fill_(f64::NAN);
+            assert!(x.logsumexp(dim, false).to_vec()[1].is_nan());
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let inf = f64::INFINITY;
+        assert_eq!(Tensor::from([-inf, -inf]).logsumexp(0, false).item(), -inf);
+        assert_eq!(Tensor::from([1.0, inf]).logsumexp(0, false).item(), inf);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp(1, false).to_vec(), [-inf, -inf]);
+        assert_eq!(Tensor::from([1e308, 1e308]).logsumexp(0, false).item(), 1e308);
+        assert!(Tensor::from([-inf, -inf]).softmax(0).to_vec()[0].is_nan());
+        assert_eq!(Tensor::scalar(3.0).softmax(0).item(), 1.0);
+        assert_eq!(Tensor::from([0.0, -1e308]).log_softmax(-1).to_vec(), [0.0, -1e308]);
+        assert_eq!(Tensor::<f32>::zeros([0, 3]).softmax(1).shape(), &[0, 3]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Variance, standard deviation, and sums that leave out NaN.
+//!
+//! The divisor of a variance is n - correction, and 0 where that is negative. Its derivative is a rule of its own; that of a
+//! standard deviation of 0 is 0.
+
+use crate::Float;
+use crate::engine::program::{AxisSet, Instruction, Output, Program};
+use crate::ops::pair::{expanded, number};
+use crate::ops::reduce::along::{filled, with_number};
+use crate::ops::reduce::reductions::{reduced, without};
+use crate::ops::{TensorLike, twin};
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::dims::{Axes, Dims};
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
+/// dimensions stay with size 1.
+pub trait Statistics: TensorLike<Elem: Float> {
+    twin! { trait
+        /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
+        /// Bessel's; 0: of a whole population). Where that is 0 or less: NaN, or ∞ where the elements differ. PyTorch: `var`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+        /// assert_eq!(x.var(0, 0, false).item(), 1.25);
+        /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
+        /// ```
+        fn var | try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
+            variance(self, &dims.into(), correction.into(), keepdim, at)
+        }
+
+        /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
+        fn std | try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
+            variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
+        }
+
+        /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
+        fn var_mean | try_var_mean(
+            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
+        ) -> (Self, Self) = at {
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance, mean(self, &dims, keepdim, at)?))
+        }
+
+        /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
+        fn std_mean | try_std_mean(
+            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
+        ) -> (Self, Self) = at {
+            let dims = dims.into();
+            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+            Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
+        }
+
+        /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
+        fn nansum | try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let known = filled(self, &self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
+            reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
+        }
+
+        /// The mean over `dims` of what is not NaN; NaN where there is nothing else. PyTorch: `nanmean`.
+        fn nanmean | try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
+            let dims = dims.into();
+            let unknown = self.apply_compare(Compare::Ne, self, at)?;
+            let total = reduced(&filled(self, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+            let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
+            let count = reduced(&filled(&one, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+            total.apply_binary(Binary::Div, &count, at)
+        }
+    }
+}
+
+impl<A: TensorLike<Elem: Float>> Statistics for A {}
+
+fn variance<A: TensorLike<Elem: Float>>(
+    x: &A,
+    dims: &Dims,
+    correction: f64,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    squeezed(x.apply_variance(&axes, correction, dims.is_all(), at)?, &shape, &axes, keepdim, at)
+}
+
+fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axes = dims.resolve_or_all(shape.rank(), at)?;
+    let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
+    with_number(Binary::Div, &sum, count(&shape, &axes), at)
+}
+
+fn count(shape: &Shape, axes: &[usize]) -> f64 {
+    axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
+}
+
+/// The variance of plain data over `axes`, which stay with size 1.
+pub(crate) fn of_tensor<T: Element>(
+    x: &Tensor<T>,
+    axes: &[usize],
+    correction: f64,
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    let count = count(x.shape(), axes);
+    let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
+    let minus = |x: &Tensor<T>, y: &Tensor<T>| x.apply_binary(Binary::Sub, &expanded(y, x.shape(), at)?, at);
+    if let Some(result) = in_passes(x, axes, [count, (count - correction).max(0.0)], at) {
+        return result;
+    }
+    // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
+    let x = if x.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
+    let mean = with_number(Binary::Div, &sum(&x)?, count, at)?;
+    let distance = minus(&x, &mean)?;
+    let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
+    with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
+}
+
+/// Rows up to this length are reduced and read again in one pass; a row is one thread's work.
+const ROW: usize = 1 << 15;
+
+/// Whether `axes` of `shape` are the last ones, and what they have is a row for one pass.
+pub(crate) fn are_rows(shape: &Shape, axes: &[usize]) -> bool {
+    let first = shape.rank() - axes.len();
+    axes.iter().all(|&axis| axis >= first) && (16..=ROW).contains(&shape[first..].iter().product())
+}
+
+/// Dimensions as a program names them; `None` where there are more than it can.
+pub(crate) fn axis_set(axes: &[usize]) -> Option<AxisSet> {
+    axes.iter().try_fold(0, |set, &axis| Some(set | 1u64.checked_shl(axis as u32)?))
+}
+
+/// The variance in one pass over rows, or in two, by the same formula; `divisors` of the mean and of the squares.
+fn in_passes<T: Element>(
+    x: &Tensor<T>,
+    axes: &[usize],
+    divisors: [f64; 2],
+    at: Site,
+) -> Option<Result<Tensor<T>, Error>> {
+    use Instruction::{Reduce, Unary as Function};
+    if axes.is_empty() || !x.is_contiguous() || x.numel() == 0 {
+        return None;
+    }
+    let first = match first(x, axes, at) {
+        Ok(first) => first,
+        Err(error) => return Some(Err(error)),
+    };
+    let minus = |x, y| Instruction::Binary(Binary::Sub, x, y);
+    if are_rows(x.shape(), axes) {
+        // x, the first elements, and the divisors.
+        let instructions = || {
+            vec![
+                minus(0, 1),
+                Reduce(Reduction::Sum, 4),
+                Instruction::Binary(Binary::Div, 5, 2),
+                minus(4, 6),
+                Function(Unary::Square, 7),
+                Reduce(Reduction::Sum, 8),
+                Instruction::Binary(Binary::Div, 9, 3),
+            ]
+        };
+        let row = x.rank() - axes.len();
+        let program = || Program::new(4, instructions(), vec![Output::PerRow(10)], Some(row));
+        return x.apply_program(program, &[x, &first], &divisors, at);
+    }
+    let set = axis_set(axes)?;
+    let total = |value: u32| vec![Output::Reduced(Reduction::Sum, value, set)];
+    let sum = x.apply_program(|| Program::new(2, vec![minus(0, 1)], total(2), None), &[x, &first], &[], at)?;
+    let rest = || {
+        let mean = with_number(Binary::Div, &sum?, divisors[0], at)?;
+        let squares = vec![minus(0, 1), minus(3, 2), Function(Unary::Square, 4)];
+        let program = || Program::new(3, squares, total(5), None);
+        let Some(squares) = x.apply_program(program, &[x, &first, &mean], &[], at) else {
+            unreachable!("there was a program for the sum")
+        };
+        with_number(Binary::Div, &squares?, divisors[1], at)
+    };
+    Some(rest())
+}
+
+/// The first element along `axes`, which stay with size 1.
+fn first<T: Element>(x: &Tensor<T>, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
+    axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
+}
+
+/// A reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless `keepdim`.
+pub(crate) fn squeezed<A: TensorLike>(
+    z: A,
+    shape: &Shape,
+    axes: &Axes,
+    keepdim: bool,
+    at: Site,
+) -> Result<A, A::Error> {
+    if keepdim || axes.is_empty() { Ok(z) } else { z.apply_view(View::Reshape(without(shape, axes)), at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn over_some_dimensions() {
+        let x = Tensor::from([[1.0, 3.0], [5.0, 11.0]]);
+        assert_eq!(x.var(1, 1, false).to_vec(), [2.0, 18.0]);
+        assert_eq!(x.std([0], 0, true), Tensor::from([[2.0, 4.0]]));
+        let (variance, mean) = x.var_mean(.., 0, false);
+        assert_eq!((variance.item(), mean.item()), (14.0, 5.0));
+        assert_eq!(x.std_mean(0, 0, false).1.to_vec(), [3.0, 7.0]);
+    }
+
+    #[test]
+    fn equal_elements_do_not_vary() {
+        for count in 1..40 {
+            let x = Tensor::full([count], 0.1);
+            assert_eq!(x.std(0, 0, false).item(), 0.0, "{count}");
+        }
+        for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
+            assert_eq!(Tensor::full(shape, 0.1f32).var(dim, 0, false).amax(.., false).item(), 0.0, "{shape:?}");
+        }
+        assert_eq!(Tensor::full([3, 7], 2.395_648_934_561_237_7).var(.., 1, false).item(), 0.0);
+        assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1, false).item(), 1.0);
+    }
+
+    /// Large enough for one pass or two, over every set of dimensions.
+    #[test]
+    fn large_variances_equal_the_formula() {
+        let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
+        for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2], &[-1, 1]] {
+            for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
+                let distance = &x - x.mean(dims, true);
+                let count = x.numel() / x.sum(dims, true).numel();
+                let expected = distance.square().sum(dims, true) / (count - 1) as f64;
+                // Of 850 at most, by sums of some hundred roundings.
+                let error = (x.var(dims, 1, true) - expected).abs().amax(.., false).item();
+                assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn divisors_of_zero_and_less() {
+        let one = Tensor::from([3.0]);
+        assert!(one.var(0, 1, false).item().is_nan());
+        assert_eq!(one.var(0, 0, false).item(), 0.0);
+        let two = Tensor::from([3.0, 4.0]);
+        assert_eq!(two.var(0, 2, false).item(), f64::INFINITY);
+        assert_eq!(two.var(0, 5, false).item(), f64::INFINITY);
+        assert!(one.var(0, 5, false).item().is_nan());
+        assert!(Tensor::<f64>::zeros([0]).var(0, 1, false).item().is_nan());
+    }
+
+    #[test]
+    fn nan_is_left_out() {
+        let x = Tensor::from([[1.0, NAN], [NAN, NAN]]);
+        assert_eq!(x.nansum(1, false).to_vec(), [1.0, 0.0]);
+        let means = x.nanmean(1, false).to_vec();
+        assert!(means[0] == 1.0 && means[1].is_nan());
+    }
+}

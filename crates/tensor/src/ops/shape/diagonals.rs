@@ -1,0 +1,109 @@
+//! Triangles of matrices, and diagonals read and written. Dimensions before the last two are batches.
+
+use crate::ops::formula::Formula;
+use crate::ops::{TensorLike, twin};
+use crate::shape::dims;
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Element, Shape, Tensor};
+
+/// Triangles and diagonals.
+pub trait Diagonals: TensorLike {
+    twin! { trait
+        /// The elements of each matrix `[…, m, n]` on and below a diagonal (`diagonal` above the main one), 0 elsewhere,
+        /// whatever was there. PyTorch: `tril`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::<f64>::ones([2, 3]);
+        /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
+        /// ```
+        fn tril | try_tril(&self, diagonal: isize) -> Self = at {
+            triangle(self, at, |row, column| column - row <= diagonal)
+        }
+
+        /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
+        /// whatever was there. PyTorch: `triu`.
+        fn triu | try_triu(&self, diagonal: isize) -> Self = at {
+            triangle(self, at, |row, column| column - row >= diagonal)
+        }
+
+        /// Of a vector the matrix that has it on a diagonal, of a matrix that diagonal; `diagonal` above the main one.
+        /// PyTorch: `diag`.
+        fn diag | try_diag(&self, diagonal: isize) -> Self = at {
+            match self.shape().rank() {
+                1 => self.try_diag_embed(diagonal, 0, 1),
+                2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
+                rank => {
+                    let message = format!("diag(): Supports 1D or 2D tensors. Got {rank}D");
+                    Err(Error::argument(at, message).into())
+                }
+            }
+        }
+
+        /// Matrices with the last dimension on a diagonal, `offset` above the main one, in dimensions `first` and `second` of
+        /// the result: the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
+        fn diag_embed | try_diag_embed(&self, offset: isize, first: isize, second: isize) -> Self = at {
+            let own = self.shape();
+            let Some(&len) = own.last() else {
+                return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
+            };
+            let rank = own.rank() + 1;
+            let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
+            if first == second {
+                let message = format!("diagonal dimensions cannot be identical {first}, {second}");
+                return Err(Error::argument(at, message).into());
+            }
+            let size = len.saturating_add(offset.unsigned_abs());
+            let mut shape = Shape::from(&own[..own.rank() - 1]);
+            for axis in [first.min(second), first.max(second)] {
+                shape.insert(axis, size);
+            }
+            self.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
+        }
+    }
+}
+
+impl<A: TensorLike> Diagonals for A {}
+
+fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let rank = shape.rank();
+    if rank < 2 {
+        let message = format!("{}: input tensor must have at least 2 dimensions", at.operation);
+        return Err(Error::argument(at, message).into());
+    }
+    let columns = shape[rank - 1];
+    let mask = Tensor::build(&[shape[rank - 2], columns].into(), at, |out| {
+        for (position, out) in out.iter_mut().enumerate() {
+            *out = keeps((position / columns) as isize, (position % columns) as isize);
+        }
+    })?;
+    x.chosen(&x.mask_over(&mask, &shape, at)?, crate::ops::Argument::Number(A::Elem::ZERO), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn what_is_cut_away_is_zero_whatever_it_was() {
+        let x = Tensor::from([[f64::NAN, f64::INFINITY], [1.0, 2.0]]);
+        assert_eq!(x.tril(-1), Tensor::from([[0.0, 0.0], [1.0, 0.0]]));
+        assert_eq!(Tensor::from([[1i64, 2], [3, 4]]).triu(1), Tensor::from([[0i64, 2], [0, 0]]));
+        assert!(Tensor::from([1.0]).try_tril(0).is_err());
+    }
+
+    #[test]
+    fn a_diagonal_written_is_the_diagonal_read() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        for (offset, first, second) in [(0, -2, -1), (1, 0, 2), (-2, 2, 0), (1, 1, 0)] {
+            let matrices = x.diag_embed(offset, first, second);
+            assert_eq!(matrices.numel(), 2 * (2 + offset.unsigned_abs()).pow(2));
+            assert_eq!(matrices.diagonal(offset, first, second), x);
+        }
+        assert_eq!(Tensor::from([5.0]).diag(-1), Tensor::from([[0.0, 0.0], [5.0, 0.0]]));
+        assert_eq!(x.diag(1).to_vec(), [2.0]);
+    }
+}

@@ -1,0 +1,185 @@
+//! Convolutions (cross-correlations, as in every framework of the field) over one to three dimensions, and their adjoints.
+//!
+//! A convolution, its derivatives and the transposed one are three functions, each of which has the other two as derivatives:
+//! see [`ConvolutionForm`](crate::ops::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
+//! `[out, c / groups, …]`, transposed `[c, out / groups, …]`.
+
+mod check;
+mod forward;
+mod options;
+mod transposed;
+
+pub use options::ConvOptions;
+
+use crate::Number;
+use crate::ops::twin;
+use crate::ops::window::convolution::forward::convolved;
+use crate::ops::window::convolution::transposed::transposed;
+use crate::ops::window::windowed::Windowed;
+
+/// Convolutions.
+pub trait Convolution: Windowed<Elem: Number> {
+    twin! { trait
+        /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:
+        /// `nn.functional.conv1d`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{ConvOptions, Convolution};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
+        /// let differences = Tensor::from([[[-1.0, 1.0]]]);
+        /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
+        /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
+        /// ```
+        fn conv1d | try_conv1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
+            convolved(self, weight, bias, options, 1, at)
+        }
+
+        /// Convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias` `[out]`.
+        /// PyTorch: `nn.functional.conv2d`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{ConvOptions, Convolution};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
+        /// let blur = Tensor::full([1, 1, 2, 2], 0.25);
+        /// assert_eq!(image.conv2d(&blur, None, &ConvOptions::default()).to_vec(), [2.0, 3.0, 5.0, 6.0]);
+        /// let halved = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
+        /// assert_eq!(halved.shape(), &[1, 1, 2, 2]);
+        /// ```
+        fn conv2d | try_conv2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
+            convolved(self, weight, bias, options, 2, at)
+        }
+
+        /// Convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus `bias`
+        /// `[out]`. PyTorch: `nn.functional.conv3d`.
+        fn conv3d | try_conv3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
+            convolved(self, weight, bias, options, 3, at)
+        }
+
+        /// The adjoint of [`conv1d`](Self::conv1d), plus `bias` `[out]`: `[n, c, l]` by `weight` `[c, out / groups, k]`.
+        /// PyTorch: `nn.functional.conv_transpose1d`.
+        fn conv_transpose1d | try_conv_transpose1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
+            -> Self = at {
+            transposed(self, weight, bias, options, 1, at)
+        }
+
+        /// The adjoint of [`conv2d`](Self::conv2d), plus `bias` `[out]`: `[n, c, h, w]` by `weight`
+        /// `[c, out / groups, kh, kw]`. PyTorch: `nn.functional.conv_transpose2d`.
+        fn conv_transpose2d | try_conv_transpose2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
+            -> Self = at {
+            transposed(self, weight, bias, options, 2, at)
+        }
+
+        /// The adjoint of [`conv3d`](Self::conv3d), plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
+        fn conv_transpose3d | try_conv_transpose3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
+            -> Self = at {
+            transposed(self, weight, bias, options, 3, at)
+        }
+    }
+}
+
+impl<A: Windowed<Elem: Number>> Convolution for A {}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::window::convolution::{ConvOptions, Convolution};
+    use crate::prelude::*;
+
+    /// Sums over every window, as the definition has it.
+    fn by_definition(x: &Tensor<f64>, w: &Tensor<f64>, stride: isize, padding: isize, dilation: isize) -> Tensor<f64> {
+        let size = |axis: usize| {
+            let (n, k) = (x.shape()[axis] as isize, w.shape()[axis] as isize);
+            ((n + 2 * padding - dilation * (k - 1) - 1) / stride + 1) as usize
+        };
+        Tensor::from_fn([x.shape()[0], w.shape()[0], size(2), size(3)], |i| {
+            let mut sum = 0.0;
+            for c in 0..w.shape()[1] {
+                for kh in 0..w.shape()[2] {
+                    for kw in 0..w.shape()[3] {
+                        let h = i[2] as isize * stride - padding + kh as isize * dilation;
+                        let l = i[3] as isize * stride - padding + kw as isize * dilation;
+                        let value = (h >= 0 && l >= 0).then(|| x.get(&[i[0], c, h as usize, l as usize])).flatten();
+                        sum += value.unwrap_or(0.0) * w.get(&[i[1], c, kh, kw]).unwrap();
+                    }
+                }
+            }
+            sum
+        })
+    }
+
+    fn integers(shape: [usize; 4]) -> Tensor<f64> {
+        let mut state = 7u64;
+        Tensor::from_fn(shape, |_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 33) % 7) as f64 - 3.0
+        })
+    }
+
+    #[test]
+    fn a_convolution_is_its_definition_and_the_transposed_one_its_adjoint() {
+        let (x, w) = (integers([2, 3, 6, 5]), integers([4, 3, 2, 3]));
+        for (stride, padding, dilation) in [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)] {
+            let options = ConvOptions::default().stride(stride).padding(padding).dilation(dilation);
+            let y = x.conv2d(&w, None, &options);
+            assert_eq!(y, by_definition(&x, &w, stride as isize, padding as isize, dilation as isize));
+            // <conv x, g> = <x, convᵀ g>, over the part of x that windows reach.
+            let g = integers([2, 4, y.shape()[2], y.shape()[3]]);
+            let missing = |axis: usize| {
+                let (n, k) = (x.shape()[axis] as i32, w.shape()[axis] as i32);
+                (n + 2 * padding - dilation * (k - 1) - 1) % stride
+            };
+            let options = options.output_padding([missing(2), missing(3)]);
+            let back = g.conv_transpose2d(&w, None, &options);
+            assert_eq!(back.shape(), x.shape());
+            assert_eq!((&y * &g).sum(.., false), (&x * &back).sum(.., false));
+        }
+    }
+
+    #[test]
+    fn groups_do_not_see_each_other() {
+        let (x, w) = (integers([1, 4, 3, 3]), integers([2, 2, 2, 2]));
+        let bias = Tensor::from([10.0, 20.0]);
+        let y = x.conv2d(&w, Some(&bias), &ConvOptions::default().groups(2));
+        for group in 0..2 {
+            let part = x.narrow(1, 2 * group, 2).conv2d(&w.narrow(0, group, 1), None, &ConvOptions::default());
+            assert_eq!(y.narrow(1, group, 1), &part + 10.0 * (group + 1) as f64);
+        }
+    }
+
+    #[test]
+    fn same_padding_keeps_the_size() {
+        let x = Tensor::from([[1.0, 2.0, 3.0]]);
+        let pair = Tensor::from([[[10.0, 1.0]]]);
+        let y = x.conv1d(&pair, None, &ConvOptions::default().same());
+        assert_eq!(y, Tensor::from([[12.0, 23.0, 30.0]]));
+        assert!(x.try_conv1d(&pair, None, &ConvOptions::default().same().stride(2)).is_err());
+    }
+
+    #[test]
+    fn the_sentences_of_what_is_refused() {
+        let sentence = |x: &[usize], w: &[usize], options: ConvOptions| {
+            Tensor::<f64>::zeros(x).try_conv1d(&Tensor::zeros(w), None, &options).unwrap_err().sentence()
+        };
+        assert_eq!(
+            sentence(&[5], &[1, 1, 1], ConvOptions::default()),
+            "Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: [5]"
+        );
+        assert_eq!(
+            sentence(&[1, 2, 5], &[3, 1, 2], ConvOptions::default()),
+            "Given groups=1, weight of size [3, 1, 2], expected input[1, 2, 5] to have 1 channels, but got 2 channels \
+             instead"
+        );
+        assert_eq!(
+            sentence(&[1, 1, 2], &[3, 1, 4], ConvOptions::default()),
+            "Calculated padded input size per channel: (2). Kernel size: (4). Kernel size can't be greater than actual \
+             input size"
+        );
+        assert_eq!(
+            sentence(&[1, 2, 5], &[3, 1, 2], ConvOptions::default().groups(2)),
+            "Given groups=2, expected weight to be divisible by 2 at dimension 0, but got weight of size [[3, 1, 2]] instead"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! How a convolution's window moves.
+
+use crate::shape::dims::Sizes;
+
+/// How the window moves. Sizes are one number for all dimensions or one for each.
+///
+/// ```
+/// use wengert_tensor::ops::ConvOptions;
+///
+/// let halving = ConvOptions::default().stride(2).padding([1, 1]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConvOptions {
+    pub(crate) stride: Sizes,
+    /// `None` is as much as keeps the size.
+    pub(crate) padding: Option<Sizes>,
+    pub(crate) dilation: Sizes,
+    pub(crate) groups: usize,
+    pub(crate) output_padding: Sizes,
+}
+
+impl Default for ConvOptions {
+    /// Stride 1, no padding, dilation 1, one group.
+    fn default() -> Self {
+        ConvOptions {
+            stride: Sizes::from(1),
+            padding: Some(Sizes::from(0)),
+            dilation: Sizes::from(1),
+            groups: 1,
+            output_padding: Sizes::from(0),
+        }
+    }
+}
+
+impl ConvOptions {
+    /// From one window to the next.
+    #[must_use]
+    pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
+        self.stride = stride.into();
+        self
+    }
+
+    /// Zeros on both sides.
+    #[must_use]
+    pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
+        self.padding = Some(padding.into());
+        self
+    }
+
+    /// As many zeros as make the result as large as the input; where they are odd in number, one more at the end. Stride 1
+    /// only. PyTorch: `padding='same'`.
+    #[must_use]
+    pub fn same(mut self) -> Self {
+        self.padding = None;
+        self
+    }
+
+    /// From one element of a window to the next.
+    #[must_use]
+    pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
+        self.dilation = dilation.into();
+        self
+    }
+
+    /// Groups of channels that do not see each other; as many as channels make a depthwise convolution.
+    #[must_use]
+    pub fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// Of a transposed convolution: how much larger the result is at the end. Smaller than stride or dilation.
+    #[must_use]
+    pub fn output_padding(mut self, output_padding: impl Into<Sizes>) -> Self {
+        self.output_padding = output_padding.into();
+        self
+    }
+}

@@ -1,0 +1,212 @@
+//! Images and signals resampled to another size.
+//!
+//! Every dimension is resampled by itself: each new place is a weighted sum of two or four old ones. Where the place of a
+//! new element lies between the old ones is PyTorch's formula (ATen: `area_pixel_compute_source_index`).
+
+use crate::memory::reserve;
+use crate::ops::formula::Formula;
+use crate::ops::index::positions::slices;
+use crate::ops::{AdaptivePooling, TensorLike, Windowed, twin};
+use crate::shape::dims::Sizes;
+use crate::shape::error::{Error, Site};
+use crate::{DType, Element, Float, Shape, Tensor};
+
+/// How new elements are made of old ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterpolateMode {
+    /// The old element at ⌊i n / m⌋. PyTorch: `nearest`.
+    Nearest,
+    /// The old element whose centre is nearest. PyTorch: `nearest-exact`.
+    NearestExact,
+    /// Between neighbours along each dimension. PyTorch: `linear`, `bilinear`, `trilinear`.
+    Linear {
+        /// Whether the first and last elements keep their places, rather than the edges of their pixels.
+        align_corners: bool,
+    },
+    /// Cubic convolution of four neighbours (Keys 1981, a = -0.75). PyTorch: `bicubic`.
+    Cubic {
+        /// Whether the first and last elements keep their places, rather than the edges of their pixels.
+        align_corners: bool,
+    },
+    /// Means over the windows of an adaptive pooling; one or two dimensions. PyTorch: `area`.
+    Area,
+}
+
+/// Interpolation.
+pub trait Interpolation: Windowed<Elem: Float> {
+    twin! { trait
+        /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:
+        /// `nn.functional.interpolate`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{InterpolateMode, Interpolation};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[[0.0, 10.0]]]);
+        /// assert_eq!(x.interpolate(4, InterpolateMode::Nearest).to_vec(), [0.0, 0.0, 10.0, 10.0]);
+        /// let linear = InterpolateMode::Linear { align_corners: false };
+        /// assert_eq!(x.interpolate(4, linear).to_vec(), [0.0, 2.5, 7.5, 10.0]);
+        /// ```
+        fn interpolate | try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Self = at {
+            let own = self.shape();
+            let size = size.into();
+            if !(3..=5).contains(&own.rank()) {
+                let message = format!("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)", own.rank());
+                return Err(Error::argument(at, message).into());
+            }
+            let rank = own.rank() - 2;
+            if own[2..].contains(&0) || size.as_slice().iter().any(|&size| size < 1) {
+                let message = format!(
+                    "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
+                    size.as_slice()
+                );
+                return Err(Error::argument(at, message).into());
+            }
+            let size = crate::ops::window::windows::at_least(&size, rank, ("size", 1), at)?;
+            let cubic = matches!(mode, InterpolateMode::Cubic { .. });
+            if cubic && rank != 2 || mode == InterpolateMode::Area && rank > 2 {
+                let message = format!("{mode:?} is not defined for {}D input", own.rank());
+                return Err(Error::argument(at, message).into());
+            }
+            match (mode, rank) {
+                (InterpolateMode::Area, 1) => self.try_adaptive_avg_pool1d(&size[..]),
+                (InterpolateMode::Area, _) => self.try_adaptive_avg_pool2d(&size[..]),
+                _ => {
+                    let mut x = self.clone();
+                    for (k, &to) in size.iter().enumerate() {
+                        x = resampled(&x, 2 + k, to, mode, at)?;
+                    }
+                    Ok(x)
+                }
+            }
+        }
+    }
+}
+
+impl<A: Windowed<Elem: Float>> Interpolation for A {}
+
+fn resampled<A: TensorLike<Elem: Float>>(
+    x: &A,
+    axis: usize,
+    to: usize,
+    mode: InterpolateMode,
+    at: Site,
+) -> Result<A, A::Error> {
+    let from = x.shape()[axis];
+    // What is multiplied by 1 alone is read as it is: 0 · ∞ would make NaN of its neighbour.
+    if from == to && !matches!(mode, InterpolateMode::Area) {
+        return Ok(x.clone());
+    }
+    // As many positions and weights as there are new elements along the dimension.
+    let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
+    reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
+    let mut sum: Option<A> = None;
+    for (index, weights) in taps(from, to, mode) {
+        let read = x.apply_take(&slices(&x.shape(), axis, &index, at)?, at)?;
+        let term = match weights {
+            None => read,
+            Some(weights) => {
+                let mut along = Shape::ones(x.shape().rank());
+                along[axis] = to;
+                let weights = weights.into_iter().map(A::Elem::from_f64).collect();
+                read.times(&x.constant(&Tensor::try_from_vec(weights, along)?), at)?
+            }
+        };
+        sum = Some(match sum {
+            None => term,
+            Some(sum) => sum.plus(&term, at)?,
+        });
+    }
+    Ok(sum.unwrap_or_else(|| x.clone()))
+}
+
+/// Old elements and their weights for every new one; no weights where there is one tap.
+type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
+
+fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
+    let scale = from as f64 / to as f64;
+    let last = from as i64 - 1;
+    // In f32 for every element type, as PyTorch has it: at whole numbers the rounding decides.
+    let nearest = |shift: f32| {
+        let scale = from as f32 / to as f32;
+        let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);
+        vec![((0..to).map(place).collect(), None)]
+    };
+    let between = |align_corners: bool, below_zero: bool| -> Vec<(i64, f64)> {
+        (0..to)
+            .map(|number| {
+                let place = if align_corners {
+                    number as f64 * if to > 1 { last as f64 / (to - 1) as f64 } else { 0.0 }
+                } else {
+                    let place = (number as f64 + 0.5) * scale - 0.5;
+                    if below_zero { place } else { place.max(0.0) }
+                };
+                (place.floor() as i64, place - place.floor())
+            })
+            .collect()
+    };
+    match mode {
+        InterpolateMode::Nearest => nearest(0.0),
+        InterpolateMode::NearestExact => nearest(0.5),
+        InterpolateMode::Linear { align_corners } => {
+            let places = between(align_corners, false);
+            let index = |step: i64| places.iter().map(|&(place, _)| (place + step).clamp(0, last)).collect();
+            vec![
+                (index(0), Some(places.iter().map(|&(_, t)| 1.0 - t).collect())),
+                (index(1), Some(places.iter().map(|&(_, t)| t).collect())),
+            ]
+        }
+        InterpolateMode::Cubic { align_corners } => {
+            let places = between(align_corners, true);
+            let tap = |step: i64| {
+                let index = places.iter().map(|&(place, _)| (place + step).clamp(0, last)).collect();
+                (index, Some(places.iter().map(|&(_, t)| cubic(t - step as f64)).collect()))
+            };
+            (-1..=2).map(tap).collect()
+        }
+        InterpolateMode::Area => Vec::new(),
+    }
+}
+
+/// The kernel of cubic convolution at distance `x`.
+fn cubic(x: f64) -> f64 {
+    const A: f64 = -0.75;
+    let x = x.abs();
+    if x <= 1.0 { ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0 } else { ((A * x - 5.0 * A) * x + 8.0 * A) * x - 4.0 * A }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::window::interpolation::{InterpolateMode, Interpolation, cubic};
+    use crate::prelude::*;
+
+    #[test]
+    fn corners_keep_their_places_or_pixels_their_edges() {
+        let x = Tensor::from([[[0.0, 6.0, 12.0]]]);
+        let to = |mode| x.interpolate(5, mode).to_vec();
+        assert_eq!(to(InterpolateMode::Linear { align_corners: true }), [0.0, 3.0, 6.0, 9.0, 12.0]);
+        let edges = to(InterpolateMode::Linear { align_corners: false });
+        assert_eq!((edges[0], edges[2], edges[4]), (0.0, 6.0, 12.0));
+        assert!(f64::abs(edges[1] - 2.4) < 1e-14);
+        assert_eq!(to(InterpolateMode::Nearest), [0.0, 0.0, 6.0, 6.0, 12.0]);
+        assert_eq!(to(InterpolateMode::NearestExact), [0.0, 0.0, 6.0, 12.0, 12.0]);
+        assert_eq!(x.interpolate(1, InterpolateMode::Area).item(), 6.0);
+    }
+
+    #[test]
+    fn cubic_weights_add_up_to_one() {
+        for t in [0.0, 0.25, 0.5, 0.9] {
+            let sum: f64 = (-1..=2).map(|step| cubic(t - f64::from(step))).sum();
+            assert!((sum - 1.0).abs() < 1e-15);
+        }
+        let x = Tensor::<f64>::full([1, 1, 3, 4], 2.5);
+        let y = x.interpolate([5, 2], InterpolateMode::Cubic { align_corners: false });
+        assert!(y.to_vec().iter().all(|value| (value - 2.5).abs() < 1e-14));
+        assert!(
+            x.narrow(2, 0, 1)
+                .reshape([1, 1, 4])
+                .try_interpolate(2, InterpolateMode::Cubic { align_corners: true })
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Windows over images: convolution, pooling, interpolation.
+
+pub(crate) mod columns;
+pub(crate) mod convolution;
+pub(crate) mod interpolation;
+pub(crate) mod pooling;
+pub(crate) mod windowed;
+pub(crate) mod windows;

@@ -1,0 +1,174 @@
+//! Poolings: the largest element or the mean of every window.
+//!
+//! A mean is linear, and its gradient its adjoint. A maximum is a choice among the elements of the window, whose gradient goes
+//! where PyTorch sends it: to the first of several that are equal, to the last NaN.
+
+mod adaptive;
+mod maximum;
+mod mean;
+mod options;
+mod plan;
+
+pub use adaptive::AdaptivePooling;
+pub use options::PoolOptions;
+
+use crate::ops::twin;
+use crate::ops::window::pooling::maximum::{chosen, largest};
+use crate::ops::window::pooling::mean::mean;
+use crate::ops::window::pooling::plan::Plan;
+use crate::ops::window::windowed::Windowed;
+use crate::shape::dims::Sizes;
+use crate::{Float, Tensor};
+
+/// Poolings.
+pub trait Pooling: Windowed<Elem: Float> {
+    twin! { trait
+        /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
+        fn max_pool1d | try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
+            largest(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+        }
+
+        /// The largest of every window of `[n, c, h, w]` (or `[c, h, w]`). The gradient goes to the first of several that are
+        /// equal, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{PoolOptions, Pooling};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
+        /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
+        /// ```
+        fn max_pool2d | try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
+            largest(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+        }
+
+        /// [`max_pool1d`](Self::max_pool1d), and where in its line each one was. A recorded variable is evaluated. PyTorch:
+        /// `max_pool1d` with `return_indices`.
+        fn max_pool1d_with_indices | try_max_pool1d_with_indices(&self, kernel: impl Into<Sizes>, options: &PoolOptions)
+            -> (Self, Tensor<i64>) = at {
+            chosen(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+        }
+
+        /// [`max_pool2d`](Self::max_pool2d), and where in its plane `[h, w]`, in row-major order, each one was. A recorded
+        /// variable is evaluated. PyTorch: `max_pool2d` with `return_indices`.
+        fn max_pool2d_with_indices | try_max_pool2d_with_indices(&self, kernel: impl Into<Sizes>, options: &PoolOptions)
+            -> (Self, Tensor<i64>) = at {
+            chosen(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+        }
+
+        /// The mean of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
+        fn avg_pool1d | try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
+            mean(self, &Plan::new(self, 1, &kernel.into(), options, false, at)?, options, at)
+        }
+
+        /// The mean of every window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
+        ///
+        /// ```
+        /// use wengert_tensor::ops::{PoolOptions, Pooling};
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
+        /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
+        /// ```
+        fn avg_pool2d | try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
+            mean(self, &Plan::new(self, 2, &kernel.into(), options, false, at)?, options, at)
+        }
+    }
+}
+
+impl<A: Windowed<Elem: Float>> Pooling for A {}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::window::pooling::{PoolOptions, Pooling};
+    use crate::prelude::*;
+
+    #[test]
+    fn both_ways_to_a_maximum_agree_and_the_first_of_ties_is_named() {
+        let x = Tensor::from_fn([2, 2, 5, 4], |i| ((i[0] * 7 + i[1] * 5 + i[2] * 3 + i[3] * 2) % 4) as f64);
+        for options in [
+            PoolOptions::default(),
+            PoolOptions::default().stride([1, 2]).padding(1),
+            PoolOptions::default().stride(2).padding([1, 0]).ceil_mode(true),
+            PoolOptions::default().stride(1).dilation(2),
+        ] {
+            let (values, indices) = x.max_pool2d_with_indices([3, 2], &options);
+            assert_eq!(values, x.max_pool2d([3, 2], &options));
+            let (outer, plane) = (values.flatten(0, 1).flatten(1, -1), x.flatten(0, 1).flatten(1, -1));
+            assert_eq!(plane.gather(1, &indices.flatten(0, 1).flatten(1, -1)), outer);
+        }
+        let (_, first) = Tensor::from([[1.0, 1.0, 0.0]]).max_pool1d_with_indices(3, &PoolOptions::default());
+        assert_eq!(first.to_vec(), [0]);
+    }
+
+    #[test]
+    fn padding_is_less_than_anything_and_nan_more() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let x = Tensor::from([[-inf, -inf, nan, 1.0]]);
+        let y = x.max_pool1d(2, &PoolOptions::default().padding(1)).to_vec();
+        assert_eq!(y[0], -inf);
+        assert!(y[1].is_nan());
+        assert_eq!(y[2], 1.0);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_padding_never_counts() {
+        let x = Tensor::<f64>::ones([1, 4]);
+        let mean = |options: PoolOptions| x.avg_pool1d(3, &options.ceil_mode(true).padding(1)).to_vec();
+        assert_eq!(mean(PoolOptions::default()), [2.0 / 3.0, 2.0 / 3.0]);
+        assert_eq!(mean(PoolOptions::default().stride(2)), [2.0 / 3.0, 1.0, 0.5]);
+        assert_eq!(mean(PoolOptions::default().count_include_pad(false)), [1.0, 1.0]);
+        assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
+    }
+
+    /// Of zeros around the elements, to the end of the padding: sums over windows, by how many elements these have.
+    #[test]
+    fn means_equal_their_definition() {
+        let shape = [2, 2, 9, 7];
+        let x = Tensor::<f64>::from_fn(shape, |i| 36.0 * ((i[0] * 7 + i[1] * 5 + i[2] * 13 + i[3] * 2) % 11) as f64);
+        for (kernel, stride, padding) in
+            [(2isize, 2isize, 0isize), (2, 2, 1), (3, 1, 1), (3, 2, 1), (2, 3, 0), (4, 3, 2), (7, 7, 0)]
+        {
+            for [ceil_mode, count_include_pad, overridden] in
+                [0, 1, 2, 3, 4, 5, 6, 7].map(|k| [1, 2, 4].map(|bit| k & bit > 0))
+            {
+                let mut options = PoolOptions::default().stride(stride).padding(padding).ceil_mode(ceil_mode);
+                options = options.count_include_pad(count_include_pad);
+                if overridden {
+                    options = options.divisor_override(4);
+                }
+                let got = x.avg_pool2d(kernel, &options);
+                let sizes = got.shape().clone();
+                let (kernel, stride, padding) = (kernel as usize, stride as usize, padding as usize);
+                let expected = Tensor::<f64>::from_fn(&sizes, |i| {
+                    let (mut sum, mut count) = (0.0, 0);
+                    for (kh, kw) in (0..kernel).flat_map(|kh| (0..kernel).map(move |kw| (kh, kw))) {
+                        let (h, w) = (i[2] * stride + kh, i[3] * stride + kw);
+                        let place = (h.wrapping_sub(padding), w.wrapping_sub(padding));
+                        let value = x.get(&[i[0], i[1], place.0, place.1]);
+                        let is_padding = h < shape[2] + 2 * padding && w < shape[3] + 2 * padding;
+                        sum += value.unwrap_or(0.0);
+                        count += usize::from(value.is_some() || count_include_pad && is_padding);
+                    }
+                    sum / if overridden { 4.0 } else { count as f64 }
+                });
+                assert_eq!(got, expected, "{kernel} {options:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sentences_of_what_is_refused() {
+        let x = Tensor::<f64>::zeros([1, 2, 2]);
+        let error = x.try_max_pool2d(4, &PoolOptions::default()).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small"
+        );
+        let error = x.try_max_pool1d(3, &PoolOptions::default().padding(2)).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "max_pool1d() padding should be at most half of kernel size, but got padding=2 and kernel_size=3"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! Which vector instructions the kernels use: chosen once, at run time, from what the processor has.
+//!
+//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it several times, each time
+//! allowed more instructions, and calls the best one that this machine runs. Arithmetic gives the same bits on every set: no
+//! product and sum that a program asks for are rounded as one. The polynomials inside functions such as `exp` are, where the
+//! processor can, and some functions have tables on one set only, so that their last bits may depend on it.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of vector instructions that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum InstructionSet {
+    /// What every processor of the architecture has (SSE2 on x86-64, NEON on aarch64).
+    Portable = 1,
+    /// AVX2 and FMA: vectors of 256 bits.
+    Avx2 = 2,
+    /// AVX-512 F, BW, DQ and VL: vectors of 512 bits.
+    Avx512 = 3,
+}
+
+impl InstructionSet {
+    /// All of them, the least first.
+    pub const ALL: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
+
+    /// As `WENGERT_SIMD` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            InstructionSet::Portable => "portable",
+            InstructionSet::Avx2 => "avx2",
+            InstructionSet::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for InstructionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The best set that this machine runs.
+fn best() -> InstructionSet {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let avx2 = has!("avx2") && has!("fma");
+        if avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
+            return InstructionSet::Avx512;
+        }
+        if avx2 {
+            return InstructionSet::Avx2;
+        }
+    }
+    InstructionSet::Portable
+}
+
+/// 0 until the choice is made.
+static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+/// The set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, asks
+/// for a lesser one; a set that the machine lacks, or a name that does not exist, is ignored with a warning in the log.
+#[inline(always)]
+pub fn instruction_set() -> InstructionSet {
+    match CHOSEN.load(Ordering::Relaxed) {
+        3 => InstructionSet::Avx512,
+        2 => InstructionSet::Avx2,
+        1 => InstructionSet::Portable,
+        _ => choose(),
+    }
+}
+
+#[cold]
+fn choose() -> InstructionSet {
+    let best = best();
+    let chosen = match std::env::var("WENGERT_SIMD") {
+        Err(_) => best,
+        Ok(name) => match InstructionSet::ALL.into_iter().find(|set| set.name() == name) {
+            Some(asked) if asked <= best => asked,
+            _ => {
+                log::warn!("WENGERT_SIMD={name} is not one of what this machine has; {best} is used");
+                best
+            }
+        },
+    };
+    CHOSEN.store(chosen as u8, Ordering::Relaxed);
+    chosen
+}
+
+/// Uses `set` from now on, or the best that the machine has where it lacks `set`. For tests and measurements: arithmetic
+/// gives the same bits whichever is used, and functions such as `exp` the same but for the last ones.
+pub fn set_instruction_set(set: InstructionSet) {
+    CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
+}
+
+/// Compiles functions for every [`InstructionSet`]; a call runs the one in use. The body may ask the constant `FMA` whether a
+/// product and a sum in one instruction are to be had.
+macro_rules! dispatched {
+    ($(
+        $(#[$meta:meta])*
+        $visible:vis fn $name:ident $(<$($generic:ident : $bound:path),*>)? ($($arg:ident: $ty:ty),* $(,)?) $(-> $out:ty)? $body:block
+    )*) => {$(
+        $(#[$meta])*
+        #[inline]
+        #[allow(unsafe_code, clippy::too_many_arguments)]
+        $visible fn $name $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+            fn plain<$($($generic: $bound,)*)? const FMA: bool>($($arg: $ty),*) $(-> $out)? $body
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            fn avx2 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
+                plain::<$($($generic,)*)? true>($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+            #[allow(clippy::too_many_arguments)]
+            fn avx512 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
+                plain::<$($($generic,)*)? true>($($arg),*)
+            }
+            match $crate::scalar::cpu::instruction_set() {
+                // SAFETY: a set is in use only where the processor was asked and has it.
+                #[cfg(target_arch = "x86_64")]
+                $crate::scalar::cpu::InstructionSet::Avx512 => unsafe { avx512 $(::<$($generic),*>)? ($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::scalar::cpu::InstructionSet::Avx2 => unsafe { avx2 $(::<$($generic),*>)? ($($arg),*) },
+                // Of the other architectures, this one always has it.
+                _ => plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*),
+            }
+        }
+    )*};
+}
+
+pub(crate) use dispatched;
+
+/// Copies `from` to `to` past the caches, for results that are larger than they are: what is written is not read first, and
+/// does not drive out what others will read.
+pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
+    assert_eq!(from.len(), to.len());
+    #[cfg(target_arch = "x86_64")]
+    if instruction_set() >= InstructionSet::Avx2 {
+        // SAFETY: the processor has AVX2, asked above.
+        unsafe { stream_avx2(from, to) };
+        return;
+    }
+    to.copy_from_slice(from);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
+    // Up to a whole cache line of the target, then whole lines, then the rest.
+    let head = to.as_ptr().align_offset(64).min(to.len());
+    let lines = (to.len() - head) * size_of::<T>() / 64;
+    let body = lines * 64 / size_of::<T>();
+    to[..head].copy_from_slice(&from[..head]);
+    to[head + body..].copy_from_slice(&from[head + body..]);
+    let (from, to) = (from[head..].as_ptr().cast::<__m256i>(), to[head..].as_mut_ptr().cast::<__m256i>());
+    for half in 0..2 * lines {
+        // SAFETY: `lines` lines of 64 bytes lie within both slices after `head` elements; `to` is aligned to 64 bytes there;
+        // the two do not overlap, since one is borrowed mutably.
+        unsafe { _mm256_stream_si256(to.add(half), _mm256_loadu_si256(from.add(half))) };
+    }
+}
+
+/// Makes streamed results visible to other threads; after the last [`stream`] of a task.
+pub(crate) fn streamed() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has SSE.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streaming_is_copying_at_every_alignment() {
+        let from: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        for offset in 0..20 {
+            for len in [0, 1, 15, 16, 17, 63, 64, 500] {
+                let mut to = vec![-1.0f32; 1000];
+                stream(&from[3..3 + len], &mut to[offset..offset + len]);
+                streamed();
+                assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
+                assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == -1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn the_set_in_use_is_one_that_the_machine_has() {
+        assert!(instruction_set() <= best());
+    }
+}

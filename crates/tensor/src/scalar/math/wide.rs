@@ -1,0 +1,85 @@
+//! Functions of `f32` that are computed in `f64`, half as many at a time: there the argument is reduced without loss, short
+//! polynomials are enough, and the result is rounded once, within 0.51 units in the last place.
+
+use std::f64::consts::FRAC_2_PI;
+
+use crate::scalar::math::double::{ROUND, fma, polynomial};
+
+/// π/2 in two parts: with an integer of up to 20 bits the first gives an exact product.
+const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
+const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
+
+/// Whether the argument of a sine is small enough to be reduced with two parts of π/2.
+#[inline(always)]
+pub(crate) fn is_moderate(x: f32) -> bool {
+    x.abs() < 1e5
+}
+
+/// sin(x + `quarters` π/2).
+#[inline(always)]
+pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
+    let x = f64::from(x);
+    let shifted = fma::<FMA>(x, FRAC_2_PI, ROUND);
+    let n = shifted - ROUND;
+    let r = fma::<FMA>(-n, HALF_PI_LOW, fma::<FMA>(-n, HALF_PI_HIGH, x));
+    let z = r * r;
+    let p = [2.718_293_922_045_71e-6, -1.983_933_297_778_670_7e-4, 8.333_329_380_471_936e-3, -0.166_666_666_415_975_86];
+    let sine = r * fma::<FMA>(polynomial::<FMA, 4>(z, p), z, 1.0);
+    let p = [
+        -2.717_338_171_287_455e-7,
+        2.479_897_931_209_118_4e-5,
+        -1.388_888_102_265_998_6e-3,
+        4.166_666_656_825_624e-2,
+        -0.499_999_999_996_534_77,
+    ];
+    let cosine = fma::<FMA>(polynomial::<FMA, 5>(z, p), z, 1.0);
+    let quadrant = shifted.to_bits().wrapping_add(quarters);
+    let y = if quadrant & 1 == 0 { sine } else { cosine };
+    f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
+}
+
+/// Whether [`pow_ordinary`] takes this base and exponent.
+#[inline(always)]
+pub(crate) fn is_power(x: f32, y: f32) -> bool {
+    crate::scalar::math::single::is_ordinary(x) & (y.abs() < f32::INFINITY)
+}
+
+/// Whether there is a power: it is faster than the library's everywhere.
+pub(crate) const fn has_pow(_fma: bool) -> bool {
+    true
+}
+
+/// xʸ = 2^(y log₂ x), of what [`is_power`].
+#[inline(always)]
+pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
+    // x = m 2ⁿ with m in √½ .. √2; log₂ m as the series of 2 artanh s, s = (m - 1)/(m + 1).
+    let bits = x.to_bits().wrapping_sub(0x3f35_04f3);
+    let n = f64::from((bits as i32) >> 23);
+    let m = f64::from(f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)));
+    let s = (m - 1.0) / (m + 1.0);
+    let p = [
+        0.282_929_809_662_840_6,
+        0.319_903_666_446_488_04,
+        0.412_209_300_723_675_34,
+        0.577_077_941_900_524_7,
+        0.961_796_694_114_854_9,
+        2.885_390_081_777_849_5,
+    ];
+    let exponent = f64::from(y) * fma::<FMA>(polynomial::<FMA, 6>(s * s, p), s, n);
+    // Beyond these the result is ∞ and 0.
+    let exponent = if exponent > 200.0 { 200.0 } else { exponent };
+    let exponent = if exponent < -200.0 { -200.0 } else { exponent };
+    const BASE: f64 = ROUND + 1023.0;
+    let shifted = exponent + BASE;
+    let r = exponent - (shifted - BASE);
+    let p = [
+        1.547_866_123_600_276_7e-4,
+        1.340_048_541_802_500_6e-3,
+        9.617_991_514_635_672e-3,
+        5.550_327_061_154_547_4e-2,
+        0.240_226_515_451_987_5,
+        0.693_147_206_800_512_1,
+        0.999_999_999_906_559_1,
+    ];
+    (polynomial::<FMA, 7>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
+}

@@ -1,0 +1,7 @@
+//! Single numbers: the elementwise operations by name, functions that the standard library lacks, and the instruction sets
+//! that loops over them are compiled for.
+
+pub(crate) mod cpu;
+pub(crate) mod instruction;
+pub(crate) mod math;
+pub(crate) mod special;

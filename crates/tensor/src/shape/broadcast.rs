@@ -1,0 +1,189 @@
+//! The broadcasting rule, on lists of sizes and nothing else.
+//!
+//! Shapes are aligned at the right. Two sizes agree if they are equal or one of them is 1; the result has the other. A
+//! missing size counts as 1. Zero is an ordinary size: 1 against 0 gives 0, 2 against 0 is refused. The rule is total over
+//! any number of shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
+//!
+//! Nothing else in the workspace compares shapes for broadcasting.
+
+use smallvec::SmallVec;
+
+use crate::Shape;
+use crate::shape::shape::INLINE_RANK;
+
+/// Why shapes do not broadcast: the first operand that fails against what the operands before it gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What the operands before the failing one gave together.
+    pub merged: Shape,
+    /// Position of the failing operand in the list.
+    pub operand: usize,
+    /// The failing operand's shape.
+    pub shape: Shape,
+    /// The last dimension that fails, counted in the rank of the two together.
+    pub axis: usize,
+    /// The size of `merged` there.
+    pub left: usize,
+    /// The size of the failing operand there.
+    pub right: usize,
+}
+
+/// The shape that `shapes` have together, or the first mismatch (operands from the left, dimensions from the last).
+///
+/// No shapes at all give `[]`.
+///
+/// ```
+/// use wengert_tensor::{broadcast, Shape};
+///
+/// let joined = broadcast::join(&[&Shape::from([5, 1, 4, 1]), &Shape::from([3, 1, 1])]);
+/// assert_eq!(joined.unwrap(), [5, 3, 4, 1]);
+///
+/// let mismatch = broadcast::join(&[&Shape::from([5, 2, 4, 1]), &Shape::from([3, 1, 1])]).unwrap_err();
+/// assert_eq!((mismatch.left, mismatch.right, mismatch.axis), (2, 3, 1));
+/// ```
+pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
+    let Some((&first, rest)) = shapes.split_first() else {
+        return Ok(Shape::scalar());
+    };
+    let Some((&second, rest)) = rest.split_first() else {
+        return Ok(first.clone());
+    };
+    let mut merged = join_two(first, second, 1)?;
+    for (position, &shape) in rest.iter().enumerate() {
+        if merged != *shape {
+            merged = join_two(&merged, shape, position + 2)?;
+        }
+    }
+    Ok(merged)
+}
+
+/// [`join`] of two, of which the second is operand number `operand`.
+pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
+    // The sizes of the one with more dimensions, and below them those of the other.
+    let first_is_longer = merged.rank() >= shape.rank();
+    let (longer, shorter) = if first_is_longer { (merged, shape) } else { (shape, merged) };
+    let lead = longer.rank() - shorter.rank();
+    let mut joined = longer.clone();
+    for (axis, (size, &other)) in joined[lead..].iter_mut().zip(shorter.iter()).enumerate().rev() {
+        if *size == 1 {
+            *size = other;
+        } else if other != *size && other != 1 {
+            let (left, right) = if first_is_longer { (*size, other) } else { (other, *size) };
+            let (merged, shape, axis) = (merged.clone(), shape.clone(), lead + axis);
+            return Err(Box::new(Mismatch { merged, operand, shape, axis, left, right }));
+        }
+    }
+    Ok(joined)
+}
+
+/// The size of `shape` at `axis` of a result of rank `rank`; 1 where the shape has no such dimension.
+pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
+    match (axis + shape.len()).checked_sub(rank) {
+        Some(own) => shape[own],
+        None => 1,
+    }
+}
+
+/// Whether `from` broadcasts to exactly `to`.
+pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
+    let Some(lead) = to.len().checked_sub(from.len()) else { return false };
+    from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
+}
+
+/// How one shape becomes a larger one: which dimensions are new, which are stretched from size 1.
+///
+/// The gradient of an expansion is a sum over exactly these dimensions: the new ones disappear, the stretched ones stay as 1.
+///
+/// ```
+/// use wengert_tensor::{broadcast::Expansion, Shape};
+///
+/// let expansion = Expansion::new(&Shape::from([32, 1, 1]), &Shape::from([4, 32, 14, 14])).unwrap();
+/// assert_eq!(expansion.added().collect::<Vec<_>>(), [0]);
+/// assert_eq!(expansion.stretched().collect::<Vec<_>>(), [2, 3]);
+/// assert_eq!(expansion.reduced().as_slice(), [0, 2, 3]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expansion {
+    from: Shape,
+    to: Shape,
+}
+
+impl Expansion {
+    /// The expansion of `from` to `to`, or `None` where `from` does not broadcast to exactly `to`.
+    pub fn new(from: &Shape, to: &Shape) -> Option<Self> {
+        expands(from, to).then(|| Expansion { from: from.clone(), to: to.clone() })
+    }
+
+    /// The shape that is expanded.
+    pub fn from(&self) -> &Shape {
+        &self.from
+    }
+
+    /// The shape it becomes.
+    pub fn to(&self) -> &Shape {
+        &self.to
+    }
+
+    /// Dimensions of the result that `from` does not have.
+    pub fn added(&self) -> std::ops::Range<usize> {
+        0..self.to.rank() - self.from.rank()
+    }
+
+    /// Dimensions of the result where `from` has size 1 and the result another size (0 included).
+    pub fn stretched(&self) -> impl Iterator<Item = usize> + '_ {
+        let lead = self.to.rank() - self.from.rank();
+        (lead..self.to.rank()).filter(move |&axis| self.from[axis - lead] == 1 && self.to[axis] != 1)
+    }
+
+    /// All dimensions that the gradient is summed over: the added and the stretched ones, ascending.
+    pub fn reduced(&self) -> SmallVec<[usize; INLINE_RANK]> {
+        self.added().chain(self.stretched()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(shapes: &[&[usize]]) -> Option<Vec<usize>> {
+        let shapes: Vec<Shape> = shapes.iter().map(|&sizes| Shape::from(sizes)).collect();
+        join(&shapes.iter().collect::<Vec<_>>()).ok().map(|shape| shape.to_vec())
+    }
+
+    #[test]
+    fn the_rule_as_a_table() {
+        type Row = (&'static [&'static [usize]], Option<&'static [usize]>);
+        let table: &[Row] = &[
+            (&[], Some(&[])),
+            (&[&[]], Some(&[])),
+            (&[&[5, 7, 3], &[5, 7, 3]], Some(&[5, 7, 3])),
+            (&[&[0], &[2, 2]], None),
+            (&[&[], &[2, 2]], Some(&[2, 2])),
+            (&[&[5, 3, 4, 1], &[3, 1, 1]], Some(&[5, 3, 4, 1])),
+            (&[&[5, 1, 4, 1], &[3, 1, 1]], Some(&[5, 3, 4, 1])),
+            (&[&[1], &[3, 1, 7]], Some(&[3, 1, 7])),
+            (&[&[5, 2, 4, 1], &[3, 1, 1]], None),
+            (&[&[1], &[0]], Some(&[0])),
+            (&[&[2], &[0]], None),
+            (&[&[1, 3], &[2, 1], &[4, 1, 1]], Some(&[4, 2, 3])),
+        ];
+        for (shapes, expected) in table {
+            assert_eq!(joined(shapes).as_deref(), *expected, "{shapes:?}");
+        }
+    }
+
+    #[test]
+    fn the_mismatch_names_the_last_failing_dimension() {
+        let (a, b) = (Shape::from([3, 5, 2]), Shape::from([4, 5, 3]));
+        let mismatch = join(&[&a, &b]).unwrap_err();
+        assert_eq!((mismatch.axis, mismatch.left, mismatch.right, mismatch.operand), (2, 2, 3, 1));
+    }
+
+    #[test]
+    fn an_expansion_to_zero_stretches() {
+        let expansion = Expansion::new(&Shape::from([1]), &Shape::from([2, 0])).unwrap();
+        assert_eq!(expansion.reduced().as_slice(), &[0, 1]);
+        assert!(Expansion::new(&Shape::from([0]), &Shape::from([1])).is_none());
+        assert!(Expansion::new(&Shape::from([1, 2]), &Shape::from([2])).is_none());
+    }
+}

@@ -1,0 +1,259 @@
+//! The warnings: their text, which is PyTorch's, and where they go.
+//!
+//! Nothing here decides whether to warn. Each line of code is heard once per kind of warning: in each collector, or
+//! else in the process.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::Shape;
+use crate::shape::compat::rules::VARIABLE;
+use crate::shape::diagnostic;
+use crate::shape::error::Site;
+
+/// Something that a program should know of, and that its operations do all the same.
+///
+/// `Display` gives the text as Python prints it: `src/main.rs:12: UserWarning: self and other …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A broadcast that the older 1-D view would have computed otherwise.
+    Broadcast {
+        /// Shapes of `self` and `other`.
+        shapes: (Shape, Shape),
+        /// Where.
+        at: Site,
+    },
+    /// Operands that do not broadcast, viewed as one-dimensional under
+    /// [`legacy_pointwise`](crate::shape::compat::Rules::legacy_pointwise).
+    Pointwise {
+        /// Shapes of `self` and `other`.
+        shapes: (Shape, Shape),
+        /// Whether the result is written to `self`. PyTorch words that differently.
+        in_place: bool,
+        /// Where.
+        at: Site,
+    },
+    /// A value of `WENGERT_BROADCAST_WARNING` that means nothing.
+    Environment {
+        /// The value.
+        value: String,
+    },
+}
+
+impl Warning {
+    /// The text alone, without the line of code.
+    pub fn message(&self) -> String {
+        match self {
+            Warning::Broadcast { .. } => "self and other do not have the same shape, but are broadcastable, and have \
+                                          the same number of elements.\n\
+                                          Changing behavior in a backwards incompatible manner to broadcasting rather \
+                                          than viewing as 1-dimensional."
+                .to_owned(),
+            Warning::Pointwise { in_place: false, .. } => {
+                "self and other not broadcastable, but have the same number of elements.  \
+                 Falling back to deprecated pointwise behavior."
+                    .to_owned()
+            }
+            Warning::Pointwise { in_place: true, .. } => {
+                "other is not broadcastable to self, but they have the same number of elements.  \
+                 Falling back to deprecated pointwise behavior."
+                    .to_owned()
+            }
+            Warning::Environment { value } => format!(
+                "{VARIABLE}={value} is ignored: it must be off, warn or deny, \
+                 alone or followed by :backward or :suspicious."
+            ),
+        }
+    }
+
+    /// What to write so that the line means one thing, where there is such a thing.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
+                Some(diagnostic::pairing_hint(shapes, at))
+            }
+            Warning::Environment { .. } => None,
+        }
+    }
+
+    /// The operation and the line of code, where there is one.
+    pub fn site(&self) -> Option<Site> {
+        match self {
+            Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } => Some(*at),
+            Warning::Environment { .. } => None,
+        }
+    }
+
+    /// What is heard once.
+    fn line(&self) -> Line {
+        let kind = std::mem::discriminant(self);
+        self.site().map_or((kind, "", 0), |at| (kind, at.location.file(), at.location.line()))
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = self.site() {
+            write!(f, "{}:{}: ", at.location.file(), at.location.line())?;
+        }
+        write!(f, "UserWarning: {}", self.message())
+    }
+}
+
+type Line = (std::mem::Discriminant<Warning>, &'static str, u32);
+type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
+
+/// `None` stands for [`stderr_handler`].
+static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
+static HEARD: Mutex<Option<HashSet<Line>>> = Mutex::new(None);
+
+thread_local! {
+    static COLLECTORS: RefCell<Vec<Rc<RefCell<Collected>>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Debug, Default)]
+struct Collected {
+    heard: HashSet<Line>,
+    warnings: Vec<Warning>,
+}
+
+/// Sends the process's warnings to `handler`: [`log_handler`], say, or a closure that counts them. It starts as
+/// [`stderr_handler`].
+///
+/// Each line of code is heard once in the life of the process, by whatever handler is set then.
+///
+/// ```
+/// use wengert_tensor::compat;
+///
+/// compat::set_handler(compat::log_handler);
+/// ```
+pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
+    *HANDLER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
+}
+
+/// Prints a warning to standard error, a hint below it.
+pub fn stderr_handler(warning: &Warning) {
+    match warning.hint() {
+        Some(hint) => eprintln!("{warning}\n  hint: {hint}"),
+        None => eprintln!("{warning}"),
+    }
+}
+
+/// Gives a warning to the program's logger (the `log` crate), at level `warn` and target `wengert`.
+pub fn log_handler(warning: &Warning) {
+    log::warn!(target: "wengert", "{warning}");
+}
+
+/// Collects this thread's warnings until the collector is dropped. They go nowhere else. Of nested collectors the
+/// innermost hears; each hears a line of code once, whatever was heard before it.
+///
+/// ```
+/// use wengert_tensor::compat;
+/// use wengert_tensor::prelude::*;
+///
+/// let warnings = compat::collect();
+/// for _ in 0..3 {
+///     let _ = Tensor::<f32>::ones([4, 1]).add(&Tensor::ones([4]));
+/// }
+/// assert_eq!(warnings.warnings().len(), 1);
+/// ```
+#[must_use = "warnings are collected until the collector is dropped"]
+pub fn collect() -> Collector {
+    let collected = Rc::default();
+    COLLECTORS.with_borrow_mut(|collectors| collectors.push(Rc::clone(&collected)));
+    Collector { collected }
+}
+
+/// The warnings of a thread since [`collect`].
+#[derive(Debug)]
+pub struct Collector {
+    collected: Rc<RefCell<Collected>>,
+}
+
+impl Collector {
+    /// What has been heard so far, in order.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.collected.borrow().warnings.clone()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        COLLECTORS.with_borrow_mut(|collectors| collectors.retain(|other| !Rc::ptr_eq(other, &self.collected)));
+    }
+}
+
+/// Gives `warning` to who listens, unless its line was heard.
+#[cold]
+pub(crate) fn emit(warning: Warning) {
+    let line = warning.line();
+    if let Some(collector) = COLLECTORS.with_borrow(|collectors| collectors.last().cloned()) {
+        let mut collected = collector.borrow_mut();
+        if collected.heard.insert(line) {
+            collected.warnings.push(warning);
+        }
+        return;
+    }
+    if !HEARD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(line) {
+        return;
+    }
+    // Called outside the lock: a handler may compute, warn, or set another handler.
+    let handler = HANDLER.read().unwrap_or_else(PoisonError::into_inner).clone();
+    match handler {
+        Some(handler) => handler(&warning),
+        None => stderr_handler(&warning),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(at: Site) -> Warning {
+        Warning::Broadcast { shapes: (Shape::from([4, 1]), Shape::from([4])), at }
+    }
+
+    #[test]
+    fn a_line_is_heard_once_in_each_collector() {
+        let here = Site::here("add");
+        let outer = collect();
+        emit(warning(here));
+        {
+            let inner = collect();
+            emit(warning(here));
+            emit(warning(here));
+            emit(warning(Site::here("add")));
+            assert_eq!(inner.warnings().len(), 2);
+        }
+        emit(warning(here));
+        assert_eq!(outer.warnings(), [warning(here)]);
+    }
+
+    #[test]
+    fn the_handler_of_the_process_hears_each_line_once() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let here = Site::here("add");
+        set_handler(move |warning| {
+            // Other tests of this process may warn meanwhile.
+            if warning.site() == Some(here) {
+                sink.lock().unwrap().push(warning.to_string());
+            }
+        });
+        emit(warning(here));
+        emit(warning(here));
+        set_handler(stderr_handler);
+        let line = here.location.line();
+        let expected = format!(
+            "{}:{line}: UserWarning: self and other do not have the same shape, but are broadcastable, and have the \
+             same number of elements.\nChanging behavior in a backwards incompatible manner to broadcasting rather \
+             than viewing as 1-dimensional.",
+            file!()
+        );
+        assert_eq!(*heard.lock().unwrap(), [expected]);
+    }
+}

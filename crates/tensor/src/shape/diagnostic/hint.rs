@@ -1,0 +1,143 @@
+//! What the person may have meant: one small change of one operand, proposed only where it makes the shapes meet.
+
+use crate::Shape;
+use crate::shape::broadcast;
+use crate::shape::broadcast::{Mismatch, size_at};
+
+/// For two operands, `a` and `b`, that do not broadcast.
+///
+/// Changes `b`, and `a` only where it may change.
+pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
+    let (a, b) = (&mismatch.merged, &mismatch.shape);
+    lined_up(a, "a", b, "b")
+        .or_else(|| if a_may_change { lined_up(b, "b", a, "a") } else { None })
+        .or_else(|| permuted(a, b))
+        .or_else(|| regrouped(a, b))
+}
+
+/// For an in-place operation on `output` whose result has another shape.
+pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
+    let operation = operation.strip_suffix('_')?;
+    if operation == "copy" {
+        return None;
+    }
+    if output.checked_numel() == other.checked_numel() {
+        let view = viewed_as(other, "b", output);
+        return Some(format!("to pair them element by element: {view}"));
+    }
+    let expression = match operation {
+        "add" => "a + b".to_owned(),
+        "sub" => "a - b".to_owned(),
+        "mul" => "a * b".to_owned(),
+        "div" => "a / b".to_owned(),
+        "remainder" => "a % b".to_owned(),
+        method => format!("a.{method}(&b)"),
+    };
+    let mut hint = format!("in place, a keeps its shape; `a = {expression}` gives {result}");
+    let commutes = matches!(operation, "add" | "mul" | "hypot" | "bitwise_and" | "bitwise_or" | "bitwise_xor");
+    if commutes && other == result {
+        hint.push_str(&format!(", and b.{operation}_(&a) has room for it"));
+    }
+    Some(hint)
+}
+
+/// For a tensor that does not expand to `target`.
+pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
+    lined_up(target, "the target", shape, "tensor")
+}
+
+/// For two operands of equal element count that meet by broadcasting, or not at all; `in_place`, only the other may be
+/// looked at another way.
+pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
+    let mut hint = format!("to pair them element by element: {}", viewed_as(b, "other", a));
+    if !in_place && (dropped(a, b).is_some() || dropped(b, a).is_some()) {
+        hint.push_str(&format!(", or {}", viewed_as(a, "self", b)));
+    }
+    match broadcast::join(&[a, b]) {
+        Ok(joined) if !in_place || &joined == a => {
+            // Said of the one that does not have that shape already.
+            let name = if b == &joined { "self" } else { "other" };
+            hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
+        }
+        _ => {}
+    }
+    hint
+}
+
+/// How to look at a tensor of shape `from` as one of shape `to`, which has as many elements.
+fn viewed_as(from: &Shape, name: &str, to: &Shape) -> String {
+    if let Some(axis) = dropped(to, from) {
+        return format!("{name}.unsqueeze({axis})");
+    }
+    match dropped(from, to) {
+        Some(axis) => format!("{name}.squeeze({axis})"),
+        None => format!("{name}.reshape({to})"),
+    }
+}
+
+/// The dimension of size 1 (the last of several) without which `large` is `small`.
+fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
+    if large.rank() != small.rank() + 1 {
+        return None;
+    }
+    (0..large.rank())
+        .rev()
+        .find(|&axis| large[axis] == 1 && large[..axis] == small[..axis] && large[axis + 1..] == small[axis..])
+}
+
+/// Dimensions of size 1 appended to `small`, so that its sizes meet equal ones of `large`: a bias per channel.
+fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
+    for added in 1..=large.rank().saturating_sub(small.rank()) {
+        let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();
+        let meets = (0..large.rank()).all(|axis| {
+            let size = size_at(&candidate, large.rank(), axis);
+            size == 1 || size == large[axis]
+        });
+        if meets {
+            let first = large.rank() - candidate.rank();
+            let times = match added {
+                1 => String::new(),
+                2 => " twice".to_owned(),
+                _ => format!(" {added} times"),
+            };
+            let place = match small.rank() {
+                1 => format!("dimension {first}"),
+                rank => format!("dimensions {first} to {}", first + rank - 1),
+            };
+            return Some(format!(
+                "{name}.reshape({candidate}), or unsqueeze(-1){times}, lines {name} up with {place} of {large_name}"
+            ));
+        }
+    }
+    None
+}
+
+/// The order of `b`'s dimensions that gives the shape of `a`, where there is one such order and no other.
+fn permuted(a: &Shape, b: &Shape) -> Option<String> {
+    let mut sizes = a.to_vec();
+    sizes.sort_unstable();
+    // Among equal sizes, nothing says which is which.
+    if a.rank() != b.rank() || sizes.windows(2).any(|pair| pair[0] == pair[1]) {
+        return None;
+    }
+    let order: Vec<usize> = a.iter().map(|size| b.iter().position(|other| other == size)).collect::<Option<_>>()?;
+    let moved: Vec<usize> = (0..order.len()).filter(|&axis| order[axis] != axis).collect();
+    Some(match (order.len(), moved.as_slice()) {
+        (2, _) => "b.t() has the shape of a".to_owned(),
+        (_, [first, second]) => format!("b.transpose({first}, {second}) has the shape of a"),
+        _ => format!("b.permute({order:?}) has the shape of a"),
+    })
+}
+
+/// The 1-D view of the time before broadcasting. Not where the sizes are the same in another order, which a reshape
+/// would read across.
+fn regrouped(a: &Shape, b: &Shape) -> Option<String> {
+    let sorted = |shape: &Shape| {
+        let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    let count = a.checked_numel().filter(|&count| count > 0)?;
+    (b.checked_numel() == Some(count) && sorted(a) != sorted(b))
+        .then(|| format!("both have {count} elements; to pair them in row-major order: b.reshape({a})"))
+}

@@ -1,0 +1,425 @@
+//! How errors are shown: the sentence, the line of code, the shapes aligned with the failing dimension marked, a hint.
+//!
+//! ```text
+//! The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1
+//!   --> examples/bias_add.rs:31:18, in add
+//!    a: [5, 2, 4, 1]
+//!    b:    [3, 1, 1]
+//!           ^ 2 against 3
+//! ```
+//!
+//! This module makes text of what an error holds, and decides nothing. Only what helps is shown: no shapes where there
+//! is one, no hint where none is sure to work.
+
+mod columns;
+mod hint;
+
+use std::fmt::Display;
+
+pub(crate) use columns::Columns;
+
+use crate::shape::broadcast::{Mismatch, size_at};
+use crate::shape::error::{ExpandMismatch, Site};
+use crate::{DType, Shape};
+
+/// The sentence and the line that asked.
+pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
+    format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
+}
+
+pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
+    let Mismatch { axis, left, right, .. } = mismatch;
+    let sentence = format!(
+        "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
+    );
+    // Only two operands are a and b to the caller, and only one that is not written to may be looked at another way.
+    let a_may_change = mismatch.operand == 1 && !is_in_place(at);
+    with_site(sentence, at) + &mismatched(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
+}
+
+pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
+    let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
+    let from_end = merged.rank().max(shape.rank()) - axis;
+    // As Python writes a tuple.
+    let mut tuple: String = shape.iter().map(|size| format!("{size}, ")).collect();
+    tuple.truncate(tuple.len() - if shape.rank() > 1 { 2 } else { 1 });
+    let sentence = format!(
+        "Attempting to broadcast a dimension of length {right} at -{from_end}! Mismatching argument at index {operand} \
+         had ({tuple}); but expected shape should be broadcastable to {merged}"
+    );
+    with_site(sentence, at) + &mismatched(mismatch)
+}
+
+/// The two shapes of a mismatch and, beyond two operands, what they stand for.
+fn mismatched(mismatch: &Mismatch) -> String {
+    let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
+    let mut text = aligned(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
+    if *operand > 1 {
+        text.push_str(&format!(
+            "\n  note: a is what operands 0 to {} give together, b is operand {operand}",
+            operand - 1
+        ));
+    }
+    text
+}
+
+pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, at: &Site) -> String {
+    let sentence = format!("output with shape {output} doesn't match the broadcast shape {result}");
+    let failing = result.rank().checked_sub(1).and_then(|last| {
+        let sizes = |axis| (size_at(output, last + 1, axis), size_at(other, last + 1, axis));
+        let axis = (0..=last).rev().find(|&axis| sizes(axis).0 != result[axis])?;
+        Some((axis, sizes(axis).0, sizes(axis).1))
+    });
+    with_site(sentence, at)
+        + &aligned(&[("a", output), ("b", other)], failing)
+        + &hint_line(hint::in_place(output, result, other, at.operation))
+}
+
+/// What PyTorch says of a tensor that does not expand.
+pub(crate) fn expand_sentence(mismatch: &ExpandMismatch) -> String {
+    let ExpandMismatch { shape, target, axis, expected, existing } = mismatch;
+    if shape.rank() > target.len() {
+        return format!(
+            "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
+            target.len(),
+            shape.rank()
+        );
+    }
+    format!(
+        "The expanded size of the tensor ({expected}) must match the existing size ({existing}) \
+         at non-singleton dimension {axis}."
+    )
+}
+
+pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
+    let ExpandMismatch { shape, target, axis, expected, existing } = mismatch;
+    let text = with_site(format_args!("{mismatch}  Target sizes: {}.  Tensor sizes: {shape}", sizes_text(target)), at);
+    // A shape with -1 in it cannot be shown beside another.
+    match target.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<Shape>>() {
+        None => text,
+        Some(target) => {
+            text + &aligned(&[("tensor", shape), ("target", &target)], Some((*axis, *existing, *expected as usize)))
+                + &hint_line(hint::expand(shape, &target))
+        }
+    }
+}
+
+pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> String {
+    let (a, b) = shapes;
+    with_site(message, at) + &aligned(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
+}
+
+/// What to write so that two operands of equal element count meet in one way only.
+pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
+    hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
+}
+
+/// Whether the operation writes to its first operand: PyTorch's trailing underscore.
+fn is_in_place(at: &Site) -> bool {
+    at.operation.ends_with('_')
+}
+
+pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &Site) -> String {
+    let class = dtype.torch_class();
+    let target = sizes_text(sizes);
+    if sizes.len() < shape.rank() {
+        return with_site(
+            format_args!(
+                "expand({class}{{{shape}}}, size={target}): the number of sizes provided ({}) must be greater or equal \
+                 to the number of dimensions in the tensor ({})",
+                sizes.len(),
+                shape.rank()
+            ),
+            at,
+        );
+    }
+    let lead = sizes.len() - shape.rank();
+    match sizes[..lead].iter().rposition(|&size| size == -1) {
+        Some(axis) => with_site(
+            format_args!(
+                "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {axis}"
+            ),
+            at,
+        ),
+        // PyTorch's sentence is about what comes of it.
+        None => {
+            with_site("numel: integer multiplication overflow", at)
+                + &format!("\n  a size must not be negative, but the sizes are {target}")
+        }
+    }
+}
+
+pub(crate) fn zero_dim(operand: usize, shapes: &[Shape], at: &Site) -> String {
+    let names: Vec<String> = (0..shapes.len()).map(operand_name).collect();
+    let rows: Vec<(&str, &Shape)> = names.iter().map(String::as_str).zip(shapes).collect();
+    let name = operand_name(operand);
+    let sentence = format!("tensor {name} has no dimension, and under the strict rule each tensor has at least one");
+    let hint = format!(
+        "{name}.reshape([1]) has one; under compat::Rules::default() a tensor without a dimension acts as a number"
+    );
+    with_site(sentence, at) + &aligned(&rows, None) + &hint_line(Some(hint))
+}
+
+pub(crate) fn dim_range(dim: isize, rank: usize, at: &Site) -> String {
+    let rank = rank.max(1) as isize;
+    with_site(
+        format_args!("Dimension out of range (expected to be in range of [{}, {}], but got {dim})", -rank, rank - 1),
+        at,
+    )
+}
+
+pub(crate) fn overlap(internal: bool, at: &Site) -> String {
+    let sentence = if internal {
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation."
+    } else {
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
+         location. Please clone() the tensor before performing the operation."
+    };
+    with_site(sentence, at)
+}
+
+pub(crate) fn too_large(shape: &Shape, dtype: DType, at: &Site) -> String {
+    with_site(format_args!("a tensor of shape {shape} of {dtype} has more elements than can be addressed"), at)
+}
+
+pub(crate) fn out_of_memory(shape: &Shape, dtype: DType, at: &Site) -> String {
+    let bytes = shape.numel() as f64 * f64::from(dtype_size(dtype));
+    with_site(
+        format_args!("memory cannot hold a tensor of shape {shape} of {dtype} ({:.1} GiB)", bytes / f64::from(1 << 30)),
+        at,
+    )
+}
+
+fn dtype_size(dtype: DType) -> u32 {
+    match dtype {
+        DType::F32 => 4,
+        DType::F64 | DType::I64 => 8,
+        DType::U8 | DType::Bool => 1,
+    }
+}
+
+/// `a` to `z`, then `a1` and so on.
+pub(crate) fn operand_name(position: usize) -> String {
+    let letter = char::from(b'a' + (position % 26) as u8);
+    match position / 26 {
+        0 => letter.to_string(),
+        round => format!("{letter}{round}"),
+    }
+}
+
+pub(crate) fn sizes_text(sizes: &[isize]) -> String {
+    let list: Vec<String> = sizes.iter().map(isize::to_string).collect();
+    format!("[{}]", list.join(", "))
+}
+
+fn hint_line(hint: Option<String>) -> String {
+    hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
+}
+
+/// Shapes under one another, and below them the failing dimension (of the longest) with the two sizes that met there.
+fn aligned(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
+    let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
+    let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, shape) in shapes {
+        text.push_str(&format!("\n   {:width$} {}", format!("{name}:"), columns.row(shape)));
+    }
+    if let Some((failing, left, right)) = failing {
+        let marks = columns.marks(|axis| (axis == failing).then_some('^'));
+        text.push_str(&format!("\n   {:width$} {marks} {left} against {right}", ""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::shape::compat;
+    use crate::{Error, ops};
+
+    /// The whole text of `error`, with the line of code as `<here>`.
+    fn text(error: &Error) -> String {
+        let at = error.site().location;
+        assert!(at.file().ends_with("mod.rs"), "{at}");
+        error.to_string().replace(&at.to_string(), "<here>")
+    }
+
+    fn ones(shape: &[usize]) -> Tensor<f32> {
+        Tensor::ones(shape)
+    }
+
+    fn add(a: &[usize], b: &[usize]) -> String {
+        text(&ones(a).try_add(ones(b)).unwrap_err())
+    }
+
+    fn add_in_place(a: &[usize], b: &[usize]) -> String {
+        text(&ones(a).try_add_(ones(b)).unwrap_err())
+    }
+
+    /// The last line, where it is a hint.
+    fn hint(text: &str) -> Option<&str> {
+        text.lines().last()?.strip_prefix("  hint: ")
+    }
+
+    #[test]
+    fn shapes_that_do_not_broadcast() {
+        assert_eq!(
+            add(&[5, 2, 4, 1], &[3, 1, 1]),
+            "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1
+  --> <here>, in add
+   a: [5, 2, 4, 1]
+   b:    [3, 1, 1]
+          ^ 2 against 3"
+        );
+        assert_eq!(
+            add(&[100, 32, 1, 14], &[5, 14, 14]),
+            "The size of tensor a (32) must match the size of tensor b (5) at non-singleton dimension 1
+  --> <here>, in add
+   a: [100, 32,  1, 14]
+   b:       [5, 14, 14]
+            ^^ 32 against 5"
+        );
+        assert_eq!(
+            add(&[32], &[4, 32, 14, 14]),
+            "The size of tensor a (32) must match the size of tensor b (14) at non-singleton dimension 3
+  --> <here>, in add
+   a:            [32]
+   b: [4, 32, 14, 14]
+                  ^^ 32 against 14
+  hint: a.reshape([32, 1, 1]), or unsqueeze(-1) twice, lines a up with dimension 1 of b"
+        );
+    }
+
+    #[test]
+    fn hints_where_one_change_makes_the_shapes_meet() {
+        type Row = (&'static [usize], &'static [usize], Option<&'static str>);
+        let table: &[Row] = &[
+            (
+                &[4, 32, 14, 14],
+                &[32],
+                Some("b.reshape([32, 1, 1]), or unsqueeze(-1) twice, lines b up with dimension 1 of a"),
+            ),
+            (&[128, 10], &[128], Some("b.reshape([128, 1]), or unsqueeze(-1), lines b up with dimension 0 of a")),
+            (
+                &[2, 3, 4],
+                &[2, 3],
+                Some("b.reshape([2, 3, 1]), or unsqueeze(-1), lines b up with dimensions 0 to 1 of a"),
+            ),
+            (&[3, 4], &[4, 3], Some("b.t() has the shape of a")),
+            (&[3, 4, 5], &[5, 4, 3], Some("b.transpose(0, 2) has the shape of a")),
+            (&[2, 3, 4], &[3, 4, 2], Some("b.permute([2, 0, 1]) has the shape of a")),
+            // A swap would give the shape of a, and rows for columns.
+            (&[8, 28, 28, 3], &[8, 3, 28, 28], None),
+            (&[4, 2], &[8], Some("both have 8 elements; to pair them in row-major order: b.reshape([4, 2])")),
+            (&[4, 32, 14, 14], &[2, 32, 14, 14], None),
+            (&[0], &[2, 2], None),
+        ];
+        for &(a, b, expected) in table {
+            assert_eq!(hint(&add(a, b)), expected, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_hint_proposes_works() {
+        let (a, b) = (ones(&[2, 3, 4]), ones(&[3, 4, 2]));
+        assert!(a.try_add(b.permute([2, 0, 1])).is_ok());
+        assert!(ones(&[4, 32, 14, 14]).try_add(ones(&[32]).unsqueeze(-1).unsqueeze(-1)).is_ok());
+        assert!(ones(&[3, 4, 5]).try_add(ones(&[5, 4, 3]).transpose(0, 2)).is_ok());
+    }
+
+    #[test]
+    fn results_that_do_not_fit_in_place() {
+        assert_eq!(
+            add_in_place(&[1, 3, 1], &[3, 1, 7]),
+            "output with shape [1, 3, 1] doesn't match the broadcast shape [3, 3, 7]
+  --> <here>, in add_
+   a: [1, 3, 1]
+   b: [3, 1, 7]
+             ^ 1 against 7
+  hint: in place, a keeps its shape; `a = a + b` gives [3, 3, 7]"
+        );
+        let swapped = "in place, a keeps its shape; `a = a + b` gives [4, 3], and b.add_(&a) has room for it";
+        assert_eq!(hint(&add_in_place(&[3], &[4, 3])), Some(swapped));
+        assert_eq!(hint(&add_in_place(&[4, 1], &[4])), Some("to pair them element by element: b.unsqueeze(1)"));
+        assert_eq!(hint(&add_in_place(&[3], &[1, 3])), Some("to pair them element by element: b.squeeze(0)"));
+        // Looking at `a` another way would not make room.
+        assert_eq!(hint(&add_in_place(&[32], &[4, 32, 14, 14])), None);
+        let error = ones(&[3]).try_atan2_(ones(&[4, 3])).unwrap_err();
+        let other_name = "in place, a keeps its shape; `a = a.atan2(&b)` gives [4, 3]";
+        assert_eq!(hint(&text(&error)), Some(other_name));
+    }
+
+    #[test]
+    fn a_right_side_with_more_dimensions_does_not_expand_to_the_left() {
+        let error = ones(&[3]).try_add_(ones(&[4, 3])).unwrap_err();
+        assert_eq!(
+            std::error::Error::source(&error).unwrap().to_string(),
+            "the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)"
+        );
+    }
+
+    #[test]
+    fn tensors_that_do_not_expand() {
+        assert_eq!(
+            text(&ones(&[32]).try_expand([4, 32, 14, 14]).unwrap_err()),
+            "The expanded size of the tensor (14) must match the existing size (32) at non-singleton dimension 3.  \
+             Target sizes: [4, 32, 14, 14].  Tensor sizes: [32]
+  --> <here>, in expand
+   tensor:            [32]
+   target: [4, 32, 14, 14]
+                       ^^ 32 against 14
+  hint: tensor.reshape([32, 1, 1]), or unsqueeze(-1) twice, lines tensor up with dimension 1 of the target"
+        );
+    }
+
+    #[test]
+    fn of_many_operands_it_says_which() {
+        let error = ops::try_broadcast_tensors(&[ones(&[5, 1]), ones(&[1, 3]), ones(&[4, 3])]).unwrap_err();
+        assert_eq!(
+            text(&error),
+            "The size of tensor a (5) must match the size of tensor b (4) at non-singleton dimension 0
+  --> <here>, in broadcast_tensors
+   a: [5, 3]
+   b: [4, 3]
+       ^ 5 against 4
+  note: a is what operands 0 to 1 give together, b is operand 2"
+        );
+    }
+
+    #[test]
+    fn a_tensor_without_a_dimension_under_the_strict_rule() {
+        let _rules = compat::Rules::strict().scope();
+        assert_eq!(
+            add(&[2, 2], &[]),
+            "tensor b has no dimension, and under the strict rule each tensor has at least one
+  --> <here>, in add
+   a: [2, 2]
+   b:     []
+  hint: b.reshape([1]) has one; under compat::Rules::default() a tensor without a dimension acts as a number"
+        );
+    }
+
+    #[test]
+    fn a_broadcast_that_is_denied() {
+        let _rules = compat::Rules::default().deny().scope();
+        let error = ones(&[4, 1]).try_sub(ones(&[4])).unwrap_err();
+        let sentence = "self and other do not have the same shape, but are broadcastable, and have the same number of \
+                        elements.\nChanging behavior in a backwards incompatible manner to broadcasting rather than \
+                        viewing as 1-dimensional.";
+        assert_eq!(error.sentence(), sentence);
+        let below = "
+  --> <here>, in sub
+   self:  [4, 1]
+   other:    [4]
+  hint: to pair them element by element: other.unsqueeze(1), or self.squeeze(1); to mean [4, 4]: other.expand([4, 4])";
+        assert_eq!(text(&error), format!("{sentence}{below}"));
+        assert_eq!(
+            hint(&add(&[4], &[4, 1])),
+            Some(
+                "to pair them element by element: other.squeeze(1), or self.unsqueeze(1); to mean [4, 4]: \
+                 other.expand([4, 4])"
+            )
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Dimensions and sizes as a caller writes them: negative numbers count from the end, -1 stands for a size to be found.
+
+use smallvec::SmallVec;
+
+use crate::shape::error::{Error, ExpandMismatch, Site};
+use crate::shape::shape::{INLINE_RANK, list_of};
+use crate::{DType, Shape};
+
+/// Positions of dimensions, resolved and checked.
+pub type Axes = SmallVec<[usize; INLINE_RANK]>;
+
+/// Dimensions of a tensor as written by a caller: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from
+/// the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
+
+impl Dims {
+    /// The dimensions as positions, each at most once. PyTorch's rule: a rank-0 tensor accepts 0 and -1; an empty list stays
+    /// empty.
+    pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
+        let Some(dims) = &self.0 else {
+            return Ok(all(rank));
+        };
+        let mut axes = Axes::new();
+        for &dim in dims {
+            let axis = axis(dim, rank, at)?;
+            if rank == 0 {
+                continue;
+            }
+            if axes.contains(&axis) {
+                return Err(Error::argument(at, format_args!("dim {axis} appears multiple times in the list of dims")));
+            }
+            axes.push(axis);
+        }
+        Ok(axes)
+    }
+
+    /// Whether none are named (`..`).
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as PyTorch's reductions have it.
+    pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
+        match &self.0 {
+            Some(dims) if dims.is_empty() => Ok(all(rank)),
+            _ => self.resolve(rank, at),
+        }
+    }
+}
+
+/// Every dimension of a tensor of rank `rank`.
+fn all(rank: usize) -> Axes {
+    let mut axes = list_of(0, rank);
+    axes.iter_mut().enumerate().for_each(|(axis, place)| *place = axis);
+    axes
+}
+
+/// The position of dimension `dim` of a tensor of rank `rank`; a rank-0 tensor has dimensions 0 and -1.
+pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
+    let bound = rank.max(1) as isize;
+    if (-bound..bound).contains(&dim) {
+        Ok(if dim < 0 { dim + bound } else { dim } as usize)
+    } else {
+        Err(Error::DimRange { dim, rank, at })
+    }
+}
+
+impl From<isize> for Dims {
+    fn from(dim: isize) -> Self {
+        Dims(Some(SmallVec::from_slice(&[dim])))
+    }
+}
+
+impl From<i32> for Dims {
+    fn from(dim: i32) -> Self {
+        Dims::from(dim as isize)
+    }
+}
+
+impl<const N: usize> From<[isize; N]> for Dims {
+    fn from(dims: [isize; N]) -> Self {
+        Dims(Some(SmallVec::from_slice(&dims)))
+    }
+}
+
+impl<const N: usize> From<[i32; N]> for Dims {
+    fn from(dims: [i32; N]) -> Self {
+        Dims(Some(dims.iter().map(|&dim| dim as isize).collect()))
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Dims {
+    fn from(dims: [usize; N]) -> Self {
+        Dims::from(&dims[..])
+    }
+}
+
+impl From<&[isize]> for Dims {
+    fn from(dims: &[isize]) -> Self {
+        Dims(Some(SmallVec::from_slice(dims)))
+    }
+}
+
+impl From<&[usize]> for Dims {
+    fn from(dims: &[usize]) -> Self {
+        Dims(Some(dims.iter().map(|&dim| dim as isize).collect()))
+    }
+}
+
+impl From<Vec<isize>> for Dims {
+    fn from(dims: Vec<isize>) -> Self {
+        Dims(Some(SmallVec::from_vec(dims)))
+    }
+}
+
+impl From<std::ops::RangeFull> for Dims {
+    fn from(_: std::ops::RangeFull) -> Self {
+        Dims(None)
+    }
+}
+
+/// Sizes as written by a caller, where -1 has a meaning that the operation gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
+
+impl Sizes {
+    /// The sizes as written.
+    pub fn as_slice(&self) -> &[isize] {
+        &self.0
+    }
+
+    /// For `reshape`: one -1 is replaced by what makes the element counts equal.
+    pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
+        let numel = shape.numel();
+        let text = || crate::shape::diagnostic::sizes_text(&self.0);
+        let refuse = |message: String| Err(Error::Reshape { message, at });
+        let mut inferred = None;
+        for (axis, &size) in self.0.iter().enumerate() {
+            if size == -1 {
+                if inferred.is_some() {
+                    return Err(Error::argument(at, "only one dimension can be inferred"));
+                }
+                inferred = Some(axis);
+            } else if size < 0 {
+                return refuse(format!("invalid shape dimension {size} at index {axis} of shape {}", text()));
+            }
+        }
+        let known: Shape = self.0.iter().filter(|&&size| size >= 0).map(|&size| size as usize).collect();
+        let count = known.checked_numel();
+        let mut sizes: Shape = self.0.iter().map(|&size| size.max(0) as usize).collect();
+        match (inferred, count) {
+            (None, Some(count)) if count == numel => Ok(sizes),
+            (Some(_), Some(0)) if numel == 0 => refuse(format!(
+                "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any \
+                 value and is ambiguous",
+                text()
+            )),
+            (Some(axis), Some(count)) if count > 0 && numel.is_multiple_of(count) => {
+                sizes[axis] = numel / count;
+                Ok(sizes)
+            }
+            _ => refuse(format!("shape '{}' is invalid for input of size {numel}", text())),
+        }
+    }
+
+    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension. Checked from the last dimension to the
+    /// first, as PyTorch does, so that the same one of several mistakes is named.
+    pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
+        let refuse = || Err(Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at });
+        let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
+            return refuse();
+        };
+        let mut target = Shape::ones(self.0.len());
+        for (axis, &size) in self.0.iter().enumerate().rev() {
+            let existing = axis.checked_sub(lead).map(|own| shape[own]);
+            target[axis] = match (usize::try_from(size), existing) {
+                (Err(_), Some(existing)) if size == -1 => existing,
+                (Err(_), None) if size == -1 => return refuse(),
+                (Ok(size), None | Some(1)) => size,
+                (Ok(size), Some(existing)) if size == existing => size,
+                (_, Some(existing)) if existing != 1 => {
+                    let target = self.0.to_vec();
+                    let mismatch = ExpandMismatch { shape: shape.clone(), target, axis, expected: size, existing };
+                    return Err(Error::Expand(Box::new(mismatch), at));
+                }
+                // A negative size over a dimension that would stretch: refused below, after all others.
+                _ => continue,
+            };
+        }
+        if self.0.iter().any(|&size| size < -1) { refuse() } else { Ok(target) }
+    }
+
+    /// For operations where -1 has no meaning.
+    pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
+        self.0
+            .iter()
+            .map(|&size| {
+                usize::try_from(size)
+                    .map_err(|_| Error::argument(at, format_args!("a size must not be negative, but got {size}")))
+            })
+            .collect()
+    }
+}
+
+impl From<isize> for Sizes {
+    fn from(size: isize) -> Self {
+        Sizes(SmallVec::from_slice(&[size]))
+    }
+}
+
+impl From<i32> for Sizes {
+    fn from(size: i32) -> Self {
+        Sizes::from(size as isize)
+    }
+}
+
+impl<const N: usize> From<[isize; N]> for Sizes {
+    fn from(sizes: [isize; N]) -> Self {
+        Sizes(SmallVec::from_slice(&sizes))
+    }
+}
+
+impl<const N: usize> From<[i32; N]> for Sizes {
+    fn from(sizes: [i32; N]) -> Self {
+        Sizes(sizes.iter().map(|&size| size as isize).collect())
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Sizes {
+    fn from(sizes: [usize; N]) -> Self {
+        Sizes::from(&sizes[..])
+    }
+}
+
+impl From<&[isize]> for Sizes {
+    fn from(sizes: &[isize]) -> Self {
+        Sizes(SmallVec::from_slice(sizes))
+    }
+}
+
+impl From<&[usize]> for Sizes {
+    fn from(sizes: &[usize]) -> Self {
+        // A size beyond isize::MAX stays beyond what any tensor can have.
+        Sizes(sizes.iter().map(|&size| isize::try_from(size).unwrap_or(isize::MAX)).collect())
+    }
+}
+
+impl From<&Shape> for Sizes {
+    fn from(shape: &Shape) -> Self {
+        Sizes::from(shape.sizes())
+    }
+}
+
+impl From<Shape> for Sizes {
+    fn from(shape: Shape) -> Self {
+        Sizes::from(&shape)
+    }
+}
+
+impl From<Vec<isize>> for Sizes {
+    fn from(sizes: Vec<isize>) -> Self {
+        Sizes(SmallVec::from_vec(sizes))
+    }
+}
+
+impl From<()> for Sizes {
+    fn from((): ()) -> Self {
+        Sizes(SmallVec::new())
+    }
+}

@@ -1,0 +1,448 @@
+//! Where a tensor's elements lie in its buffer: shape, strides and offset, and the views that need no copy.
+//!
+//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped).
+//! What is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::Shape;
+use crate::shape::broadcast::expands;
+use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
+
+/// Strides in elements, one per dimension.
+pub type Strides = SmallVec<[isize; INLINE_RANK]>;
+
+/// Shape, strides and offset, all counted in elements.
+#[derive(Debug, Eq)]
+pub struct Layout {
+    shape: Shape,
+    strides: Strides,
+    offset: usize,
+}
+
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Self {
+        Layout { shape: self.shape.clone(), strides: copy_of(&self.strides), offset: self.offset }
+    }
+}
+
+impl PartialEq for Layout {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        let same = self.offset == other.offset && self.shape == other.shape;
+        same && self.strides.iter().zip(&other.strides).all(|(x, y)| x == y)
+    }
+}
+
+impl Layout {
+    /// Row-major from the start of the buffer.
+    #[inline]
+    pub fn contiguous(shape: Shape) -> Self {
+        let strides = shape.row_major_strides();
+        Layout { shape, strides, offset: 0 }
+    }
+
+    /// Any strides and offset, or `None` where an element would lie outside a buffer of `buffer_len` elements or the
+    /// strides are not one per dimension.
+    pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
+        if shape.rank() != strides.len() {
+            return None;
+        }
+        let layout = Layout { shape, strides: Strides::from_slice(strides), offset };
+        if layout.shape.checked_numel()? == 0 {
+            return (offset <= buffer_len).then_some(layout);
+        }
+        let (first, last) = layout.checked_extent()?;
+        (first >= 0 && (last as usize) < buffer_len).then_some(layout)
+    }
+
+    /// The sizes.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Strides in elements; 0 where expanded, negative where flipped.
+    #[inline]
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// Position of the first element in the buffer.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.shape.numel()
+    }
+
+    /// Whether elements follow one another in row-major order. Strides of dimensions of size 1 do not matter; an empty
+    /// layout is contiguous.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1isize;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            if size != 1 {
+                if stride != expected {
+                    return self.shape.contains(&0);
+                }
+                expected = expected.saturating_mul(isize::try_from(size).unwrap_or(isize::MAX));
+            }
+        }
+        true
+    }
+
+    /// Whether several elements lie in one place, as PyTorch's in-place rule sees it: a dimension of size above 1 with
+    /// stride 0.
+    pub fn has_internal_overlap(&self) -> bool {
+        self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
+    }
+
+    /// Whether the elements fill a range of the buffer, each place once, in some order of the dimensions.
+    pub fn is_dense(&self) -> bool {
+        if self.is_contiguous() {
+            return true;
+        }
+        let mut axes: SmallVec<[usize; INLINE_RANK]> =
+            (0..self.shape.rank()).filter(|&axis| self.shape[axis] != 1).collect();
+        axes.sort_by_key(|&axis| self.strides[axis].unsigned_abs());
+        let mut expected = 1usize;
+        for axis in axes {
+            if self.strides[axis].unsigned_abs() != expected {
+                return false;
+            }
+            expected = expected.saturating_mul(self.shape[axis]);
+        }
+        true
+    }
+
+    /// Whether no two elements lie in one place, as far as the strides alone tell: each dimension steps over all that
+    /// the dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping
+    /// windows does; strides that interleave without meeting are not recognised.
+    pub fn is_injective(&self) -> bool {
+        if self.is_contiguous() || self.numel() == 0 {
+            return true;
+        }
+        let mut axes: SmallVec<[usize; INLINE_RANK]> =
+            (0..self.shape.rank()).filter(|&axis| self.shape[axis] != 1).collect();
+        axes.sort_by_key(|&axis| self.strides[axis].unsigned_abs());
+        let mut reach = 0usize;
+        for axis in axes {
+            let stride = self.strides[axis].unsigned_abs();
+            if stride <= reach {
+                return false;
+            }
+            reach = reach.saturating_add(stride.saturating_mul(self.shape[axis] - 1));
+        }
+        true
+    }
+
+    /// The same places, each once along an expanded dimension: dimensions of stride 0 cut to size 1.
+    pub(crate) fn distinct(&self) -> Self {
+        let mut layout = self.clone();
+        for axis in 0..self.shape.rank() {
+            if self.strides[axis] == 0 && self.shape[axis] > 1 {
+                layout.shape[axis] = 1;
+            }
+        }
+        layout
+    }
+
+    /// Lowest and highest position in the buffer. Meaningless for an empty layout.
+    pub fn extent(&self) -> (usize, usize) {
+        let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
+        (first as usize, last as usize)
+    }
+
+    fn checked_extent(&self) -> Option<(isize, isize)> {
+        let mut first = isize::try_from(self.offset).ok()?;
+        let mut last = first;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            let reach = stride.checked_mul(isize::try_from(size.saturating_sub(1)).ok()?)?;
+            if reach < 0 {
+                first = first.checked_add(reach)?;
+            } else {
+                last = last.checked_add(reach)?;
+            }
+        }
+        Some((first, last))
+    }
+
+    /// Position in the buffer of the element at `index`, or `None` where the index does not fit.
+    pub fn position(&self, index: &[usize]) -> Option<usize> {
+        if index.len() != self.shape.rank() || index.iter().zip(self.shape.iter()).any(|(i, size)| i >= size) {
+            return None;
+        }
+        let moved: isize = index.iter().zip(&self.strides).map(|(&i, &stride)| i as isize * stride).sum();
+        Some((self.offset as isize + moved) as usize)
+    }
+
+    /// Expanded to `shape`: stride 0 where a dimension is new or stretched. `None` where it does not broadcast to it.
+    pub fn expand(&self, shape: &Shape) -> Option<Self> {
+        if !expands(&self.shape, shape) {
+            return None;
+        }
+        let lead = shape.rank() - self.shape.rank();
+        let mut strides: Strides = list_of(0, shape.rank());
+        let own = self.shape.iter().zip(&self.strides);
+        for ((new, &target), (&size, &stride)) in strides[lead..].iter_mut().zip(&shape[lead..]).zip(own) {
+            if size == target {
+                *new = stride;
+            }
+        }
+        Some(Layout { shape: shape.clone(), strides, offset: self.offset })
+    }
+
+    /// The dimensions that `keep` names, at the first position of the others.
+    pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
+        for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
+            layout.shape.push(self.shape[axis]);
+            layout.strides.push(self.strides[axis]);
+        }
+        layout
+    }
+
+    /// Dimensions in the order `axes`, which must name each once.
+    pub fn permute(&self, axes: &[usize]) -> Self {
+        Layout {
+            shape: axes.iter().map(|&axis| self.shape[axis]).collect(),
+            strides: axes.iter().map(|&axis| self.strides[axis]).collect(),
+            offset: self.offset,
+        }
+    }
+
+    /// Elements `start, start + step, …` of dimension `axis`, `len` of them. A negative step walks backwards.
+    pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
+        let mut layout = self.clone();
+        layout.shape[axis] = len;
+        // Of no elements no position matters, of one no stride: both stay, where the product could overflow.
+        if layout.numel() > 0 {
+            layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+        }
+        if len > 1 {
+            layout.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
+        layout
+    }
+
+    /// Dimension `axis` removed, at position `index` of it.
+    pub fn select(&self, axis: usize, index: usize) -> Self {
+        let mut layout = self.slice(axis, index, 1, 1);
+        layout.shape.remove(axis);
+        layout.strides.remove(axis);
+        layout
+    }
+
+    /// The order of elements reversed along `axes`.
+    pub fn flip(&self, axes: &[usize]) -> Self {
+        let mut layout = self.clone();
+        for &axis in axes {
+            let size = self.shape[axis];
+            if size > 0 {
+                layout = layout.slice(axis, size - 1, size, -1);
+            }
+        }
+        layout
+    }
+
+    /// A dimension of size 1 inserted before position `axis`.
+    pub fn unsqueeze(&self, axis: usize) -> Self {
+        let mut layout = self.clone();
+        let stride = match self.shape.get(axis) {
+            Some(&size) => self.strides[axis].saturating_mul(isize::try_from(size).unwrap_or(isize::MAX)),
+            None => 1,
+        };
+        layout.shape.insert(axis, 1);
+        layout.strides.insert(axis, stride);
+        layout
+    }
+
+    /// Dimension `axis`, of size 1, removed.
+    pub fn squeeze(&self, axis: usize) -> Self {
+        debug_assert_eq!(self.shape[axis], 1);
+        self.select(axis, 0)
+    }
+
+    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a
+    /// last dimension.
+    pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
+        let (rows, columns) = (self.shape[first], self.shape[second]);
+        let below = offset.min(0).unsigned_abs();
+        let above = offset.max(0) as usize;
+        let len = rows.saturating_sub(below).min(columns.saturating_sub(above));
+        let mut layout = self.clone();
+        if len > 0 && self.numel() > 0 {
+            let moved = below as isize * self.strides[first] + above as isize * self.strides[second];
+            layout.offset = (self.offset as isize + moved) as usize;
+        }
+        let stride = self.strides[first].saturating_add(self.strides[second]);
+        for axis in [first.max(second), first.min(second)] {
+            layout.shape.remove(axis);
+            layout.strides.remove(axis);
+        }
+        layout.shape.push(len);
+        layout.strides.push(stride);
+        layout
+    }
+
+    /// Windows of `size` elements every `step` along `axis`; the window becomes a last dimension.
+    pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
+        let mut layout = self.clone();
+        layout.shape[axis] = (self.shape[axis] - size) / step + 1;
+        // As in `slice`: the stride of a single window does not matter.
+        if layout.shape[axis] > 1 {
+            let step = isize::try_from(step).unwrap_or(isize::MAX);
+            layout.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
+        layout.shape.push(size);
+        layout.strides.push(self.strides[axis]);
+        layout
+    }
+
+    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a
+    /// copy.
+    ///
+    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride`
+    /// does.
+    pub fn reshape(&self, shape: &Shape) -> Option<Self> {
+        debug_assert_eq!(self.numel(), shape.numel());
+        if self.numel() == 0 {
+            let strides = if self.shape == *shape { self.strides.clone() } else { shape.row_major_strides() };
+            return Some(Layout { shape: shape.clone(), strides, offset: self.offset });
+        }
+        let mut strides: Strides = smallvec![1; shape.rank()];
+        let mut filled = shape.rank();
+        let mut run = 1usize;
+        let mut run_stride = self.strides.last().copied().unwrap_or(1);
+        for axis in (0..self.shape.rank()).rev() {
+            run *= self.shape[axis];
+            let breaks = match axis.checked_sub(1) {
+                None => true,
+                Some(outer) => self.shape[outer] != 1 && self.strides[outer] != run as isize * run_stride,
+            };
+            if !breaks {
+                continue;
+            }
+            let mut covered = 1usize;
+            while filled > 0 && (covered < run || shape[filled - 1] == 1) {
+                strides[filled - 1] = covered as isize * run_stride;
+                covered *= shape[filled - 1];
+                filled -= 1;
+            }
+            if covered != run {
+                return None;
+            }
+            if axis > 0 {
+                run = 1;
+                run_stride = self.strides[axis - 1];
+            }
+        }
+        (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
+    }
+
+    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap
+    /// rule has it: both dense, ranges that meet, not the very same window.
+    pub fn overlaps_partly(&self, other: &Layout) -> bool {
+        if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
+            return false;
+        }
+        let (a, b) = (self.extent(), other.extent());
+        if a == b {
+            return !(self.shape == other.shape && self.strides == other.strides);
+        }
+        a.0 <= b.1 && b.0 <= a.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expanding_gives_stride_zero() {
+        let layout = Layout::contiguous(Shape::from([3, 1])).expand(&Shape::from([2, 3, 4])).unwrap();
+        assert_eq!(layout.strides(), &[0, 1, 0]);
+        assert!(layout.has_internal_overlap());
+    }
+
+    #[test]
+    fn reshape_without_a_copy_where_strides_allow() {
+        let base = Layout::contiguous(Shape::from([4, 6]));
+        assert_eq!(base.reshape(&Shape::from([2, 2, 3, 2])).unwrap().strides(), &[12, 6, 2, 1]);
+        let columns = base.permute(&[1, 0]);
+        assert!(columns.reshape(&Shape::from([24])).is_none());
+        assert_eq!(columns.reshape(&Shape::from([2, 3, 4])).unwrap().strides(), &[3, 1, 6]);
+        let window = base.slice(1, 0, 3, 2);
+        assert_eq!(window.reshape(&Shape::from([12])).unwrap().strides(), &[2]);
+        assert_eq!(Layout::contiguous(Shape::scalar()).reshape(&Shape::from([1, 1])).unwrap().strides(), &[1, 1]);
+    }
+
+    #[test]
+    fn a_flipped_layout_starts_at_the_end() {
+        let layout = Layout::contiguous(Shape::from([3])).flip(&[0]);
+        assert_eq!((layout.offset(), layout.strides()), (2, &[-1isize][..]));
+        assert_eq!(layout.extent(), (0, 2));
+    }
+
+    #[test]
+    fn layouts_outside_the_buffer_are_refused() {
+        assert!(Layout::strided(Shape::from([2, 2]), &[2, 1], 1, 4).is_none());
+        assert!(Layout::strided(Shape::from([2, 2]), &[2, 1], 0, 4).is_some());
+        assert!(Layout::strided(Shape::from([2]), &[-1], 0, 4).is_none());
+        assert!(Layout::strided(Shape::from([usize::MAX]), &[isize::MAX], 0, 4).is_none());
+        assert!(Layout::strided(Shape::from([usize::MAX]), &[0], 0, 4).is_none());
+    }
+
+    #[test]
+    fn views_of_nothing_do_not_overflow() {
+        let huge = 1usize << 62;
+        let layout = Layout::contiguous(Shape::from([3, huge, huge, 0]));
+        let views = [
+            layout.select(0, 2),
+            layout.slice(1, huge - 1, 1, isize::MAX),
+            layout.slice(0, 0, 3, -1),
+            layout.flip(&[0, 1, 2, 3]),
+            layout.diagonal(-2, 0, 1),
+            layout.unfold(1, 2, huge),
+            layout.unsqueeze(1),
+        ];
+        for view in views {
+            assert!(view.numel() == 0 && view.is_contiguous() && view.is_injective(), "{view:?}");
+        }
+        let huge = Layout::contiguous(Shape::scalar()).expand(&Shape::from([huge, huge])).unwrap();
+        assert!(!huge.is_contiguous() && !huge.is_dense() && !huge.is_injective());
+    }
+
+    #[test]
+    fn what_lies_in_one_place() {
+        let base = Layout::contiguous(Shape::from([4, 6]));
+        let table = [
+            (base.clone(), true),
+            (base.permute(&[1, 0]).flip(&[0]), true),
+            (base.slice(1, 1, 3, 2), true),
+            (base.diagonal(1, 0, 1), true),
+            (base.unfold(1, 3, 3), true),
+            (base.unfold(1, 3, 2), false),
+            (base.unsqueeze(0).expand(&Shape::from([2, 4, 6])).unwrap(), false),
+            (base.slice(0, 0, 0, 1).unsqueeze(0).expand(&Shape::from([2, 0, 6])).unwrap(), true),
+        ];
+        for (layout, injective) in table {
+            assert_eq!(layout.is_injective(), injective, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn diagonals_and_windows() {
+        let square = Layout::contiguous(Shape::from([3, 4]));
+        let diagonal = square.diagonal(1, 0, 1);
+        assert_eq!((diagonal.shape().sizes(), diagonal.strides(), diagonal.offset()), (&[3][..], &[5isize][..], 1));
+        let windows = Layout::contiguous(Shape::from([7])).unfold(0, 3, 2);
+        assert_eq!((windows.shape().sizes(), windows.strides()), (&[3, 3][..], &[2isize, 1][..]));
+    }
+}

@@ -1,0 +1,13 @@
+//! Lists of sizes and strides: what shapes there are, how they broadcast, where elements lie, and what is said when they do
+//! not fit. No data.
+
+pub mod broadcast;
+pub mod compat;
+pub(crate) mod diagnostic;
+pub(crate) mod dims;
+pub(crate) mod error;
+pub mod explain;
+pub(crate) mod iteration_space;
+pub(crate) mod layout;
+pub(crate) mod shape;
+pub(crate) mod view;

@@ -1,0 +1,255 @@
+//! Sizes of a tensor, one per dimension.
+//!
+//! A shape knows how many elements it has and how it is written. It does not know how elements lie in memory (that is
+//! [`Layout`](crate::Layout)) or which shapes meet (that is [`broadcast`](crate::shape::broadcast)).
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+
+use smallvec::SmallVec;
+
+/// Sizes kept without an allocation up to this rank. Shapes and tensors are then so small that the compiler copies them by a few
+/// vector instructions; two dimensions more, and each copy was a call that small operations spent their time in.
+pub(crate) const INLINE_RANK: usize = 4;
+
+/// A copy of `list`. `SmallVec`'s own goes element by element through an iterator.
+#[inline]
+pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
+    let own = list.as_slice();
+    if own.len() > INLINE_RANK {
+        return SmallVec::from_slice(own);
+    }
+    // Each on its own: of a loop over those that are there the compiler makes a call.
+    let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
+    SmallVec::from_buf_and_len(copy, own.len())
+}
+
+/// `len` times `value`. `SmallVec`'s own pushes them one by one.
+#[inline]
+pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
+    match len {
+        ..=INLINE_RANK => SmallVec::from_buf_and_len([value; INLINE_RANK], len),
+        _ => SmallVec::from_elem(value, len),
+    }
+}
+
+/// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number; a size may be 0.
+///
+/// ```
+/// use wengert_tensor::Shape;
+///
+/// let shape = Shape::from([5, 3, 4, 1]);
+/// assert_eq!(shape.rank(), 4);
+/// assert_eq!(shape.numel(), 60);
+/// assert_eq!(shape.to_string(), "[5, 3, 4, 1]");
+/// ```
+#[derive(Eq, Default, PartialOrd, Ord)]
+pub struct Shape(SmallVec<[usize; INLINE_RANK]>);
+
+impl Clone for Shape {
+    #[inline]
+    fn clone(&self) -> Self {
+        Shape(copy_of(&self.0))
+    }
+}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+// Counted through, not handed to `memcmp`: shapes are short.
+impl PartialEq for Shape {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(x, y)| x == y)
+    }
+}
+
+impl Shape {
+    /// The shape of a single number, `[]`.
+    pub fn scalar() -> Self {
+        Shape::default()
+    }
+
+    /// A shape of `rank` dimensions of size 1.
+    #[inline]
+    pub fn ones(rank: usize) -> Self {
+        Shape(list_of(1, rank))
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Number of elements: the product of the sizes, 1 for `[]`.
+    ///
+    /// Saturates at `usize::MAX`; no tensor of such a shape exists, see [`checked_numel`](Self::checked_numel).
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.checked_numel().unwrap_or(usize::MAX)
+    }
+
+    /// Number of elements, or `None` where the product overflows. A zero size makes it 0 whatever the others are.
+    #[inline]
+    pub fn checked_numel(&self) -> Option<usize> {
+        let (mut count, mut overflows) = (1usize, false);
+        for &size in &self.0 {
+            let (product, overflow) = count.overflowing_mul(size);
+            (count, overflows) = (product, overflows | overflow);
+        }
+        if !overflows {
+            return Some(count);
+        }
+        self.contains(&0).then_some(0)
+    }
+
+    /// The sizes as a slice.
+    #[inline]
+    pub fn sizes(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Appends a dimension at the end.
+    pub fn push(&mut self, size: usize) {
+        self.0.push(size);
+    }
+
+    /// Inserts a dimension before position `axis`.
+    pub fn insert(&mut self, axis: usize, size: usize) {
+        self.0.insert(axis, size);
+    }
+
+    /// Removes the dimension at position `axis` and returns its size.
+    pub fn remove(&mut self, axis: usize) -> usize {
+        self.0.remove(axis)
+    }
+
+    /// Strides, in elements, of a row-major (C order) tensor of this shape.
+    ///
+    /// As PyTorch does, a size of 0 counts as 1.
+    #[inline]
+    pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
+        let mut strides = list_of(1, self.rank());
+        let mut next = 1isize;
+        for (stride, &size) in strides.iter_mut().zip(self.iter()).rev() {
+            *stride = next;
+            next = next.saturating_mul(isize::try_from(size.max(1)).unwrap_or(isize::MAX));
+        }
+        strides
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+
+    #[inline]
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl DerefMut for Shape {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [usize] {
+        &mut self.0
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(sizes: [usize; N]) -> Self {
+        Shape(SmallVec::from_slice(&sizes))
+    }
+}
+
+impl<const N: usize> From<&[usize; N]> for Shape {
+    fn from(sizes: &[usize; N]) -> Self {
+        Shape(SmallVec::from_slice(sizes))
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(sizes: &[usize]) -> Self {
+        Shape(SmallVec::from_slice(sizes))
+    }
+}
+
+impl From<Vec<usize>> for Shape {
+    fn from(sizes: Vec<usize>) -> Self {
+        Shape(SmallVec::from_vec(sizes))
+    }
+}
+
+impl From<()> for Shape {
+    fn from((): ()) -> Self {
+        Shape::scalar()
+    }
+}
+
+impl From<usize> for Shape {
+    fn from(size: usize) -> Self {
+        Shape::from([size])
+    }
+}
+
+impl From<&Shape> for Shape {
+    fn from(shape: &Shape) -> Self {
+        shape.clone()
+    }
+}
+
+impl FromIterator<usize> for Shape {
+    fn from_iter<I: IntoIterator<Item = usize>>(sizes: I) -> Self {
+        Shape(sizes.into_iter().collect())
+    }
+}
+
+impl<const N: usize> PartialEq<[usize; N]> for Shape {
+    fn eq(&self, other: &[usize; N]) -> bool {
+        self.sizes() == other
+    }
+}
+
+impl PartialEq<[usize]> for Shape {
+    fn eq(&self, other: &[usize]) -> bool {
+        self.sizes() == other
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[")?;
+        for (axis, size) in self.iter().enumerate() {
+            write!(f, "{}{size}", if axis == 0 { "" } else { ", " })?;
+        }
+        write!(f, "]")
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_size_empties_even_what_would_overflow() {
+        assert_eq!(Shape::from([usize::MAX, usize::MAX, 0]).checked_numel(), Some(0));
+        assert_eq!(Shape::from([usize::MAX, 2]).checked_numel(), None);
+    }
+
+    #[test]
+    fn strides_are_row_major_and_count_zero_as_one() {
+        assert_eq!(Shape::from([2, 3, 4]).row_major_strides().as_slice(), &[12, 4, 1]);
+        assert_eq!(Shape::from([2, 0, 4]).row_major_strides().as_slice(), &[4, 4, 1]);
+        assert!(Shape::scalar().row_major_strides().is_empty());
+    }
+}

@@ -1,0 +1,462 @@
+//! `ndarray` arrays in and out, without a copy where that is sound.
+//!
+//! | from | to | copies |
+//! |---|---|---|
+//! | [`Array`] | [`Tensor`] | never: the vector changes hands, strides and offset stay, negative ones included |
+//! | [`ArcArray`] | [`Tensor`] | never: the memory is shared, and either side copies before it writes |
+//! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only a view with gaps |
+//! | [`ArrayView`] | [`Tensor`] | always: a tensor may outlive any borrow |
+//! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
+//! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, whole, and the only holder of its elements |
+//!
+//! How memory is shared is the business of the storage; nothing here is `unsafe`.
+
+use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
+
+use crate::memory::reserve;
+use crate::memory::storage::Storage;
+use crate::ops::twin;
+use crate::shape::error::{Error, Site, raise};
+use crate::shape::layout::Strides;
+use crate::tensor::tensor::addressable;
+use crate::{Element, Layout, Shape, Tensor};
+
+impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
+    /// Takes the array's memory; strides and offset stay as they are, negative strides included.
+    ///
+    /// ```
+    /// use ndarray::{array, s};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let flipped = array![[1.0, 2.0], [3.0, 4.0]].slice_move(s![..;-1, ..]);
+    /// let x = Tensor::from(flipped);
+    /// assert_eq!(x.strides(), [-2, 1]);
+    /// assert_eq!(x, Tensor::from([[3.0, 4.0], [1.0, 2.0]]));
+    /// ```
+    fn from(array: Array<T, D>) -> Self {
+        let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
+        let (data, offset) = array.into_raw_vec_and_offset();
+        let layout = match offset {
+            // Of an empty array nothing but the shape matters.
+            None => Layout::contiguous(shape),
+            Some(_) if shape.numel() == 0 => Layout::contiguous(shape),
+            Some(offset) => match Layout::strided(shape, &strides, offset, data.len()) {
+                Some(layout) => layout,
+                None => unreachable!("an array's elements lie in its own vector"),
+            },
+        };
+        Tensor::from_parts(Storage::from_vec(data), layout)
+    }
+}
+
+impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
+    /// Shares the array's memory; nothing is copied. Both sides copy before they write, so neither sees the other's
+    /// changes.
+    ///
+    /// ```
+    /// use ndarray::ArcArray;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let array = ArcArray::from(vec![1.0, 2.0]);
+    /// let mut x = Tensor::from(array.clone());
+    /// assert_eq!(x.as_slice().unwrap().as_ptr(), array.as_ptr());
+    /// x += 1.0;
+    /// assert_eq!((x.to_vec(), array.to_vec()), (vec![2.0, 3.0], vec![1.0, 2.0]));
+    /// ```
+    fn from(array: ArcArray<T, D>) -> Self {
+        let (storage, layout) = Storage::from_arc_array(array);
+        Tensor::from_parts(storage, layout)
+    }
+}
+
+impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for Tensor<T> {
+    /// Copies the elements, each repetition of a broadcast view once. See [`from_ndarray`](Tensor::from_ndarray).
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the copy.
+    #[track_caller]
+    fn from(view: ArrayView<'_, T, D>) -> Self {
+        Tensor::from_ndarray(view)
+    }
+}
+
+impl<T: Element> From<Tensor<T>> for ArrayD<T> {
+    /// The elements as an array; see [`into_ndarray`](Tensor::into_ndarray).
+    ///
+    /// # Panics
+    ///
+    /// Where a copy is needed and memory cannot hold it, or the shape is one that `ndarray` does not have.
+    #[track_caller]
+    fn from(tensor: Tensor<T>) -> Self {
+        tensor.into_ndarray()
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// A copy of a view's elements. NumPy's way from arrays: `torch.tensor(array)`.
+    ///
+    /// It is a copy because a tensor may outlive any borrow: whoever holds one may clone it and keep the clone. Where
+    /// the array itself can be given away, `Tensor::from(array)` copies nothing. A dimension that the view repeats with
+    /// stride 0 is copied once and expanded again.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let matrix = array![[1.0, 2.0], [3.0, 4.0]];
+    /// let column = Tensor::from_ndarray(matrix.column(1));
+    /// assert_eq!(column.to_vec(), [2.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the copy.
+    #[track_caller]
+    pub fn from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Self {
+        Tensor::copy_of(view, Site::here("from_ndarray")).unwrap_or_else(|error| raise(error))
+    }
+
+    /// [`from_ndarray`](Self::from_ndarray), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold the copy.
+    #[track_caller]
+    pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
+        Tensor::copy_of(view, Site::here("from_ndarray"))
+    }
+
+    fn copy_of<D: Dimension>(mut view: ArrayView<'_, T, D>, at: Site) -> Result<Self, Error> {
+        let shape = Shape::from(view.shape());
+        addressable::<T>(&shape, at)?;
+        for axis in 0..shape.rank() {
+            if view.strides()[axis] == 0 && shape[axis] > 1 {
+                view.slice_axis_inplace(Axis(axis), Slice::from(..1));
+            }
+        }
+        let distinct = Shape::from(view.shape());
+        let refused = |_| Error::OutOfMemory { shape: distinct.clone(), dtype: T::DTYPE, at };
+        let mut data = reserve::with_capacity(view.len()).map_err(refused)?;
+        data.extend(view.iter().copied());
+        match Layout::contiguous(distinct).expand(&shape) {
+            Some(layout) => Ok(Tensor::from_parts(Storage::from_vec(data), layout)),
+            None => unreachable!("the dimensions that were cut to 1 expand again"),
+        }
+    }
+
+    /// The elements of a view that lives as long as the program, such as one of a `static` table or of leaked memory.
+    /// Nothing is copied, unless the view has gaps: the elements between may belong to somebody who writes to them.
+    ///
+    /// ```
+    /// use ndarray::ArrayView;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// static TABLE: [f32; 4] = [0.5, 1.0, 1.5, 2.0];
+    /// let x = Tensor::from_static(ArrayView::from(&TABLE));
+    /// assert_eq!(x.as_slice().unwrap().as_ptr(), TABLE.as_ptr());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where the view has gaps and memory cannot hold a copy.
+    #[track_caller]
+    pub fn from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Self {
+        Tensor::shared(view, Site::here("from_static")).unwrap_or_else(|error| raise(error))
+    }
+
+    /// [`from_static`](Self::from_static), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the view has gaps and memory cannot hold a copy.
+    #[track_caller]
+    pub fn try_from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Result<Self, Error> {
+        Tensor::shared(view, Site::here("from_static"))
+    }
+
+    fn shared<D: Dimension>(view: ArrayView<'static, T, D>, at: Site) -> Result<Self, Error> {
+        addressable::<T>(&Shape::from(view.shape()), at)?;
+        match Storage::from_static_view(view.clone()) {
+            Some((storage, layout)) => Ok(Tensor::from_parts(storage, layout)),
+            None => Tensor::copy_of(view, at),
+        }
+    }
+
+    twin! {
+        /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too,
+        /// flipped ones a negative stride. Nothing is copied. NumPy: `numpy()`.
+        ///
+        /// ```
+        /// use wengert_tensor::prelude::*;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).flip(1);
+        /// let view = x.as_ndarray();
+        /// assert_eq!(view[[0, 0]], 3.0);
+        /// assert_eq!(view.sum(), 21.0);
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Where the shape has no elements, but sizes whose product `ndarray` cannot count without the zeros.
+        fn as_ndarray | try_as_ndarray(&self) -> ArrayViewD<'_, T>, Error = at {
+            let (storage, layout) = self.parts();
+            storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
+        }
+
+        /// A copy as an array in row-major order.
+        ///
+        /// # Errors
+        ///
+        /// Where memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
+        fn to_ndarray | try_to_ndarray(&self) -> ArrayD<T>, Error = at {
+            let data = self.elements(at)?;
+            array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
+        }
+    }
+
+    /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and
+    /// nothing else holds that; else they are copied. So are results of operations, whose buffers are not vectors.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// let start = x.as_slice().unwrap().as_ptr();
+    /// let array = x.into_ndarray();
+    /// assert_eq!((array.as_ptr(), array[[1, 0]]), (start, 3.0));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_into_ndarray`](Self::try_into_ndarray) returns an error.
+    #[track_caller]
+    pub fn into_ndarray(self) -> ArrayD<T> {
+        self.moved(Site::here("into_ndarray")).unwrap_or_else(|error| raise(error))
+    }
+
+    /// [`into_ndarray`](Self::into_ndarray), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where a copy is needed and memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
+    #[track_caller]
+    pub fn try_into_ndarray(self) -> Result<ArrayD<T>, Error> {
+        self.moved(Site::here("into_ndarray"))
+    }
+
+    fn moved(self, at: Site) -> Result<ArrayD<T>, Error> {
+        let shape = self.shape().clone();
+        let (storage, layout) = self.into_parts();
+        let whole = layout.is_contiguous() && layout.numel() == storage.len();
+        let data = match if whole { storage.into_vec() } else { Err(storage) } {
+            Ok(data) => data,
+            Err(storage) => Tensor::from_parts(storage, layout).elements(at)?,
+        };
+        array(&shape, data).ok_or_else(|| uncountable::<T>(&shape, at))
+    }
+}
+
+fn array<T>(shape: &Shape, data: Vec<T>) -> Option<ArrayD<T>> {
+    ArrayD::from_shape_vec(IxDyn(shape), data).ok()
+}
+
+fn uncountable<T: Element>(shape: &Shape, at: Site) -> Error {
+    Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2, Array3, ArrayViewMut, arr0, array, s};
+
+    use super::*;
+    use crate::ops::{InPlace, Views};
+
+    fn count(rows: usize, columns: usize) -> Array2<f64> {
+        Array2::from_shape_fn((rows, columns), |(i, j)| (10 * i + j) as f64)
+    }
+
+    fn lowest<D: Dimension>(array: &ArrayView<f64, D>) -> *const f64 {
+        array.iter().map(std::ptr::from_ref).min().unwrap()
+    }
+
+    /// Layouts that ndarray can own: row-major, column-major, flipped, stepped, windows, sizes 0 and 1, rank 0.
+    fn owned() -> Vec<ArrayD<f64>> {
+        let cube = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as f64);
+        vec![
+            count(3, 4).into_dyn(),
+            count(3, 4).reversed_axes().into_dyn(),
+            count(3, 4).slice_move(s![..;-1, ..]).into_dyn(),
+            count(3, 4).slice_move(s![..;-1, ..;-1]).into_dyn(),
+            count(5, 7).slice_move(s![1..;2, 1..6;-2]).into_dyn(),
+            count(5, 7).slice_move(s![2, ..;-1]).into_dyn(),
+            count(5, 7).slice_move(s![2..2, ..]).into_dyn(),
+            cube.clone().permuted_axes([2, 0, 1]).into_dyn(),
+            cube.slice_move(s![..;-1, 1..2, ..;-3]).permuted_axes([1, 2, 0]).into_dyn(),
+            arr0(2.5).into_dyn(),
+            Array1::zeros(0).into_dyn(),
+            Array1::from_elem(1, 7.0).slice_move(s![..;-1]).into_dyn(),
+        ]
+    }
+
+    #[test]
+    fn arrays_come_in_and_go_out_without_a_copy() {
+        for array in owned() {
+            let expected = array.clone();
+            let (start, strides) = (array.as_ptr(), array.strides().to_vec());
+            let shared = array.clone().into_shared();
+            let own = Tensor::from(array);
+            assert_eq!(own.to_ndarray(), expected);
+            let view = own.as_ndarray();
+            assert_eq!(view, expected);
+            if expected.is_empty() {
+                continue;
+            }
+            assert_eq!((view.as_ptr(), own.strides()), (start, &strides[..]));
+
+            let held = shared.clone();
+            let foreign = Tensor::from(shared);
+            let view = foreign.as_ndarray();
+            assert_eq!((view.as_ptr(), view.strides()), (held.as_ptr(), held.strides()));
+            assert_eq!(view, expected);
+        }
+    }
+
+    #[test]
+    fn every_view_of_a_tensor_is_a_view_of_ndarray() {
+        let x = Tensor::from_fn([2, 3, 4], |index| (100 * index[0] + 10 * index[1] + index[2]) as f64);
+        let start = x.as_slice().unwrap().as_ptr();
+        let table = [
+            x.clone(),
+            x.permute([2, 0, 1]),
+            x.flip(0),
+            x.flip([0, 1, 2]).transpose(0, 2),
+            x.slice(2, Some(1), None, 2).flip(2),
+            x.unsqueeze(0).expand([5, 2, 3, 4]),
+            x.narrow(1, 2, 1).expand([2, 6, 4]).flip(1),
+            x.unfold(2, 2, 1),
+            x.diagonal(1, 1, 2).flip(-1),
+            x.narrow(0, 1, 0).flip(1),
+            x.select(0, 1).select(0, 2).select(0, 3),
+        ];
+        for x in table {
+            let view = x.as_ndarray();
+            assert_eq!(view.shape(), x.shape().sizes());
+            assert_eq!(view.iter().copied().collect::<Vec<_>>(), x.to_vec());
+            assert_eq!(x.to_ndarray(), view);
+            if x.numel() > 0 {
+                let place = lowest(&view).addr() - start.addr();
+                assert_eq!(place / size_of::<f64>(), x.layout().extent().0);
+                assert!(
+                    std::iter::zip(view.strides(), x.strides()).zip(view.shape()).all(|((a, b), &n)| a == b || n == 1)
+                );
+            }
+            assert_eq!(Tensor::from(view), x);
+        }
+    }
+
+    #[test]
+    fn a_broadcast_view_is_copied_once_and_expanded() {
+        let row = array![1.0, 2.0];
+        let x = Tensor::from(row.broadcast((3, 4, 2)).unwrap());
+        assert_eq!((x.shape().sizes(), x.strides()), (&[3, 4, 2][..], &[0isize, 0, 1][..]));
+        assert_eq!(x, Tensor::from([1.0, 2.0]).expand([3, 4, 2]));
+        let huge = Tensor::from(row.broadcast((1 << 40, 2)).unwrap());
+        assert_eq!(huge.get(&[1 << 39, 1]), Some(2.0));
+        let refused = Tensor::try_from_ndarray(row.broadcast((1 << 61, 2)).unwrap());
+        assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn writing_never_reaches_a_shared_array() {
+        let array = count(2, 3).into_shared();
+        let before = array.to_owned();
+        let mut x = Tensor::from(array.clone());
+        x.add_(1.0);
+        x.mul_(Tensor::from([2.0, 3.0, 4.0]));
+        assert_eq!(array, before);
+        assert_eq!(x.to_ndarray(), ((&before + 1.0) * array![2.0, 3.0, 4.0]).into_dyn());
+
+        // And the other way: the array copies, the tensor stays.
+        let mut array = array;
+        let x = Tensor::from(array.clone());
+        array[[0, 0]] = 99.0;
+        assert_eq!(x.to_ndarray(), before.into_dyn());
+    }
+
+    #[test]
+    fn a_static_view_is_shared_where_it_has_no_gaps() {
+        let leaked: &'static [f64] = Vec::leak((0..12).map(f64::from).collect());
+        let view = ArrayView::from_shape((3, 4), leaked).unwrap();
+        let table = [
+            (view.into_dyn(), true),
+            (view.reversed_axes().into_dyn(), true),
+            (view.slice_move(s![..;-1, ..]).into_dyn(), true),
+            (view.slice_move(s![1.., ..;-1]).into_dyn(), true),
+            (view.slice_move(s![0..1, ..]).into_dyn(), true),
+            (view.slice_move(s![.., ..2]).into_dyn(), false),
+            (view.slice_move(s![..;2, ..]).into_dyn(), false),
+            (view.slice_move(s![2, ..;-2]).into_dyn(), false),
+        ];
+        for (view, shares) in table {
+            let x = Tensor::from_static(view.clone());
+            assert_eq!(x.as_ndarray(), view);
+            assert_eq!(x.as_ndarray().as_ptr() == view.as_ptr(), shares, "{view:?}");
+            let mut y = x.clone();
+            drop(x);
+            y.add_(1.0);
+            assert_eq!(y.as_ndarray(), &view + 1.0);
+        }
+        assert_eq!(leaked[..3], [0.0, 1.0, 2.0]);
+        assert_eq!(Tensor::from_static(view.slice_move(s![3.., ..])).shape(), &[0, 4]);
+    }
+
+    #[test]
+    fn what_lies_in_the_gaps_of_a_static_view_may_change() {
+        let leaked: &'static mut [f64] = Vec::leak(vec![1.0, 2.0, 3.0, 4.0]);
+        let (even, mut odd) = ArrayViewMut::from(leaked).multi_slice_move((s![..;2], s![1..;2]));
+        let even: &'static ArrayViewMut<f64, _> = Box::leak(Box::new(even));
+        let x = Tensor::from_static(even.view());
+        odd[0] = 20.0;
+        assert_eq!(x.to_vec(), [1.0, 3.0]);
+    }
+
+    #[test]
+    fn a_tensor_moves_out_where_it_is_the_only_holder() {
+        let base = || Tensor::from_vec((0..12).map(|i| f64::from(10 * (i / 4) + i % 4)).collect(), [3, 4]);
+        let start = |x: &Tensor<f64>| x.as_ndarray().as_ptr();
+
+        let x = base();
+        let place = start(&x);
+        assert_eq!(ArrayD::from(x).as_ptr(), place);
+
+        let (held, x) = (base(), base());
+        let table = [
+            held.clone(),
+            x.flip(0),
+            x.t(),
+            x.narrow(0, 0, 2),
+            Tensor::scalar(1.0).expand([3, 4]),
+            base().narrow(0, 1, 0),
+            -base(),
+        ];
+        for x in table {
+            let (place, expected) = (start(&x), x.to_ndarray());
+            let array = ArrayD::from(x);
+            assert!(array.is_empty() || array.as_ptr() != place);
+            assert_eq!(array, expected);
+        }
+        assert_eq!(held, base());
+    }
+
+    #[test]
+    fn shapes_that_ndarray_cannot_count_are_errors() {
+        let nothing = Tensor::<f64>::zeros([1usize << 62, 1 << 62, 0]);
+        assert!(matches!(nothing.try_as_ndarray(), Err(Error::TooLarge { .. })));
+        assert!(matches!(nothing.try_to_ndarray(), Err(Error::TooLarge { .. })));
+        assert!(matches!(nothing.try_into_ndarray(), Err(Error::TooLarge { .. })));
+        let huge = Tensor::scalar(1.0f64).expand([1i64 << 40, 1 << 18].map(|size| size as isize));
+        assert_eq!(huge.as_ndarray().strides(), [0, 0]);
+        assert!(matches!(huge.try_to_ndarray(), Err(Error::OutOfMemory { .. })));
+    }
+}
