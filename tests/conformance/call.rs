@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use wengert_tensor::ops::Argument;
-use wengert_tensor::{Dims, Element, Sizes, Tensor};
+use wengert_tensor::{Dims, Scalar, Sizes, Tensor};
 
 use super::skip::Reason;
 use super::value::{Array, Given, Stop, Value};

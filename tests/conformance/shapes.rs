@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::Value as Json;
 use wengert_tensor::ops::try_broadcast_shapes;
-use wengert_tensor::{Element, Shape, Tensor};
+use wengert_tensor::{Scalar, Shape, Tensor};
 
 use super::call::Call;
 use super::compare;

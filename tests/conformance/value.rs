@@ -30,7 +30,7 @@ impl<A: Array> Value<A> {
     /// Type of the elements.
     pub fn dtype(&self) -> DType {
         match self {
-            Value::Float(_) => <A::Elem as wengert_tensor::Element>::DTYPE,
+            Value::Float(_) => <A::Elem as wengert_tensor::Scalar>::DTYPE,
             Value::Int(_) => DType::I64,
             Value::Bool(_) => DType::Bool,
         }

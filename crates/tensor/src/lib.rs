@@ -22,12 +22,14 @@ mod shape;
 mod tensor;
 
 pub use engine::program;
-pub use kernel::element::{DType, Element, Float, Integer, Number};
+pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 pub use memory::threads::{num_threads, set_num_threads};
 pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
+pub use scalar::element::Scalar;
 pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
 pub use shape::dims::{Axes, Dims, Sizes, axis};
+pub use shape::dtype::DType;
 pub use shape::error::{Error, ExpandMismatch, Site};
 pub use shape::explain::{Explanation, explain, explain_named};
 pub use shape::layout::{Layout, Strides};
@@ -49,5 +51,5 @@ pub mod prelude {
         Scatter, ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
-    pub use crate::{DType, Element, Float, Number, Shape, Tensor};
+    pub use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};
 }

@@ -1,7 +1,7 @@
 //! Operations of two operands that broadcast.
 
 use wengert_tensor::ops::{Argument, Arithmetic, Operand, TensorLike};
-use wengert_tensor::{Element, Number};
+use wengert_tensor::{Number, Scalar};
 
 use super::super::call::{Call, Pair};
 use super::super::skip::Reason;

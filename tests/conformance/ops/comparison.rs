@@ -1,7 +1,7 @@
 //! Comparisons, masks and choices.
 
 use wengert_tensor::ops::{Argument, Comparison, TensorLike, try_where_};
-use wengert_tensor::{Element, Site, Tensor};
+use wengert_tensor::{Scalar, Site, Tensor};
 
 use super::super::call::{Call, Pair};
 use super::super::value::{Array, Attempt, Given, Stop, Value};

@@ -1,7 +1,7 @@
 //! Operations in place.
 
 use wengert_tensor::ops::{Argument, BlasInPlace, InPlace, Overwrite};
-use wengert_tensor::{Element, Tensor};
+use wengert_tensor::{Scalar, Tensor};
 
 use super::super::call::Call;
 use super::super::skip::Reason;

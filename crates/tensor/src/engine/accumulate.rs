@@ -1,7 +1,7 @@
 //! The reductions that leave a fused program: accumulated block by block.
 
 use crate::engine::program::{AxisSet, Value};
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::strided;
 use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::iteration_space::{Nest, Run};

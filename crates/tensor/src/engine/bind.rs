@@ -4,11 +4,11 @@
 use smallvec::SmallVec;
 
 use crate::engine::accumulate::Reducer;
-use crate::engine::map;
-use crate::engine::map::{BLOCK, PARALLEL, Source, TASKS};
 use crate::engine::program::{Argument, Instruction, Output, Program};
 use crate::engine::small;
-use crate::kernel::matmul::product::Scratch;
+use crate::kernel::copy;
+use crate::kernel::strided::{BLOCK, PARALLEL, Source, TASK, TASKS};
+use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::Nest;
 use crate::{Float, Layout, Shape};
 
@@ -44,7 +44,7 @@ impl Route {
             layout = layout.select(0, 0);
         }
         match layout.expand(shape) {
-            Some(layout) if map::is_transposed(&layout) => Route::Turned(layout),
+            Some(layout) if copy::is_transposed(&layout) => Route::Turned(layout),
             Some(layout) => Route::Strided(Nest::new(shape, [&layout])),
             None => unreachable!("an input of shape {} does not expand to {shape}", layout.shape()),
         }
@@ -72,7 +72,7 @@ impl<'a, T: Float> Bound<'a, T> {
             Route::Single(position) => Bound::Number(data[*position]),
             Route::Plain(offset) => Bound::Plain(&data[*offset..*offset + count]),
             Route::Strided(nest) => Bound::Strided(data, nest),
-            Route::Turned(layout) => match map::straightened(Source { data, layout }) {
+            Route::Turned(layout) => match copy::straightened(Source { data, layout }) {
                 Some(copy) => Bound::Copied(copy),
                 None => unreachable!("it was transposed when the route was chosen"),
             },
@@ -197,7 +197,7 @@ impl Cut {
         let work = cost + 1;
         let each = match count.saturating_mul(work) < 2 * PARALLEL {
             true => blocks,
-            false => (2 * map::TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
+            false => (2 * TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
         };
         Cut { count, line, row, parts, block, blocks, each }
     }

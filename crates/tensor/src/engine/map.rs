@@ -5,183 +5,18 @@
 #![allow(unsafe_code)]
 
 use crate::engine::periodic::{Few, Reader};
+use crate::kernel::copy::copy;
 use crate::kernel::elementwise::block;
-use crate::kernel::elementwise::block::{Operand, Plane};
 use crate::kernel::elementwise::loops;
-use crate::kernel::matmul::product::Scratch;
+use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::strided::{BLOCK, LONG_ROW, PARALLEL, STREAM, Source, TASK, TASKS, for_blocks, operand};
 use crate::kernel::transpose::Turned;
 use crate::memory::threads;
-use crate::memory::threads::Start;
+
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::iteration_space::{Nest, Run};
+use crate::shape::iteration_space::Nest;
 use crate::{Element, Layout};
-
-/// Elements in a block: a few operands of it stay in the first-level cache.
-pub(crate) const BLOCK: usize = 1024;
-
-/// Rows at least this long are cut into blocks; shorter ones are gathered several to a block.
-pub(crate) const LONG_ROW: usize = 128;
-
-/// Blocks below this many elements in all are not worth a second thread.
-pub(crate) const PARALLEL: usize = 1 << 16;
-
-/// Elements in a task of many blocks, so that handing it out costs little.
-pub(crate) const TASK: usize = PARALLEL / 4;
-
-/// Tasks of an operation, at most: what a thread does next lies after what it did before, which memory gives faster.
-pub(crate) const TASKS: usize = 64;
-
-/// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
-/// it.
-pub(crate) const STREAM: usize = 16 << 20;
-
-/// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a, T> {
-    pub(crate) data: &'a [T],
-    pub(crate) layout: &'a Layout,
-}
-
-impl<'a, T: Element> Source<'a, T> {
-    /// The elements as an operand of one block, where they lie in order or are all the same. There is one at least.
-    pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
-        let first = self.layout.offset();
-        if self.layout.is_contiguous() {
-            return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
-        }
-        self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
-    }
-
-    /// The elements that repeat, where they lie in order and do so again and again. There is one at least.
-    pub(crate) fn row(&self) -> Option<&'a [T]> {
-        let (mut len, mut repeats) = (1, false);
-        for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {
-            if size == 1 {
-                continue;
-            }
-            if !repeats && stride == len as isize {
-                len *= size;
-            } else if stride == 0 {
-                repeats = true;
-            } else {
-                return None;
-            }
-        }
-        let first = self.layout.offset();
-        Some(&self.data[first..first + len])
-    }
-}
-
-/// Fills `out`, in row-major order, block by block: `f(block number's first element, block)`. No block crosses the end
-/// of a long row, so that operands are slices of it; none is longer than [`BLOCK`]. What is `fresh` is not read by `f`, which
-/// costs as much as `cost` additions for an element.
-fn for_blocks<U: Element>(row: usize, cost: usize, fresh: bool, out: &mut [U], f: impl Fn(usize, &mut [U]) + Sync) {
-    let len = out.len();
-    if len <= BLOCK && (row < LONG_ROW || row >= len) {
-        if len > 0 {
-            f(0, out);
-        }
-        return;
-    }
-    let row = if row >= LONG_ROW { row } else { BLOCK };
-    // Blocks of nearly equal length.
-    let parts = row.div_ceil(BLOCK);
-    let block = row.div_ceil(parts);
-    let blocks = len / row * parts + (len % row).div_ceil(block);
-    let few = len.saturating_mul(cost) < PARALLEL;
-    let each = if few { blocks } else { (TASK / cost / block).max(blocks.div_ceil(TASKS)).max(1) };
-    let streams = fresh && size_of_val(out) >= STREAM;
-    let start = Start(out.as_mut_ptr());
-    threads::sweep(blocks.div_ceil(each), size_of_val(out), |task| {
-        let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
-        for number in task * each..blocks.min((task + 1) * each) {
-            let first = number / parts * row + number % parts * block;
-            let size = block.min(row - number % parts * block).min(len - first);
-            // SAFETY: blocks are numbered 0 .. blocks, each in one task: they lie within `out` and do not overlap, and
-            // `out` is borrowed mutably until all are done.
-            let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), size) };
-            match &mut aside {
-                Some(buffer) => {
-                    f(first, &mut buffer[..size]);
-                    cpu::stream(&buffer[..size], out);
-                }
-                None => f(first, out),
-            }
-        }
-        if streams {
-            cpu::streamed();
-        }
-    });
-}
-
-/// Operand `k` of `nest` for elements `start .. start + len`; `scratch` holds it where it must be gathered.
-pub(crate) fn operand<'a, T: Element, const N: usize>(
-    nest: &Nest<N>,
-    k: usize,
-    data: &'a [T],
-    start: usize,
-    len: usize,
-    scratch: &'a mut Vec<T>,
-) -> Operand<'a, T> {
-    match nest.run(k, start, len) {
-        Run::Slice(position) => Operand::Slice(&data[position..position + len]),
-        Run::Splat(position) => Operand::Splat(data[position]),
-        Run::Strided(position, stride) => {
-            scratch.clear();
-            gather(data, position, stride, len, scratch);
-            Operand::Slice(scratch)
-        }
-        Run::Walk => {
-            scratch.clear();
-            nest.walk(k, start, len, |position, stride, count| gather(data, position, stride, count, scratch));
-            Operand::Slice(scratch)
-        }
-    }
-}
-
-pub(crate) fn gather<T: Copy>(data: &[T], position: usize, stride: isize, len: usize, out: &mut Vec<T>) {
-    match stride {
-        1 => out.extend_from_slice(&data[position..position + len]),
-        0 => out.resize(out.len() + len, data[position]),
-        2.. => out.extend(data[position..].iter().step_by(stride as usize).take(len)),
-        _ => out.extend((0..len as isize).map(|i| data[(position as isize + i * stride) as usize])),
-    }
-}
-
-/// `out = x`, in row-major order.
-pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
-    let nest = Nest::new(x.layout.shape(), [x.layout]);
-    match Turned::new(&nest) {
-        Some(turned) => turned.fill(x.data, out, |x, _, out| out.copy_from_slice(x)),
-        None => cast(x, out, |x| x),
-    }
-}
-
-/// Whether [`straightened`] copies what lies so.
-pub(crate) fn is_transposed(layout: &Layout) -> bool {
-    let steps = layout.strides().last().is_some_and(|&stride| stride > 1);
-    steps && Turned::new(&Nest::new(layout.shape(), [layout])).is_some_and(|turned| !turned.repeats())
-}
-
-/// A large transposed operand, copied to lie in order: read by squares once, instead of by columns again and again.
-pub(crate) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
-    if !is_transposed(x.layout) {
-        return None;
-    }
-    let mut straight = Scratch::new(x.layout.numel());
-    copy(x, &mut straight.0);
-    Some(straight)
-}
-
-/// `out = f(x)`, changing the type.
-pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
-    let nest = Nest::new(x.layout.shape(), [x.layout]);
-    for_blocks(nest.row(), 1, true, out, |start, out| {
-        let scratch = &mut Vec::new();
-        loops::one(operand(&nest, 0, x.data, start, out.len(), scratch), out, &f);
-    });
-}
 
 /// `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {

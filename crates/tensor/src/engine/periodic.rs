@@ -2,9 +2,9 @@
 //! logits. Written out once, over more than a block, they are read like any other elements.
 
 use crate::Element;
-use crate::engine::map::{BLOCK, LONG_ROW, Source};
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
+use crate::kernel::strided::{BLOCK, LONG_ROW, Source};
 use crate::shape::iteration_space::Nest;
 
 /// Rows of fewer elements are worth it: at longer ones loops go along well enough.

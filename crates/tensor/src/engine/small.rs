@@ -4,7 +4,7 @@
 use crate::Float;
 use crate::engine::bind::{Binding, Bound};
 use crate::engine::program::{Instruction, Output, Program};
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 
 /// Bytes of a vector, the longest that there are.

@@ -3,7 +3,7 @@
 //! Positions are checked by the caller; additions happen in the order of the source, so that results do not depend on
 //! threads.
 
-use crate::engine::map::{BLOCK, Source};
+use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::Nest;
 use crate::{Element, Layout, Reduction};
 

@@ -1,6 +1,7 @@
 //! Kernels: loops over elements that lie in given ways. Shapes have been checked and memory asked for.
 
 pub(crate) mod conv;
+pub(crate) mod copy;
 pub(crate) mod element;
 pub(crate) mod elementwise;
 pub(crate) mod fill;
@@ -10,6 +11,7 @@ pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod step;
+pub(crate) mod strided;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod transpose;

@@ -8,8 +8,8 @@
 use std::mem::MaybeUninit;
 
 use crate::Element;
-use crate::engine::map::{BLOCK, TASK, gather};
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::strided::{BLOCK, TASK, gather};
 use crate::memory::threads;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;

@@ -2,5 +2,6 @@
 
 pub(crate) mod pool;
 pub(crate) mod reserve;
+pub(crate) mod scratch;
 pub(crate) mod storage;
 pub(crate) mod threads;

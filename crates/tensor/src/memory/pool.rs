@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::memory::reserve::Refused;
-use crate::{DType, Element};
+use crate::scalar::element::Scalar;
+use crate::shape::dtype::DType;
 
 /// Smaller buffers, in bytes, are left to the allocator, which is as quick.
 pub(crate) const LEAST: usize = 1 << 10;
@@ -88,7 +89,7 @@ fn lock() -> MutexGuard<'static, Pool> {
 }
 
 /// Types that can take over one another's buffers: every bit pattern that one leaves is valid for the other.
-fn kind<T: Element>() -> u8 {
+fn kind<T: Scalar>() -> u8 {
     u8::from(T::DTYPE == DType::Bool)
 }
 
@@ -169,12 +170,12 @@ fn class(bytes: usize) -> usize {
 }
 
 /// Whether a buffer of `len` elements is the pool's business.
-pub(crate) fn serves<T: Element>(len: usize) -> bool {
+pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
     len.saturating_mul(size_of::<T>()) >= LEAST && LIMIT.load(Ordering::Relaxed) > 0
 }
 
 /// A buffer of `len` elements, which are anything, where the pool has one. The caller has seen that the pool [`serves`] it.
-pub(crate) fn take<T: Element>(len: usize) -> Option<Block<T>> {
+pub(crate) fn take<T: Scalar>(len: usize) -> Option<Block<T>> {
     let bytes = class(len * size_of::<T>());
     let mut pool = lock();
     let address = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
@@ -188,7 +189,7 @@ pub(crate) fn take<T: Element>(len: usize) -> Option<Block<T>> {
 }
 
 /// As [`take`], of fresh memory, all zeros.
-pub(crate) fn fresh<T: Element>(len: usize) -> Result<Block<T>, Refused> {
+pub(crate) fn fresh<T: Scalar>(len: usize) -> Result<Block<T>, Refused> {
     let bytes = class(len * size_of::<T>());
     // SAFETY: the size is not 0: the pool serves no empty buffer.
     let start = NonNull::new(unsafe { alloc(layout(bytes)) }).ok_or(Refused)?;

@@ -3,9 +3,9 @@
 //! An operating system may promise memory that it does not have and end the process on first use. So large requests are
 //! first held against what the machine and its control group have available.
 
-use crate::Element;
 use crate::memory::pool;
 use crate::memory::pool::Block;
+use crate::scalar::element::Scalar;
 
 /// A request that memory cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub(crate) struct Refused;
 const SMALL: usize = 256 << 20;
 
 /// A vector of `len` zeros.
-pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, Refused> {
     let mut data = with_capacity(len)?;
     data.resize(len, T::ZERO);
     Ok(data)
 }
 
 /// A buffer of `len` elements that are anything, for those who write all of them. The pool [`serves`](pool::serves) it.
-pub(crate) fn scratch<T: Element>(len: usize) -> Result<Block<T>, Refused> {
+pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<Block<T>, Refused> {
     if let Some(block) = pool::take(len) {
         return Ok(block);
     }
@@ -31,7 +31,7 @@ pub(crate) fn scratch<T: Element>(len: usize) -> Result<Block<T>, Refused> {
 }
 
 /// Refuses what memory cannot hold.
-fn check<T: Element>(len: usize) -> Result<(), Refused> {
+fn check<T: Scalar>(len: usize) -> Result<(), Refused> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(Refused)?;
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= SMALL && too_much() {
@@ -44,7 +44,7 @@ fn check<T: Element>(len: usize) -> Result<(), Refused> {
 }
 
 /// A vector with room for `len` elements.
-pub(crate) fn with_capacity<T: Element>(len: usize) -> Result<Vec<T>, Refused> {
+pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, Refused> {
     check::<T>(len)?;
     let mut data = Vec::new();
     data.try_reserve_exact(len).map_err(|_| Refused)?;

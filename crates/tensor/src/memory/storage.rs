@@ -14,8 +14,9 @@ use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuil
 use crate::memory::pool;
 use crate::memory::pool::Block;
 use crate::memory::reserve;
+use crate::scalar::element::Scalar;
 use crate::shape::layout::Strides;
-use crate::{Element, Layout, Shape};
+use crate::{Layout, Shape};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {
@@ -44,7 +45,7 @@ unsafe impl<T: Sync> Send for Foreign<T> {}
 // SAFETY: as above; the owner is `Sync` itself.
 unsafe impl<T: Sync> Sync for Foreign<T> {}
 
-impl<T: Element> Storage<T> {
+impl<T: Scalar> Storage<T> {
     /// Takes the vector's memory; nothing is copied.
     pub(crate) fn from_vec(data: Vec<T>) -> Self {
         Storage::Many(Arc::new(Buffer::Own(data)))

@@ -3,12 +3,12 @@
 use smallvec::SmallVec;
 
 use crate::engine::map;
-use crate::engine::map::Source;
 use crate::engine::program::Program;
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::product;
 use crate::kernel::reduce::strided;
 use crate::kernel::scan::lanes;
+use crate::kernel::strided::Source;
 use crate::ops::TensorLike;
 use crate::ops::reduce::reductions::without;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};

@@ -9,7 +9,7 @@ use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Shape, Tensor};
+use crate::{Scalar, Shape, Tensor};
 
 /// Steps of a formula.
 pub(crate) trait Formula: TensorLike {

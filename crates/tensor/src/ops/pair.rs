@@ -6,7 +6,7 @@ use crate::shape::compat;
 use crate::shape::compat::Meeting;
 use crate::shape::error::{Error, ExpandMismatch, Site};
 use crate::shape::view::View;
-use crate::{Element, Shape, Tensor};
+use crate::{Element, Scalar, Shape, Tensor};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
 pub trait Operand<A: TensorLike> {

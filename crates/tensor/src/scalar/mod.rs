@@ -2,6 +2,7 @@
 //! that loops over them are compiled for.
 
 pub(crate) mod cpu;
+pub(crate) mod element;
 pub(crate) mod instruction;
 pub(crate) mod math;
 pub(crate) mod special;

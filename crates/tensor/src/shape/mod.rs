@@ -5,6 +5,7 @@ pub mod broadcast;
 pub mod compat;
 pub(crate) mod diagnostic;
 pub(crate) mod dims;
+pub(crate) mod dtype;
 pub(crate) mod error;
 pub mod explain;
 pub(crate) mod iteration_space;

@@ -2,8 +2,8 @@
 //!
 //! Tensors share storage and copy on write: changing one never changes another. A view is a clone with another layout.
 
-use crate::engine::map;
-use crate::engine::map::Source;
+use crate::kernel::copy;
+use crate::kernel::strided::Source;
 use crate::memory::reserve;
 use crate::memory::storage::Storage;
 use crate::ops::{Comparison, Operand, twin};
@@ -91,7 +91,7 @@ impl<T: Element> Tensor<T> {
 
     /// A contiguous copy.
     pub(crate) fn copied(&self, at: Site) -> Result<Self, Error> {
-        Tensor::build(self.shape(), at, |out| map::copy(self.source(), out))
+        Tensor::build(self.shape(), at, |out| copy::copy(self.source(), out))
     }
 
     /// The sizes, outermost first.
@@ -242,7 +242,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
         let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
-        map::copy(self.source(), &mut out);
+        copy::copy(self.source(), &mut out);
         Ok(out)
     }
 
@@ -349,8 +349,8 @@ impl<T: Element> Tensor<T> {
         fn cast<U: Element> | try_cast(&self) -> Tensor<U>, Error = at {
             Tensor::build(self.shape(), at, |out| match T::DTYPE {
                 // Through f64, integers beyond 2⁵³ would lose digits.
-                DType::I64 => map::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
-                _ => map::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
+                DType::I64 => copy::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
+                _ => copy::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
             })
         }
     }
@@ -521,7 +521,7 @@ impl<T: Element> Tensor<T> {
     /// Where memory cannot hold the result.
     #[track_caller]
     pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Tensor<U> {
-        Tensor::build(self.shape(), Site::here("map"), |out| map::cast(self.source(), out, f))
+        Tensor::build(self.shape(), Site::here("map"), |out| copy::cast(self.source(), out, f))
             .unwrap_or_else(|error| raise(error))
     }
 }

@@ -14,7 +14,7 @@
 use crate::Element;
 use crate::kernel::conv::im2col::{Axis, Plan};
 use crate::kernel::conv::vector::Kernels;
-use crate::kernel::matmul::product::Scratch;
+use crate::memory::scratch::Scratch;
 use crate::memory::threads;
 use crate::memory::threads::Start;
 

@@ -11,7 +11,8 @@
 use crate::Element;
 use crate::kernel::conv::direct;
 use crate::kernel::conv::direct::{Kind, Task};
-use crate::kernel::matmul::product::{Matrix, Scratch, Sizes};
+use crate::kernel::matmul::product::{Matrix, Sizes};
+use crate::memory::scratch::Scratch;
 use crate::memory::threads;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;

@@ -13,6 +13,7 @@ use crate::engine::program::{Argument, Instruction, Program};
 use crate::kernel::elementwise::loops::{
     compare_body, once, one, one_guarded, one_inlined, one_line, one_mended, power_inlined, three, two, two_lines,
 };
+use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
     each_extreme, each_lanes, each_onto, lanes, onto_operand, rows, rows_onto, short_rows_onto,
 };
@@ -20,32 +21,6 @@ use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::scalar::special;
 use crate::shape::error::{Error, Site};
 use crate::{Element, Shape, Tensor};
-
-/// An operand of a block operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Operand<'a, T> {
-    /// As many elements as the block has.
-    Slice(&'a [T]),
-    /// One for all.
-    Splat(T),
-}
-
-/// Rows of columns: how two operands lie under them.
-#[derive(Clone, Copy, Debug)]
-pub struct Plane {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    /// From a row of an operand to the next.
-    pub(crate) x_row: usize,
-    pub(crate) y_row: usize,
-    /// Whether an operand goes on along a row; else it is one number there.
-    pub(crate) x_moves: bool,
-    pub(crate) y_moves: bool,
-}
-
-impl Plane {
-    pub(crate) const NONE: Plane = Plane { rows: 0, columns: 0, x_row: 0, y_row: 0, x_moves: true, y_moves: true };
-}
 
 /// Block operations of an element type. Sealed: it is implemented here, for the five element types.
 ///

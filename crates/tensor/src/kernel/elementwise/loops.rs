@@ -4,7 +4,7 @@
 //! macros are for those that must.
 #![allow(clippy::needless_range_loop)]
 
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
 
 /// `out = f(x)`.
 #[inline(always)]

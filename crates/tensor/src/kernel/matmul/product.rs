@@ -4,18 +4,16 @@
 //! number of threads gives the same bits.
 #![allow(unsafe_code)]
 
-use std::ops::{Deref, DerefMut};
-
 use gemm_common::Parallelism;
 use smallvec::SmallVec;
 
-use crate::engine::map::Source;
 use crate::kernel::conv::direct;
 use crate::kernel::conv::direct::Task;
 use crate::kernel::conv::vector;
 use crate::kernel::conv::vector::Kernels;
-use crate::memory::pool::Block;
-use crate::memory::{pool, reserve, threads};
+use crate::kernel::strided::Source;
+use crate::memory::scratch::Scratch;
+use crate::memory::threads;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::Nest;
@@ -419,42 +417,6 @@ fn rows_of_a_piece(m: usize, n: usize, k: usize) -> usize {
     let fits = |&pieces: &usize| m.checked_sub((pieces - 1) * m.div_ceil(pieces)).is_some_and(|last| last >= least);
     let pieces = (2..=most).rev().find(fits).unwrap_or(1);
     m.div_ceil(pieces)
-}
-
-/// Memory for a moment: its elements are anything.
-pub(crate) struct Scratch<T: Element>(pub(crate) Temporary<T>);
-
-/// A buffer of the pool, or a vector where the pool does not serve it.
-pub(crate) enum Temporary<T> {
-    Pooled(Block<T>),
-    Own(Vec<T>),
-}
-
-impl<T: Element> Scratch<T> {
-    pub(crate) fn new(len: usize) -> Self {
-        let pooled = if pool::serves::<T>(len) { reserve::scratch(len).ok() } else { None };
-        Scratch(pooled.map_or_else(|| Temporary::Own(vec![T::ZERO; len]), Temporary::Pooled))
-    }
-}
-
-impl<T> Deref for Temporary<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        match self {
-            Temporary::Pooled(block) => block,
-            Temporary::Own(data) => data,
-        }
-    }
-}
-
-impl<T> DerefMut for Temporary<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Temporary::Pooled(block) => block,
-            Temporary::Own(data) => data,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! order: any number of threads gives the same positions.
 #![allow(unsafe_code)]
 
-use crate::engine::map::{TASK, TASKS};
+use crate::kernel::strided::{TASK, TASKS};
 use crate::memory::threads;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;

@@ -4,7 +4,7 @@
 //! instructions that its caller is allowed.
 #![allow(clippy::needless_range_loop)]
 
-use crate::kernel::elementwise::block::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, Plane};
 
 /// `total = f(total, x)` over each element of the total's row.
 #[inline(always)]

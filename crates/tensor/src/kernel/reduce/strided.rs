@@ -13,10 +13,10 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use crate::engine::map;
-use crate::engine::map::{Source, TASK, TASKS};
-use crate::kernel::matmul::product::Scratch;
+use crate::kernel::copy;
 use crate::kernel::reduce::short::SHORT;
+use crate::kernel::strided::{Source, TASK, TASKS};
+use crate::memory::scratch::Scratch;
 use crate::memory::threads;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;
@@ -153,7 +153,7 @@ fn run_in_order<T: Element>(op: Reduction, data: &[T], kept: &Layout, lines: Loo
     let Some(layout) = Layout::strided(kept.shape().clone(), &strides, offset, count) else {
         unreachable!("the strides were made from the sizes")
     };
-    map::copy(Source { data: &totals.0, layout: &layout }, out);
+    copy::copy(Source { data: &totals.0, layout: &layout }, out);
 }
 
 fn run<T: Element>(op: Reduction, data: &[T], kept: Loops, mut reduced: Loops, out: &mut [T]) {

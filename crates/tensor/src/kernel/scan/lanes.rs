@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
-use crate::engine::map::Source;
+use crate::kernel::strided::Source;
 use crate::memory::threads;
 use crate::memory::threads::Start;
 use crate::shape::iteration_space::Nest;

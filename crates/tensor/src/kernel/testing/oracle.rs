@@ -4,8 +4,8 @@
 //! Elementwise, it applies the operation to one element at a time; what an operation is of a number is tested by
 //! tables.
 
-use crate::engine::map::Source;
-use crate::kernel::elementwise::block::Operand;
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::strided::Source;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::{Element, Layout, Shape};
 

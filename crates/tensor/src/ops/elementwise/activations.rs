@@ -9,7 +9,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 use crate::engine::program::{Instruction, Output, Program};
 use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::shape::error::Error;
-use crate::{Binary, Element, Float, Unary};
+use crate::{Binary, Float, Scalar, Unary};
 
 /// Activation functions.
 pub trait Activations: TensorLike<Elem: Float> {

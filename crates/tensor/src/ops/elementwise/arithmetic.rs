@@ -3,7 +3,7 @@
 use crate::ops::pair::pair;
 use crate::ops::{Argument, Operand, TensorLike, twin};
 use crate::scalar::instruction::Binary;
-use crate::{Element, Float, Number};
+use crate::{Element, Float, Number, Scalar};
 
 /// Elementwise arithmetic of two operands.
 ///

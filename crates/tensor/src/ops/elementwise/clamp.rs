@@ -8,7 +8,7 @@ use crate::ops::pair::{expanded, join_all, number};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_, twin};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::{Error, Site};
-use crate::{Element, Float, Tensor};
+use crate::{Float, Scalar, Tensor};
 
 /// `clamp` and its kin.
 pub trait Clamp: TensorLike<Elem: Float> {

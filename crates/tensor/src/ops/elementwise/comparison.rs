@@ -92,7 +92,7 @@ pub trait Comparison: TensorLike {
 
         /// Where an element is zero (or `false`). PyTorch: `logical_not`.
         fn logical_not | try_logical_not(&self) -> Self::Mask = at {
-            let zero = number(self, crate::Element::from_i64(0), &self.shape(), at)?;
+            let zero = number(self, crate::Scalar::from_i64(0), &self.shape(), at)?;
             self.apply_compare(Compare::Eq, &zero, at)
         }
     }
@@ -104,7 +104,7 @@ impl<A: TensorLike> Comparison for A {}
 /// the larger is or.
 fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
-    let zero = number(&x, crate::Element::from_i64(0), &x.shape(), at)?;
+    let zero = number(&x, crate::Scalar::from_i64(0), &x.shape(), at)?;
     Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
 }
 

@@ -4,7 +4,7 @@ use crate::ops::formula::Formula;
 use crate::ops::{TensorLike, twin};
 use crate::shape::error::Error;
 use crate::tensor::random::fine;
-use crate::{Element, Float, Tensor};
+use crate::{Float, Scalar, Tensor};
 
 /// Dropout.
 pub trait Dropout: TensorLike<Elem: Float> {

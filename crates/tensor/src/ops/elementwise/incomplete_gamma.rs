@@ -4,7 +4,7 @@ use crate::ops::pair::pair;
 use crate::ops::{Arithmetic, Functions, Operand, TensorLike, twin};
 use crate::scalar::special;
 use crate::shape::error::Site;
-use crate::{Element, Float, Tensor};
+use crate::{Float, Scalar, Tensor};
 
 /// Parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, cut at `other`. NaN where either is negative. A gradient with respect to `self` must not
 /// be asked for.

@@ -4,7 +4,7 @@ use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_, twin};
 use crate::scalar::instruction::Binary;
 use crate::shape::error::Site;
-use crate::{Element, Float, Number, Shape, Tensor};
+use crate::{Element, Float, Number, Scalar, Shape, Tensor};
 
 /// Mixed arithmetic.
 pub trait Mixed: TensorLike<Elem: Float> {

@@ -6,7 +6,7 @@ use crate::ops::pair::{expanded, join_all, number, same_shape};
 use crate::ops::{Activations, Argument, Arithmetic, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site, raise};
-use crate::{Element, Float, Number, Shape};
+use crate::{Float, Number, Scalar, Shape};
 
 /// Writes pairs of a method that panics and one that returns the error, for a left side that is changed.
 macro_rules! overwrite {

@@ -6,7 +6,7 @@ use crate::ops::formula::Formula;
 use crate::ops::index::positions::slices;
 use crate::ops::{TensorLike, twin};
 use crate::shape::error::Error;
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Float, Scalar, Shape, Tensor};
 
 /// What [`embedding`](Embedding::embedding) does beyond reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

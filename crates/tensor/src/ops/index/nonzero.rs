@@ -4,7 +4,7 @@ use crate::ops::index::positions::{of_mask, unravel};
 use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Compare;
 use crate::shape::error::{Error, Site, raise};
-use crate::{Element, Tensor};
+use crate::{Scalar, Tensor};
 
 /// Where elements are not zero.
 pub trait Nonzero: TensorLike {

@@ -7,7 +7,7 @@ use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::error::{Error, Site};
-use crate::{Element, Shape, Tensor};
+use crate::{Scalar, Shape, Tensor};
 
 /// `x` with `values` written to `positions` of its row-major order, one value for each.
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {

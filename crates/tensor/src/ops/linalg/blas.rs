@@ -10,7 +10,7 @@ use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
-use crate::{Element, Number, Shape};
+use crate::{Number, Scalar, Shape};
 
 /// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
 ///

@@ -9,7 +9,7 @@ use crate::shape::dims;
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Number, Shape};
+use crate::{Number, Scalar, Shape};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
 pub trait Vectors: TensorLike<Elem: Number> {

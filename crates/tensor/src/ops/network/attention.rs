@@ -5,7 +5,7 @@ use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Axes, Element, Float, Shape, Tensor};
+use crate::{Axes, Float, Scalar, Shape, Tensor};
 
 /// Which keys a query sees.
 #[derive(Clone, Debug, Default)]

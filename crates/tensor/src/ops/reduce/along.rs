@@ -8,7 +8,7 @@ use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Shape, Tensor};
+use crate::{Element, Scalar, Shape, Tensor};
 
 /// An array and one dimension of it; a rank-0 array is looked at as a line of one element.
 pub(crate) struct Along<A: TensorLike> {

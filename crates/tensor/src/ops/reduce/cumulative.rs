@@ -10,7 +10,7 @@ use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{DType, Element, Float, Number};
+use crate::{DType, Float, Number, Scalar};
 
 /// `cumsum` and its kin.
 pub trait Cumulative: TensorLike {

@@ -53,7 +53,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
             let own = self.shape();
             check_parameter(weight, "weight", &normalized, at)?;
             let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-            let eps = eps.unwrap_or(crate::Element::to_f64(Self::Elem::EPSILON));
+            let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
             let scale = inverse_root(&self.mapped(Unary::Square, at)?.averaged(&axes, at)?, eps, at)?;
             affine(self.times(&scale, at)?, weight, None, at)
         }

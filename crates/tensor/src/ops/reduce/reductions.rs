@@ -8,7 +8,7 @@ use crate::shape::dims;
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{DType, Element, Float, Number, Shape, Tensor};
+use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
 /// dimensions stay with size 1.

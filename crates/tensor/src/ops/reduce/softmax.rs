@@ -10,7 +10,7 @@ use crate::shape::dims;
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::Site;
 use crate::shape::view::View;
-use crate::{Element, Float};
+use crate::{Float, Scalar};
 
 /// `softmax` and its kin.
 pub trait Softmax: TensorLike<Elem: Float> {

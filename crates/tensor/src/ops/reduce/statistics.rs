@@ -13,7 +13,7 @@ use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Shape, Tensor};
+use crate::{Element, Scalar, Shape, Tensor};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
 /// dimensions stay with size 1.

@@ -5,7 +5,7 @@ use crate::ops::{TensorLike, twin};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Shape, Tensor};
+use crate::{Scalar, Shape, Tensor};
 
 /// Triangles and diagonals.
 pub trait Diagonals: TensorLike {

@@ -3,7 +3,7 @@
 //! A padded tensor is pieces of the old one, joined: flipped ones to reflect, expanded ones to replicate. The derivative
 //! follows: what was read twice adds up.
 
-use crate::Element;
+use crate::Scalar;
 use crate::ops::formula::Formula;
 use crate::ops::{TensorLike, twin};
 use crate::shape::error::{Error, Site};

@@ -10,7 +10,7 @@ use crate::shape::dims;
 use crate::shape::dims::{Dims, Sizes};
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
-use crate::{Axes, Element, Shape};
+use crate::{Axes, Scalar, Shape};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end where negative.
 pub trait Views: TensorLike {

@@ -9,7 +9,7 @@ use crate::ops::index::positions::slices;
 use crate::ops::{AdaptivePooling, TensorLike, Windowed, twin};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
-use crate::{DType, Element, Float, Shape, Tensor};
+use crate::{DType, Float, Scalar, Shape, Tensor};
 
 /// How new elements are made of old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -186,7 +186,8 @@ mod wide;
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::elementwise::block::{Blocks, Operand};
+    use crate::kernel::elementwise::block::Blocks;
+    use crate::kernel::elementwise::operand::Operand;
     use crate::scalar::instruction::{Binary, Unary};
     use crate::scalar::math::{double, single};
 

@@ -8,7 +8,7 @@ use crate::ops::pair::pair;
 use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};
-use crate::{Element, Float};
+use crate::{Float, Scalar};
 
 /// Negative log-likelihoods.
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {

@@ -6,7 +6,7 @@ use crate::ops::network::losses::{ClassOptions, LossReduction, reduced, total};
 use crate::ops::{Argument, TensorLike};
 use crate::scalar::instruction::{Compare, Unary};
 use crate::shape::error::{Error, Site};
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Float, Scalar, Shape, Tensor};
 
 /// Numbers of classes, checked against the prediction.
 pub(crate) struct Targets {

@@ -11,7 +11,7 @@ use crate::ops::{TensorLike, twin};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Float};
+use crate::{Float, Scalar};
 
 /// Poolings to a size.
 pub trait AdaptivePooling: Windowed<Elem: Float> {

@@ -1,0 +1,77 @@
+//! What a single element is: its type as a value, zero, one, conversions.
+
+use std::fmt::{Debug, Display};
+
+use crate::shape::dtype::DType;
+
+/// A number or truth value as tensors hold them, apart from what kernels do with it. Sealed.
+pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
+    /// The type as a value.
+    const DTYPE: DType;
+    /// Zero; `false`.
+    const ZERO: Self;
+    /// One; `true`.
+    const ONE: Self;
+
+    /// The number as this type, as `as` converts (saturating, toward zero for integers); for `bool`, whether it is not zero.
+    fn from_f64(value: f64) -> Self;
+
+    /// The value as a number; integers beyond 2⁵³ are rounded; `true` is 1.
+    fn to_f64(self) -> f64;
+
+    /// The integer as this type, as `as` converts (wrapping); for `bool`, whether it is not zero.
+    fn from_i64(value: i64) -> Self;
+
+    /// The value as an integer, as `as` converts.
+    fn to_i64(self) -> i64;
+}
+
+macro_rules! numbers {
+    ($($type:ident $dtype:ident),*) => {$(
+        impl Scalar for $type {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: Self = 0 as $type;
+            const ONE: Self = 1 as $type;
+
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+
+            fn from_i64(value: i64) -> Self {
+                value as $type
+            }
+
+            fn to_i64(self) -> i64 {
+                self as i64
+            }
+        }
+    )*};
+}
+
+numbers!(f32 F32, f64 F64, i64 I64, u8 U8);
+
+impl Scalar for bool {
+    const DTYPE: DType = DType::Bool;
+    const ZERO: Self = false;
+    const ONE: Self = true;
+
+    fn from_f64(value: f64) -> Self {
+        value != 0.0
+    }
+
+    fn to_f64(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+
+    fn from_i64(value: i64) -> Self {
+        value != 0
+    }
+
+    fn to_i64(self) -> i64 {
+        i64::from(self)
+    }
+}
