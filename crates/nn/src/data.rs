@@ -54,7 +54,7 @@ impl<T: Float> Dataset<T> {
     pub fn read_csv(path: impl AsRef<Path>, classes: usize) -> Result<Self> {
         let path = path.as_ref();
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
-        let (rows, columns) = for_each_row(path, |line, row| {
+        let (rows, columns) = for_each_row::<T>(path, |line, row| {
             let (found, features) = match row {
                 [features @ .., class] if !features.is_empty() => (*class, features),
                 _ => return Err(Error::Table { path: path.to_owned(), problem: "needs two columns or more" }),

@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use wengert_tensor::Shape;
+use wengert_tensor::{DType, Shape};
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that optimisers, data and files refuse. The texts are one line each, but for [`Error::Keys`].
+/// Everything that optimisers, data and files refuse. The texts are one line each, but for [`Error::Keys`]. Names and what
+/// else comes from files are shown with control characters escaped, and shortened where they are long; the fields hold
+/// all of it.
 ///
 /// What layers and losses refuse are errors of the tape or of tensors, as with every other operation.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +22,7 @@ pub enum Error {
     Tensor(#[from] wengert_tensor::Error),
 
     /// A file that cannot be opened or read.
-    #[error("cannot read '{}': {source}", path.display())]
+    #[error("cannot read '{}': {source}", at(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -29,7 +31,7 @@ pub enum Error {
     },
 
     /// A file that cannot be written. What was there before is still there.
-    #[error("cannot write '{}': {source}", path.display())]
+    #[error("cannot write '{}': {source}", at(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -38,7 +40,7 @@ pub enum Error {
     },
 
     /// A row of a table with more or fewer columns than the first.
-    #[error("'{}', line {line}: expected {expected} columns as in the first row, found {found}", path.display())]
+    #[error("'{}', line {line}: expected {expected} columns as in the first row, found {found}", at(path))]
     RowWidth {
         /// The file.
         path: PathBuf,
@@ -51,7 +53,7 @@ pub enum Error {
     },
 
     /// A field of a table that is not a finite number.
-    #[error("'{}', line {line}, column {column}: '{field}' is not a finite number", path.display())]
+    #[error("'{}', line {line}, column {column}: '{}' is not a finite number", at(path), shown(field))]
     NotANumber {
         /// The file.
         path: PathBuf,
@@ -63,10 +65,36 @@ pub enum Error {
         field: String,
     },
 
+    /// A number of a table that is too large for the type of the elements.
+    #[error("'{}', line {line}, column {column}: '{}' is too large for {dtype}", at(path), shown(field))]
+    NumberTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// Counted from 1.
+        column: usize,
+        /// What is written there, the beginning of it.
+        field: String,
+        /// The type of the elements.
+        dtype: DType,
+    },
+
+    /// A line of a table that is longer than lines may be.
+    #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
+    LineTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// How many bytes a line may have.
+        limit: usize,
+    },
+
     /// A class of a table that is not an integer from 0 to the number of classes less one.
     #[error(
         "'{}', line {line}: the last column is to be a class from 0 to {}, found {found}",
-        path.display(), classes.saturating_sub(1)
+        at(path), classes.saturating_sub(1)
     )]
     Class {
         /// The file.
@@ -80,7 +108,7 @@ pub enum Error {
     },
 
     /// A table that cannot be what it is taken for.
-    #[error("'{}' {problem}", path.display())]
+    #[error("'{}' {problem}", at(path))]
     Table {
         /// The file.
         path: PathBuf,
@@ -115,23 +143,30 @@ pub enum Error {
     },
 
     /// A model two of whose parameters have the same name, which a checkpoint cannot tell apart.
-    #[error("two parameters of the model are named '{name}'")]
+    #[error("two parameters of the model are named '{}'", shown(name))]
     DuplicateName {
         /// The name.
         name: String,
     },
 
+    /// A parameter whose name the checkpoints' format keeps for itself.
+    #[error("a parameter cannot be named '{}' in a checkpoint: the format keeps that name for itself", shown(name))]
+    ReservedName {
+        /// The name.
+        name: String,
+    },
+
     /// A file that is no checkpoint, or a damaged one.
-    #[error("'{}' is not a safetensors checkpoint, or a damaged one: {reason}", path.display())]
+    #[error("'{}' is not a safetensors checkpoint, or a damaged one: {}", at(path), shown(reason))]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What the format's reader says.
+        /// What is wrong with it.
         reason: String,
     },
 
     /// A checkpoint of another model. Nothing was loaded.
-    #[error("'{}' does not fit the model:{}", path.display(), keys(missing, unexpected, mismatched))]
+    #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, mismatched))]
     Keys {
         /// The file.
         path: PathBuf,
@@ -161,14 +196,52 @@ pub struct KeyMismatch {
 
 impl fmt::Display for KeyMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KeyMismatch { name, found, expected } = self;
-        write!(f, "'{name}' is {} {} in the file, {} {} in the model", found.1, found.0, expected.1, expected.0)
+        let of = |(shape, dtype): &(Shape, String)| format!("{} {}", shown(dtype), shown(&shape.to_string()));
+        let (name, found, expected) = (shown(&self.name), of(&self.found), of(&self.expected));
+        write!(f, "'{name}' is {found} in the file, {expected} in the model")
     }
 }
 
-/// `'fc1.weight', 'fc1.bias'`.
+/// How many names a text lists; of the others it gives the number.
+const LISTED: usize = 10;
+
+/// How many characters of a name, or of what else a file may say at any length, a text shows.
+const SHOWN: usize = 200;
+
+/// The beginning of `text` with its control characters escaped.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => escaped(&text[..end]) + "…",
+        None => escaped(text),
+    }
+}
+
+/// A file's name with its control characters escaped.
+fn at(path: &Path) -> String {
+    escaped(&path.to_string_lossy())
+}
+
+/// `text` with escapes (`\u{1b}`) for what a terminal acts on, or what cannot be seen and changes how the rest is shown:
+/// control characters, and Unicode's marks of direction and line ends.
+fn escaped(text: &str) -> String {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if acts(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+    }
+    escaped
+}
+
+/// `'fc1.weight', 'fc1.bias' and 5 more`: the first few names, and how many follow.
 fn list(names: &[String]) -> String {
-    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+    let first: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{}'", shown(name))).collect();
+    match names.len().saturating_sub(LISTED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
@@ -179,8 +252,11 @@ fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -
     if !unexpected.is_empty() {
         text += &format!("\n  unexpected in the file: {}", list(unexpected));
     }
-    for mismatch in mismatched {
+    for mismatch in mismatched.iter().take(LISTED) {
         text += &format!("\n  mismatch: {mismatch}");
+    }
+    if mismatched.len() > LISTED {
+        text += &format!("\n  mismatch: {} more", mismatched.len() - LISTED);
     }
     text
 }

@@ -58,16 +58,16 @@
 //! | `sgd`, `adam` | stochastic gradient descent with momentum; Adam and AdamW |
 //! | `init` | random streams, seeded and counted |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
-//! | `checkpoint`, `atomic` | parameters in files that PyTorch reads; files written whole or not at all |
+//! | `checkpoint`, `file` | parameters in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
 //! | `error` | what can go wrong, as values |
 
 mod adam;
-mod atomic;
 mod checkpoint;
 mod convolution;
 mod data;
 mod error;
+mod file;
 mod init;
 mod linear;
 mod loss;
@@ -78,11 +78,11 @@ mod sgd;
 mod table;
 
 pub use adam::Adam;
-pub use atomic::write_atomically;
 pub use checkpoint::{load, save};
 pub use convolution::Conv2d;
 pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
+pub use file::write_atomically;
 pub use init::Generator;
 pub use linear::Linear;
 pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};

@@ -1,4 +1,4 @@
-//! Files written whole or not at all.
+//! Files: written whole or not at all, and read only where they end.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,6 +27,24 @@ use crate::{Error, Result};
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     replace(path, |file| file.write_all(bytes)).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// Opens the file `path` for reading. Gives it with its size in bytes.
+///
+/// Only regular files are opened: a device such as `/dev/zero` never ends, and a pipe may wait forever for a writer,
+/// which is why its kind is asked for first.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
+    let open = || {
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok((File::open(path)?, metadata.len()))
+    };
+    open().map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
