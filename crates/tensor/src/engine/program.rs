@@ -14,45 +14,16 @@ use crate::engine::registers::Plan;
 use crate::engine::run;
 use crate::memory::reserve::Refused;
 use crate::memory::storage::Storage;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::scalar::instruction::Reduction;
 use crate::shape::error::{Error, Site};
 use crate::tensor::tensor::addressable;
 use crate::{Float, Layout, Shape, Tensor};
 
 pub use crate::engine::bind::Binding;
-
-/// Number of a value within a program: inputs first, then the results of the instructions.
-pub type Value = u32;
+pub use crate::scalar::instruction::{Instruction, Value};
 
 /// A set of dimensions: bit k is dimension k.
 pub type AxisSet = u64;
-
-/// One instruction of a [`Program`]. A comparison gives 0 and 1; a selection takes what is not 0 as true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instruction {
-    /// A function of one value.
-    Unary(Unary, Value),
-    /// A function of two.
-    Binary(Binary, Value, Value),
-    /// A comparison, as 0 and 1.
-    Compare(Compare, Value, Value),
-    /// The second where the first is not 0, the third elsewhere.
-    Select(Value, Value, Value),
-    /// The reduction of each row: one number for a row, which instructions after it read as if repeated over the row.
-    Reduce(Reduction, Value),
-}
-
-impl Instruction {
-    /// The values it reads.
-    pub fn operands(&self) -> impl Iterator<Item = Value> + use<> {
-        let (count, operands) = match *self {
-            Instruction::Unary(_, x) | Instruction::Reduce(_, x) => (1, [x, 0, 0]),
-            Instruction::Binary(_, x, y) | Instruction::Compare(_, x, y) => (2, [x, y, 0]),
-            Instruction::Select(mask, x, y) => (3, [mask, x, y]),
-        };
-        operands.into_iter().take(count)
-    }
-}
 
 /// What a program is run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +193,7 @@ impl Program {
 mod tests {
     use super::*;
     use crate::prelude::*;
+    use crate::scalar::instruction::{Binary, Compare, Unary};
 
     fn at() -> Site {
         Site::here("test")

@@ -8,7 +8,26 @@ use crate::kernel::reduce::short::ShortLines;
 use crate::scalar::element::Scalar;
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + Blocks + Products + ShortLines {}
+pub trait Element: Scalar + Blocks + Products + ShortLines {
+    /// What `computation` gives, where this is a floating-point type.
+    #[doc(hidden)]
+    fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {
+        let _ = computation;
+        None
+    }
+}
+
+/// A computation of floating-point numbers that code for every element type may ask for, by [`Element::if_float`].
+#[doc(hidden)]
+pub trait FloatComputation<T: Element> {
+    /// What it gives.
+    type Output;
+
+    /// Computes it.
+    fn run(self) -> Self::Output
+    where
+        T: Float;
+}
 
 /// Numbers: every element type but `bool`. Sealed.
 pub trait Number: Element {}
@@ -43,8 +62,6 @@ pub trait Float:
 /// Integers, with bitwise operations: `i64`, `u8`. Sealed.
 pub trait Integer: Number {}
 
-impl Element for f32 {}
-impl Element for f64 {}
 impl Element for i64 {}
 impl Element for u8 {}
 impl Element for bool {}
@@ -56,6 +73,12 @@ impl Number for u8 {}
 
 macro_rules! floats {
     ($($type:ident),*) => {$(
+        impl Element for $type {
+            fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {
+                Some(computation.run())
+            }
+        }
+
         impl Float for $type {
             const EPSILON: Self = $type::EPSILON;
             const MAX: Self = $type::MAX;

@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::engine::map;
-use crate::engine::program::Program;
+use crate::engine::program::{Argument, Program};
+use crate::kernel::element::FloatComputation;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::product;
 use crate::kernel::reduce::strided;
@@ -17,7 +18,7 @@ use crate::shape::compat;
 use crate::shape::compat::Meeting;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{DType, Element, Layout, Shape, Tensor};
+use crate::{DType, Element, Float, Layout, Shape, Tensor};
 
 impl<T: Element> TensorLike for Tensor<T> {
     type Elem = T;
@@ -68,7 +69,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         if self.numel() < PASS || !matches!(T::DTYPE, DType::F32 | DType::F64) {
             return None;
         }
-        T::run(&program(), inputs, numbers, self.shape(), at)
+        T::if_float(FirstOutput { program: &program(), inputs, numbers, shape: self.shape(), at })
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -257,6 +258,29 @@ impl<T: Element> Tensor<T> {
         let layout = Layout::contiguous(Shape::scalar()).expand(self.shape());
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
+    }
+}
+
+/// The first output of a program of tensors and numbers.
+struct FirstOutput<'a, T: Element> {
+    program: &'a Program,
+    inputs: &'a [&'a Tensor<T>],
+    numbers: &'a [f64],
+    shape: &'a Shape,
+    at: Site,
+}
+
+impl<T: Element> FloatComputation<T> for FirstOutput<'_, T> {
+    type Output = Result<Tensor<T>, Error>;
+
+    fn run(self) -> Self::Output
+    where
+        T: Float,
+    {
+        let tensors = self.inputs.iter().map(|&input| Argument::Tensor(input));
+        let numbers = self.numbers.iter().map(|&number| Argument::Number(T::from_f64(number)));
+        let arguments: SmallVec<[Argument<'_, T>; 8]> = tensors.chain(numbers).collect();
+        self.program.run(&arguments, self.shape, self.at).map(|mut results| results.swap_remove(0))
     }
 }
 

@@ -261,3 +261,33 @@ names! {
         Min = "min",
     }
 }
+
+/// Number of a value within a program: inputs first, then the results of the instructions.
+pub type Value = u32;
+
+/// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 and 1; a selection takes what is not 0 as true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// A function of one value.
+    Unary(Unary, Value),
+    /// A function of two.
+    Binary(Binary, Value, Value),
+    /// A comparison, as 0 and 1.
+    Compare(Compare, Value, Value),
+    /// The second where the first is not 0, the third elsewhere.
+    Select(Value, Value, Value),
+    /// The reduction of each row: one number for a row, which instructions after it read as if repeated over the row.
+    Reduce(Reduction, Value),
+}
+
+impl Instruction {
+    /// The values it reads.
+    pub fn operands(&self) -> impl Iterator<Item = Value> + use<> {
+        let (count, operands) = match *self {
+            Instruction::Unary(_, x) | Instruction::Reduce(_, x) => (1, [x, 0, 0]),
+            Instruction::Binary(_, x, y) | Instruction::Compare(_, x, y) => (2, [x, y, 0]),
+            Instruction::Select(mask, x, y) => (3, [mask, x, y]),
+        };
+        operands.into_iter().take(count)
+    }
+}

@@ -7,9 +7,6 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-use smallvec::SmallVec;
-
-use crate::engine::program::{Argument, Instruction, Program};
 use crate::kernel::elementwise::loops::{
     compare_body, once, one, one_guarded, one_inlined, one_line, one_mended, power_inlined, three, two, two_lines,
 };
@@ -17,10 +14,8 @@ use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
     each_extreme, each_lanes, each_onto, lanes, onto_operand, rows, rows_onto, short_rows_onto,
 };
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::scalar::instruction::{Binary, Compare, Instruction, Reduction, Unary};
 use crate::scalar::special;
-use crate::shape::error::{Error, Site};
-use crate::{Element, Shape, Tensor};
 
 /// Block operations of an element type. Sealed: it is implemented here, for the five element types.
 ///
@@ -63,20 +58,6 @@ pub trait Blocks: Sized {
     }
     /// What the reduction of nothing is, where that is defined.
     fn identity(op: Reduction) -> Option<Self>;
-    /// The first output of a fused program; `None` where the type has none.
-    fn run(
-        program: &Program,
-        inputs: &[&Tensor<Self>],
-        numbers: &[f64],
-        shape: &Shape,
-        at: Site,
-    ) -> Option<Result<Tensor<Self>, Error>>
-    where
-        Self: Element,
-    {
-        let _ = (program, inputs, numbers, shape, at);
-        None
-    }
 }
 
 /// What fused programs need besides: floating-point numbers as masks, and where a reduction starts.
@@ -161,19 +142,6 @@ macro_rules! floats {
                     Reduction::Prod => Some(1.0),
                     Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min => None,
                 }
-            }
-
-            fn run(
-                program: &Program,
-                inputs: &[&Tensor<Self>],
-                numbers: &[f64],
-                shape: &Shape,
-                at: Site,
-            ) -> Option<Result<Tensor<Self>, Error>> {
-                let tensors = inputs.iter().map(|&input| Argument::Tensor(input));
-                let numbers = numbers.iter().map(|&number| Argument::Number(number as $type));
-                let arguments: SmallVec<[Argument<'_, Self>; 8]> = tensors.chain(numbers).collect();
-                Some(program.run(&arguments, shape, at).map(|mut results| results.swap_remove(0)))
             }
         }
 
