@@ -10,9 +10,11 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::program::{Argument, AxisSet};
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
+use crate::error::{or_raise, raise};
 use crate::plan::{Plan, Source, Step, Work, planned};
-use crate::record::{Index, Op, Record};
-use crate::{Error, Tape};
+use crate::record::{Index, Op};
+use crate::tape::Record;
+use crate::{Error, Tape, Var};
 
 impl<T: Float> Tape<T> {
     /// The values of `roots`, in order.
@@ -34,26 +36,50 @@ impl<T: Float> Tape<T> {
     }
 }
 
+impl<T: Float> Var<'_, T> {
+    /// The value, computed now if it was not before.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
+    #[track_caller]
+    pub fn value(self) -> Tensor<T> {
+        or_raise(self.try_value())
+    }
+
+    /// [`value`](Self::value), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold it, or a custom operation fails.
+    #[track_caller]
+    pub fn try_value(self) -> Result<Tensor<T>, Error> {
+        let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
+        Ok(values.swap_remove(0))
+    }
+
+    /// The value of a variable that has exactly one element. PyTorch: `item`.
+    ///
+    /// # Panics
+    ///
+    /// Where there are fewer or more elements than one, or [`value`](Self::value) panics.
+    #[track_caller]
+    pub fn item(self) -> T {
+        let at = Site::here("item");
+        let shape = self.shape();
+        if shape.numel() != 1 {
+            raise(Error::NotOneNumber { shape, at });
+        }
+        match self.tape.evaluate(&[self.index], at) {
+            Ok(values) => values[0].item(),
+            Err(error) => raise(error),
+        }
+    }
+}
+
 /// The value of a node that was computed before or holds data.
 fn known<T: Float>(record: &Record<T>, index: Index) -> Option<Tensor<T>> {
     record.leaf(index).or_else(|| record.values.get(&index).cloned())
-}
-
-/// The nodes that must be computed for `roots`, ascending.
-pub(crate) fn needed<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index> {
-    let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
-    let mut order = Vec::new();
-    let mut open: Vec<Index> = roots.to_vec();
-    while let Some(index) = open.pop() {
-        let is_leaf = matches!(record.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-        if !seen[index as usize] && !is_leaf && !record.values.contains_key(&index) {
-            seen[index as usize] = true;
-            order.push(index);
-            open.extend(record.operands(index));
-        }
-    }
-    order.sort_unstable();
-    order
 }
 
 /// What a run has computed and not yet dropped.

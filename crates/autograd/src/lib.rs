@@ -18,44 +18,39 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | [`Tape`], [`Var`] | the arena of nodes; a `Copy` handle to one |
-//! | [`Operation`] | what an operation must say: shape, value, `vjp`, `jvp` |
-//! | `rules` | the derivative of every primitive, a line each |
-//! | `backward`, `forward` | reverse and forward mode: both only append nodes |
-//! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
-//! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
-//! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
+//! | `record` | nodes in order, their shapes, data and lines of code |
+//! | [`Tape`], [`Var`], [`Operation`] | where is recorded; a `Copy` handle to a node; what an operation must say of itself |
 //! | `plan` | from requested values to steps: what has one shape fused into one pass, plans kept |
 //! | `evaluate` | from steps to tensors, each buffer released after its last use |
+//! | `rules` | the derivative of every primitive, a line each |
+//! | `variable` | every operation of tensors, recorded; the operators |
+//! | `derive` | reverse and forward mode: both only append nodes; [`Gradients`] |
+//! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
+//! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
+//! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
+//!
+//! A module uses those above it in this table, and none below.
 
-mod backward;
+mod derive;
 mod error;
 mod evaluate;
-mod forward;
 pub mod gradcheck;
-mod gradients;
-mod graph;
-mod non_finite;
-mod operation;
-mod operators;
+mod inspect;
 mod parameter;
 mod plan;
 mod record;
 mod rules;
 mod tape;
 pub mod transforms;
-mod var;
+mod variable;
 
+pub use derive::{Gradients, Key};
 pub use error::Error;
 pub use gradcheck::{GradCheck, gradcheck};
-pub use gradients::{Gradients, Key};
-pub use graph::Graph;
-pub use non_finite::{NonFinite, NonFiniteOperand};
-pub use operation::{Call, Operation};
+pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::Parameter;
 pub use plan::{set_simplification, simplification};
-pub use tape::Tape;
-pub use var::Var;
+pub use tape::{Call, Operation, Tape, Var};
 
 pub use wengert_tensor as tensor;
 

@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use wengert_tensor::{Float, Shape, View};
 
-use super::Plan;
-use crate::record::{Index, Node, Record};
+use super::steps::Plan;
+use super::{kernels, simplification};
+use crate::record::{Index, Node};
+use crate::tape::Record;
 
 /// Plans kept for a thread, at most.
 const PLANS: usize = 16;
@@ -32,7 +34,6 @@ struct Entry<T: Float> {
 thread_local! {
     /// The last one used first.
     static PLANS_OF_THREAD: RefCell<Vec<Rc<dyn Any>>> = const { RefCell::new(Vec::new()) };
-    static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl<T: Float> Entry<T> {
@@ -53,7 +54,7 @@ impl<T: Float> Entry<T> {
 
 /// Calls `run` with the plan for `roots`: one that was made before for the same program, or a new one.
 pub(crate) fn planned<T: Float, R>(record: &Record<T>, roots: &[Index], run: impl FnOnce(&Plan<T>) -> R) -> R {
-    let simplify = super::simplification();
+    let simplify = simplification::simplification();
     let found = PLANS_OF_THREAD.with_borrow_mut(|plans| {
         let serves = |plan: &Rc<dyn Any>| {
             plan.downcast_ref::<Entry<T>>().is_some_and(|entry| entry.serves(record, roots, simplify))
@@ -65,7 +66,7 @@ pub(crate) fn planned<T: Float, R>(record: &Record<T>, roots: &[Index], run: imp
     if let Some(entry) = found.as_ref().and_then(|found| found.downcast_ref::<Entry<T>>()) {
         return run(&entry.plan);
     }
-    let plan = Plan::new(record, &crate::evaluate::needed(record, roots), roots, simplify);
+    let plan = kernels::plan(record, roots, simplify);
     if record.len() > NODES {
         return run(&plan);
     }
@@ -99,39 +100,4 @@ pub(crate) fn planned<T: Float, R>(record: &Record<T>, roots: &[Index], run: imp
         plans.truncate(keep.max(1));
     });
     run(&entry.plan)
-}
-
-/// Records of tapes that are gone, whose memory the next ones take over.
-pub(crate) struct Spare;
-
-impl Spare {
-    /// Records kept for a thread, at most.
-    const MOST: usize = 4;
-
-    /// Nodes of a record that is kept, at most.
-    const LONGEST: usize = 1 << 16;
-
-    pub(crate) fn take<T: Float>() -> Box<RefCell<Record<T>>> {
-        let spare = SPARE.try_with(|spares| {
-            let mut spares = spares.borrow_mut();
-            let position = spares.iter().rposition(|spare| spare.is::<RefCell<Record<T>>>())?;
-            spares.swap_remove(position).downcast().ok()
-        });
-        spare.ok().flatten().unwrap_or_else(|| Box::new(RefCell::new(Record::new())))
-    }
-
-    pub(crate) fn give<T: Float>(mut record: Box<RefCell<Record<T>>>) {
-        // The memory of a very long program is given back.
-        if record.get_mut().len() > Self::LONGEST {
-            return;
-        }
-        record.get_mut().clear();
-        // Where the thread is ending there is nobody to keep it for.
-        let _ = SPARE.try_with(|spares| {
-            let mut spares = spares.borrow_mut();
-            if spares.len() < Self::MOST {
-                spares.push(record);
-            }
-        });
-    }
 }

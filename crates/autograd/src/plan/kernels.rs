@@ -15,9 +15,10 @@ use smallvec::SmallVec;
 use wengert_tensor::program::{AxisSet, Instruction, Output, Program};
 use wengert_tensor::{Binary, Float, Reduction};
 
+use super::steps::{Plan, Source, Step, Work};
 use super::values::{Id, Make, ShapeId, Values};
-use super::{Plan, Source, Step, Work};
-use crate::record::{Index, Record};
+use crate::record::Index;
+use crate::tape::Record;
 
 /// Elements of a row that is reduced within the pass, at most: a row's registers stay in the second-level cache.
 const LONGEST_ROW: usize = 1 << 14;
@@ -70,7 +71,8 @@ struct Grouping<'a, T: Float> {
 }
 
 /// The steps that compute `roots`.
-pub(super) fn plan<T: Float>(record: &Record<T>, values: Values<T>, roots: &[Index]) -> Plan<T> {
+pub(super) fn plan<T: Float>(record: &Record<T>, roots: &[Index], simplify: bool) -> Plan<T> {
+    let values = Values::new(record, roots, simplify);
     let mut grouping = Grouping {
         record,
         values: &values,

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::prelude::*;
 
-use super::{Plan, Step, Work};
-use crate::evaluate::{needed, one_at_a_time};
+use super::kernels;
+use super::steps::{Step, Work};
+use crate::evaluate::one_at_a_time;
 use crate::record::Index;
 use crate::{Tape, Var};
 
@@ -13,7 +14,7 @@ use crate::{Tape, Var};
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
-    let plan = Plan::new(&record, &needed(&record, &roots), &roots, true);
+    let plan = kernels::plan(&record, &roots, true);
     let instructions = |step: &Step<f64>| match &step.work {
         Work::Fused(program, ..) => program.instructions().len(),
         _ => 0,
@@ -164,7 +165,7 @@ fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
 
 fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
     let record = tape.record.borrow();
-    let plan = Plan::new(&record, &needed(&record, roots), roots, simplify);
+    let plan = kernels::plan(&record, roots, simplify);
     crate::evaluate::run(&record, &plan, wengert_tensor::Site::here("test")).unwrap()
 }
 

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use wengert_tensor::program::AxisSet;
 use wengert_tensor::{Axes, Binary, Compare, Float, Reduction, Shape, Tensor, Unary, View};
 
-use crate::record::{Index, Op, Record};
+use crate::record::{Index, Op};
+use crate::tape::Record;
 
 /// Number of a value. Values come after those they are made of.
 pub(super) type Id = u32;
@@ -88,8 +89,9 @@ const NONE: Id = Id::MAX;
 const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
-    /// The values of the nodes `order`, ascending, which must be computed, and of those below them.
-    pub(super) fn new(record: &Record<T>, order: &[Index], roots: &[Index], simplify: bool) -> Self {
+    /// The values of the nodes that must be computed for `roots`, and of those that they read.
+    pub(super) fn new(record: &Record<T>, roots: &[Index], simplify: bool) -> Self {
+        let order = needed(record, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
@@ -101,7 +103,7 @@ impl<T: Float> Values<T> {
             of: vec![NONE; last],
             simplify,
         };
-        for &index in order {
+        for &index in &order {
             for &input in record.operands(index) {
                 values.settle(record, input);
             }
@@ -365,4 +367,21 @@ impl<T: Float> Values<T> {
 fn is_of_integers(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
+}
+
+/// The nodes that must be computed for `roots`, ascending.
+fn needed<T: Float>(record: &Record<T>, roots: &[Index]) -> Vec<Index> {
+    let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
+    let mut order = Vec::new();
+    let mut open: Vec<Index> = roots.to_vec();
+    while let Some(index) = open.pop() {
+        let is_leaf = matches!(record.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
+        if !seen[index as usize] && !is_leaf && !record.values.contains_key(&index) {
+            seen[index as usize] = true;
+            order.push(index);
+            open.extend(record.operands(index));
+        }
+    }
+    order.sort_unstable();
+    order
 }

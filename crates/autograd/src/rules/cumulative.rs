@@ -3,7 +3,7 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::movement::{recorded, site};
+use super::mode::{recorded, site};
 use crate::{Call, Error, Operation, Var};
 
 /// The running sum along `axis`.

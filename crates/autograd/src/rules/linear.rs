@@ -3,7 +3,8 @@
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::{Float, Site};
 
-use super::{Mode, movement};
+use super::mode::Mode;
+use super::movement;
 use crate::record::Op;
 use crate::{Error, Var};
 

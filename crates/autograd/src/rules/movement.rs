@@ -4,19 +4,8 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::Mode;
-use crate::error::or_raise;
+use super::mode::{Mode, recorded, site};
 use crate::{Call, Error, Operation, Var};
-
-/// Where the line of the operation is not known to the rule: the tape puts in that of the recorded operation.
-#[track_caller]
-pub(super) fn site(name: &'static str) -> Site {
-    Site::here(name)
-}
-
-pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
-    Some(or_raise(result))
-}
 
 /// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an
 /// [`Embed`].

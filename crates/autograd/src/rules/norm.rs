@@ -7,7 +7,7 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::movement::site;
+use super::mode::site;
 use crate::{Call, Error, Operation, Var};
 
 /// The `ord`-norm over `axes`, which stay with size 1.

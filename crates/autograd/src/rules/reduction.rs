@@ -5,7 +5,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Comparison, Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Tensor, View};
 
-use super::Mode;
+use super::mode::Mode;
 use crate::{Call, Error, Operation, Var};
 
 pub(super) fn derivative<'t, T: Float>(

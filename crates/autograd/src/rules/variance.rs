@@ -7,7 +7,7 @@
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::movement::site;
+use super::mode::site;
 use crate::{Call, Error, Operation, Var};
 
 /// The variance over `axes`, which stay with size 1.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use super::movement::{recorded, site};
+use super::mode::{recorded, site};
 use crate::{Call, Error, Operation, Var};
 
 /// What is linear in two of a convolution's three, in order, and gives the third.

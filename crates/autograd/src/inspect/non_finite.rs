@@ -11,7 +11,8 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::or_raise;
 use crate::evaluate::compute;
-use crate::record::{Index, Op, Record};
+use crate::record::{Index, Op};
+use crate::tape::Record;
 use crate::{Error, Tape};
 
 /// A recorded operation that made the first NaN or infinity of a tape, out of operands without one.

@@ -1,152 +1,13 @@
-//! Variables: `Copy` handles to nodes, with every operation that tensors have.
+//! Every primitive of tensors, recorded.
 
-use std::fmt;
 use std::rc::Rc;
 
-use wengert_tensor::ops::{Argument, Comparison, InPlace, Operand, TensorLike};
+use wengert_tensor::ops::{Argument, InPlace, Operand, TensorLike};
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-use crate::error::{or_raise, raise};
-use crate::record::{Index, Op, UNPLACED};
+use crate::record::Op;
 use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Put, Root, Take, Variance, WithDerivative};
-use crate::{Error, Tape};
-
-/// A value on a [`Tape`]: recorded, computed when asked for.
-///
-/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and
-/// numbers. Where two shapes differ, an `expand` is recorded before the operation: it is the one operation that broadcasts.
-pub struct Var<'t, T: Float> {
-    pub(crate) tape: &'t Tape<T>,
-    pub(crate) index: Index,
-}
-
-impl<T: Float> Clone for Var<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Float> Copy for Var<'_, T> {}
-
-impl<'t, T: Float> Var<'t, T> {
-    pub(crate) fn new(tape: &'t Tape<T>, index: Index) -> Self {
-        Var { tape, index }
-    }
-
-    /// The tape it is recorded on.
-    pub fn tape(self) -> &'t Tape<T> {
-        self.tape
-    }
-
-    /// The sizes, known without computing.
-    pub fn shape(self) -> Shape {
-        self.tape.record.borrow().shape(self.index).clone()
-    }
-
-    /// The value, computed now if it was not before.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
-    #[track_caller]
-    pub fn value(self) -> Tensor<T> {
-        or_raise(self.try_value())
-    }
-
-    /// [`value`](Self::value), with the error as a value.
-    ///
-    /// # Errors
-    ///
-    /// Where memory cannot hold it, or a custom operation fails.
-    #[track_caller]
-    pub fn try_value(self) -> Result<Tensor<T>, Error> {
-        let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
-        Ok(values.swap_remove(0))
-    }
-
-    /// The value of a variable that has exactly one element. PyTorch: `item`.
-    ///
-    /// # Panics
-    ///
-    /// Where there are fewer or more elements than one, or [`value`](Self::value) panics.
-    #[track_caller]
-    pub fn item(self) -> T {
-        let at = Site::here("item");
-        let shape = self.shape();
-        if shape.numel() != 1 {
-            raise(Error::NotOneNumber { shape, at });
-        }
-        match self.tape.evaluate(&[self.index], at) {
-            Ok(values) => values[0].item(),
-            Err(error) => raise(error),
-        }
-    }
-
-    /// Where both are equal: ones, elsewhere zeros. The shapes broadcast. PyTorch: `eq`.
-    ///
-    /// # Panics
-    ///
-    /// Where the shapes do not broadcast.
-    #[track_caller]
-    #[allow(clippy::should_implement_trait)]
-    pub fn eq(self, other: impl Operand<Self>) -> Self {
-        Comparison::eq(&self, other)
-    }
-
-    /// Where they differ: ones, elsewhere zeros. The shapes broadcast. PyTorch: `ne`.
-    ///
-    /// # Panics
-    ///
-    /// Where the shapes do not broadcast.
-    #[track_caller]
-    #[allow(clippy::should_implement_trait)]
-    pub fn ne(self, other: impl Operand<Self>) -> Self {
-        Comparison::ne(&self, other)
-    }
-
-    /// Records a function of this, of the same shape.
-    #[inline]
-    fn record(self, op: Op, at: Site) -> Result<Self, Error> {
-        self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
-    }
-
-    /// Records a function of this, of the shape `shape`.
-    fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.tape.push(op, [self.index], |record| record.intern(shape), at)
-    }
-
-    /// Refuses variables of another tape.
-    #[inline]
-    fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
-        if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
-    }
-
-    /// Zeros of the same shape, which occupy one element.
-    #[track_caller]
-    pub(crate) fn zeros_like(self) -> Self {
-        self.filled(&self.shape(), T::ZERO)
-    }
-
-    /// [`zeros_like`](Self::zeros_like), under the line of `at`.
-    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
-        self.filled_at(&self.shape(), T::ZERO, at)
-    }
-
-    /// One number over a shape, on the same tape.
-    #[track_caller]
-    pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
-        self.filled_at(shape, value, Site::here("full"))
-    }
-
-    /// [`filled`](Self::filled), under the line of `at`.
-    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
-        let number = self.tape.number(value, at);
-        if shape.rank() == 0 {
-            return number;
-        }
-        or_raise(number.record_over(Op::Expand, shape, at))
-    }
-}
+use crate::{Error, Var};
 
 impl<'t, T: Float> TensorLike for Var<'t, T> {
     type Elem = T;
@@ -165,15 +26,15 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn constant(&self, data: &Tensor<T>) -> Self {
-        self.tape.leaf(data, Op::Constant, Site { operation: "constant", location: UNPLACED })
+        self.tape.own_constant(data)
     }
 
     fn number(&self, value: T) -> Self {
-        self.tape.number(value, Site { operation: "constant", location: UNPLACED })
+        self.tape.own_number(value)
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.tape.leaf(&mask.cast(), Op::Constant, Site { operation: "mask", location: UNPLACED })
+        self.tape.own_constant(&mask.cast())
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
@@ -336,13 +197,5 @@ impl<'t, T: Float> Operand<Var<'t, T>> for Var<'t, T> {
 impl<'t, T: Float> Operand<Var<'t, T>> for &Tensor<T> {
     fn into_argument(self, beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
         Argument::Array(TensorLike::constant(beside, self))
-    }
-}
-
-impl<T: Float> fmt::Debug for Var<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let record = self.tape.record.borrow();
-        let (name, shape, location) = (record.name(self.index), record.shape(self.index), record.location(self.index));
-        write!(f, "Var<{}> %{} = {name} {shape}, recorded at {location}", T::DTYPE, self.index)
     }
 }

@@ -3,15 +3,15 @@
 //! Nothing is computed here, and no node is changed: the derivative is more program on the same tape, which can be
 //! differentiated again.
 
-use std::panic::Location;
-
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Binary, Float, Site, Unary, compat};
+use wengert_tensor::{Binary, Float, Site, Unary};
 
+use super::gradients::Gradients;
+use super::path::Path;
 use crate::error::or_raise;
-use crate::record::{Index, Inputs, Op};
+use crate::record::{Index, Op};
 use crate::rules::{self, Mode};
-use crate::{Error, Gradients, Tape, Var};
+use crate::{Error, Tape, Var};
 
 impl<'t, T: Float> Tape<T> {
     /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` where the
@@ -133,14 +133,14 @@ impl<'t, T: Float> Tape<T> {
             for (position, input, other) in [(0, x, y), (1, y, x)] {
                 let Some(below) = path.slot(input) else { continue };
                 let term = match (op, position) {
-                    (Binary::Mul, _) => record.push_placed(Op::Binary(op), [g, other], node.shape, location),
-                    (Binary::Sub, 1) => record.push_placed(Op::Unary(Unary::Neg), [g], node.shape, location),
+                    (Binary::Mul, _) => record.push_located(Op::Binary(op), [g, other], node.shape, Some(location)),
+                    (Binary::Sub, 1) => record.push_located(Op::Unary(Unary::Neg), [g], node.shape, Some(location)),
                     _ => Some(g),
                 };
                 let total = match (adjoints.0[below], term) {
                     (NONE, term) => term,
                     (total, Some(term)) => {
-                        record.push_placed(Op::Binary(Binary::Add), [total, term], node.shape, location)
+                        record.push_located(Op::Binary(Binary::Add), [total, term], node.shape, Some(location))
                     }
                     (_, None) => None,
                 };
@@ -149,26 +149,6 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         Ok(None)
-    }
-
-    /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
-    /// through.
-    pub(crate) fn dependents(&self, sources: &[Index], last: Index) -> Path {
-        let first = sources.iter().copied().min().unwrap_or(last).min(last);
-        let mut marks = vec![false; (last - first + 1) as usize];
-        for &source in sources {
-            if source <= last {
-                marks[(source - first) as usize] = true;
-            }
-        }
-        let record = self.record.borrow();
-        for slot in 0..marks.len() {
-            let index = first + slot as Index;
-            let Some(from) = rules::flows_from(record.op(index)) else { continue };
-            let marked = |&input: &Index| input.checked_sub(first).is_some_and(|input| marks[input as usize]);
-            marks[slot] |= record.operands(index)[from..].iter().any(marked);
-        }
-        Path { first, marks }
     }
 
     /// Which nodes of `path` an output depends on. (A path has only nodes that depend on an input; the outputs may depend on
@@ -192,40 +172,6 @@ impl<'t, T: Float> Tape<T> {
         }
         reaching
     }
-
-    /// For as long as a derivative is being recorded.
-    pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
-        Deriving {
-            tape: self,
-            before: self.record.borrow().on_behalf_of,
-            _rules: (!compat::zero_dim_allowed()).then(|| compat::Rules::current().zero_dim(true).scope()),
-        }
-    }
-}
-
-/// While this lives, what is recorded is the derivative of another operation, under whose line it goes. And whatever the rules
-/// of broadcasting refuse was refused when that operation was recorded: its derivative is not asked again.
-///
-/// What held before comes back at the end, for a rule may take derivatives itself.
-pub(crate) struct Deriving<'t, T: Float> {
-    tape: &'t Tape<T>,
-    before: Option<&'static Location<'static>>,
-    _rules: Option<compat::Guard>,
-}
-
-impl<T: Float> Deriving<'_, T> {
-    /// From here on: the derivative of node `index`. Gives what it does and its inputs.
-    pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
-        let mut record = self.tape.record.borrow_mut();
-        record.on_behalf_of = Some(record.location(index));
-        (record.node(index).op, record.inputs(index))
-    }
-}
-
-impl<T: Float> Drop for Deriving<'_, T> {
-    fn drop(&mut self) {
-        self.tape.record.borrow_mut().on_behalf_of = self.before;
-    }
 }
 
 /// No node.
@@ -237,20 +183,6 @@ struct Adjoints(Vec<Index>);
 impl Adjoints {
     fn get<'t, T: Float>(&self, tape: &'t Tape<T>, slot: usize) -> Option<Var<'t, T>> {
         Some(self.0[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
-    }
-}
-
-/// The nodes from `first` on that a derivative passes through.
-pub(crate) struct Path {
-    pub(crate) first: Index,
-    pub(crate) marks: Vec<bool>,
-}
-
-impl Path {
-    /// The position of a node on the path.
-    pub(crate) fn slot(&self, index: Index) -> Option<usize> {
-        let slot = index.checked_sub(self.first)? as usize;
-        self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
     }
 }
 

@@ -6,72 +6,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
-use std::rc::Rc;
 
-use smallvec::SmallVec;
-use wengert_tensor::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary, View};
+use wengert_tensor::{Float, Shape, Tensor, View};
 
-use crate::operation::Operation;
-
-/// Position of a node on its tape.
-pub(crate) type Index = u32;
-
-/// The line of a constant that an operation has made for its own use (the number of `x + 2.0`): it will be the line of that
-/// operation.
-pub(crate) static UNPLACED: &Location<'static> = Location::caller();
-
-/// Positions of a node's inputs.
-pub(crate) type Inputs = SmallVec<[Index; 3]>;
-
-/// What a node does. The inputs' and the result's shapes say the rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
-    /// Plain data, through which no gradient flows.
-    Constant(u32),
-    /// Data that gradients are taken with respect to.
-    Variable(u32),
-    /// A number, through which no gradient flows.
-    Number(u32),
-    /// The input, through which no gradient flows.
-    Detach,
-    /// The input, through which a gradient must not be asked for: the number of the name of who refuses.
-    Opaque(u32),
-    Unary(Unary),
-    Binary(Binary),
-    Compare(Compare),
-    /// Inputs: mask, x, y.
-    Select,
-    /// To the node's shape.
-    Expand,
-    /// To the node's shape.
-    Reshape,
-    /// Over the dimensions in which the input's shape and the node's differ.
-    Reduce(Reduction),
-    Matmul,
-    /// One of [`Record::views`]: elements in other places, none computed.
-    View(u32),
-    /// An operation with parameters, or a custom one, kept beside the nodes.
-    Other(u32),
-}
-
-/// One recorded operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
-    pub(crate) op: Op,
-    /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Record::inputs`] and how many they are.
-    operands: [Index; 3],
-    arity: u8,
-    pub(crate) shape: u32,
-}
-
-impl Node {
-    /// The inputs, where they are two.
-    #[inline]
-    pub(crate) fn pair(&self) -> Option<[Index; 2]> {
-        let [x, y, _] = self.operands;
-        (self.arity == 2).then_some([x, y])
-    }
-}
+use crate::record::node::{Index, Inputs, Node, Op};
 
 /// Positions of nodes are spread well enough as they are.
 #[derive(Default)]
@@ -96,14 +34,16 @@ impl Hasher for IndexHasher {
 /// Tensors by node.
 pub(crate) type ByNode<T> = HashMap<Index, Tensor<T>, BuildHasherDefault<IndexHasher>>;
 
-/// Everything that a tape holds.
-pub(crate) struct Record<T: Float> {
+/// Everything that a tape holds; `O` is the type of operations with parameters, of which it knows the name alone.
+pub(crate) struct Record<T: Float, O> {
     nodes: Vec<Node>,
-    locations: Vec<&'static Location<'static>>,
+    /// The line that recorded each node. An operation's own constant (the number of `x + 2.0`) has none until the operation is
+    /// recorded.
+    locations: Vec<Option<&'static Location<'static>>>,
     shapes: Vec<Shape>,
     /// Numbers of shapes, where they are many.
     shape_numbers: HashMap<Shape, u32>,
-    operations: Vec<Rc<dyn Operation<T>>>,
+    operations: Vec<(O, &'static str)>,
     /// Inputs of the operations kept beside the nodes.
     pub(crate) inputs: Vec<Index>,
     data: Vec<Tensor<T>>,
@@ -122,7 +62,7 @@ pub(crate) struct Record<T: Float> {
 /// So many shapes are looked through one by one; more are looked up.
 const FEW_SHAPES: usize = 16;
 
-impl<T: Float> Record<T> {
+impl<T: Float, O> Record<T, O> {
     pub(crate) fn new() -> Self {
         Record {
             nodes: Vec::new(),
@@ -185,8 +125,9 @@ impl<T: Float> Record<T> {
         &self.shapes[self.node(index).shape as usize]
     }
 
+    /// The line that recorded a node. Of a constant whose operation was refused, this one.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
-        self.locations[index as usize]
+        self.locations[index as usize].unwrap_or(Location::caller())
     }
 
     pub(crate) fn leaf_data(&self, number: u32) -> &Tensor<T> {
@@ -197,8 +138,8 @@ impl<T: Float> Record<T> {
         self.numbers[number as usize]
     }
 
-    pub(crate) fn operation(&self, number: u32) -> &Rc<dyn Operation<T>> {
-        &self.operations[number as usize]
+    pub(crate) fn operation(&self, number: u32) -> &O {
+        &self.operations[number as usize].0
     }
 
     /// The positions of a node's inputs.
@@ -280,24 +221,23 @@ impl<T: Float> Record<T> {
         op: Op,
         inputs: [Index; N],
         shape: u32,
-        location: &'static Location<'static>,
+        location: Option<&'static Location<'static>>,
     ) -> Option<Index> {
-        let location = self.on_behalf_of.unwrap_or(location);
-        let index = self.push_placed(op, inputs, shape, location)?;
-        if !matches!(op, Op::Other(_)) {
-            self.place(&inputs, location);
+        let location = self.on_behalf_of.or(location);
+        if N > 0 && !matches!(op, Op::Other(_)) {
+            self.locate(&inputs, location);
         }
-        Some(index)
+        self.push_located(op, inputs, shape, location)
     }
 
-    /// [`push`](Self::push) under this line, of inputs that have one each.
+    /// [`push`](Self::push) of inputs that have a line each.
     #[inline(always)]
-    pub(crate) fn push_placed<const N: usize>(
+    pub(crate) fn push_located<const N: usize>(
         &mut self,
         op: Op,
         inputs: [Index; N],
         shape: u32,
-        location: &'static Location<'static>,
+        location: Option<&'static Location<'static>>,
     ) -> Option<Index> {
         let index = self.nodes.len();
         if index >= Index::MAX as usize {
@@ -312,19 +252,17 @@ impl<T: Float> Record<T> {
 
     /// Gives the line to those inputs that have none.
     #[inline]
-    fn place(&mut self, inputs: &[Index], location: &'static Location<'static>) {
+    fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         for &input in inputs {
             let own = &mut self.locations[input as usize];
-            if std::ptr::eq(*own, UNPLACED) {
-                *own = location;
-            }
+            *own = own.or(location);
         }
     }
 
     /// Appends a node of an operation that is kept beside the nodes.
     pub(crate) fn push_operation(
         &mut self,
-        operation: Rc<dyn Operation<T>>,
+        operation: (O, &'static str),
         inputs: &[Index],
         shape: u32,
         location: &'static Location<'static>,
@@ -333,8 +271,8 @@ impl<T: Float> Record<T> {
         self.operations.push(operation);
         self.inputs.extend_from_slice(inputs);
         let op = Op::Other((self.operations.len() - 1) as u32);
-        self.place(inputs, self.on_behalf_of.unwrap_or(location));
-        self.push(op, [start, inputs.len() as u32], shape, location)
+        self.locate(inputs, self.on_behalf_of.or(Some(location)));
+        self.push(op, [start, inputs.len() as u32], shape, Some(location))
     }
 
     /// PyTorch's name of what a node does.
@@ -354,7 +292,7 @@ impl<T: Float> Record<T> {
             Op::Reduce(op) => op.name(),
             Op::Matmul => "matmul",
             Op::View(number) => self.view(number).name(),
-            Op::Other(number) => self.operation(number).name(),
+            Op::Other(number) => self.operations[number as usize].1,
         }
     }
 }

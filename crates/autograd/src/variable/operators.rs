@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 use std::panic::Location;
 
-use wengert_tensor::ops::{Arithmetic, Functions, InPlace, TensorLike};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, InPlace, Operand, TensorLike};
 use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 
 use crate::Var;
@@ -116,6 +116,28 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
+    /// Where both are equal: ones, elsewhere zeros. The shapes broadcast. PyTorch: `eq`.
+    ///
+    /// # Panics
+    ///
+    /// Where the shapes do not broadcast.
+    #[track_caller]
+    #[allow(clippy::should_implement_trait)]
+    pub fn eq(self, other: impl Operand<Self>) -> Self {
+        Comparison::eq(&self, other)
+    }
+
+    /// Where they differ: ones, elsewhere zeros. The shapes broadcast. PyTorch: `ne`.
+    ///
+    /// # Panics
+    ///
+    /// Where the shapes do not broadcast.
+    #[track_caller]
+    #[allow(clippy::should_implement_trait)]
+    pub fn ne(self, other: impl Operand<Self>) -> Self {
+        Comparison::ne(&self, other)
+    }
+
     /// `op` of two variables of one tape and one shape, where nothing is to be asked or checked: the common case, in one
     /// look at the tape. `None` where there is.
     #[inline]
@@ -128,7 +150,7 @@ impl<'t, T: Float> Var<'t, T> {
         if record.node(other.index).shape != shape {
             return None;
         }
-        let index = record.push(Op::Binary(op), [self.index, other.index], shape, location)?;
+        let index = record.push(Op::Binary(op), [self.index, other.index], shape, Some(location))?;
         Some(Var::new(self.tape, index))
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::{self, Write};
 
 use wengert_tensor::Float;
 
-use crate::record::{Index, Op, Record};
+use crate::record::{Index, Op};
+use crate::tape::Record;
 use crate::{Tape, Var};
 
 /// A picture of what a tape holds. `Display` gives one line per operation; [`to_dot`](Self::to_dot) a graph for Graphviz.

@@ -1,0 +1,78 @@
+//! The part of a tape that a derivative passes through, and under whose line it is recorded.
+
+use std::panic::Location;
+
+use wengert_tensor::{Float, compat};
+
+use crate::record::{Index, Inputs, Op};
+use crate::{Tape, rules};
+
+/// The nodes from `first` on that a derivative passes through.
+pub(crate) struct Path {
+    pub(crate) first: Index,
+    pub(crate) marks: Vec<bool>,
+}
+
+impl Path {
+    /// The position of a node on the path.
+    pub(crate) fn slot(&self, index: Index) -> Option<usize> {
+        let slot = index.checked_sub(self.first)? as usize;
+        self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
+    }
+}
+
+impl<'t, T: Float> Tape<T> {
+    /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
+    /// through.
+    pub(crate) fn dependents(&self, sources: &[Index], last: Index) -> Path {
+        let first = sources.iter().copied().min().unwrap_or(last).min(last);
+        let mut marks = vec![false; (last - first + 1) as usize];
+        for &source in sources {
+            if source <= last {
+                marks[(source - first) as usize] = true;
+            }
+        }
+        let record = self.record.borrow();
+        for slot in 0..marks.len() {
+            let index = first + slot as Index;
+            let Some(from) = rules::flows_from(record.op(index)) else { continue };
+            let marked = |&input: &Index| input.checked_sub(first).is_some_and(|input| marks[input as usize]);
+            marks[slot] |= record.operands(index)[from..].iter().any(marked);
+        }
+        Path { first, marks }
+    }
+
+    /// For as long as a derivative is being recorded.
+    pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
+        Deriving {
+            tape: self,
+            before: self.record.borrow().on_behalf_of,
+            _rules: (!compat::zero_dim_allowed()).then(|| compat::Rules::current().zero_dim(true).scope()),
+        }
+    }
+}
+
+/// While this lives, what is recorded is the derivative of another operation, under whose line it goes. And whatever the rules
+/// of broadcasting refuse was refused when that operation was recorded: its derivative is not asked again.
+///
+/// What held before comes back at the end, for a rule may take derivatives itself.
+pub(crate) struct Deriving<'t, T: Float> {
+    tape: &'t Tape<T>,
+    before: Option<&'static Location<'static>>,
+    _rules: Option<compat::Guard>,
+}
+
+impl<T: Float> Deriving<'_, T> {
+    /// From here on: the derivative of node `index`. Gives what it does and its inputs.
+    pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
+        let mut record = self.tape.record.borrow_mut();
+        record.on_behalf_of = Some(record.location(index));
+        (record.node(index).op, record.inputs(index))
+    }
+}
+
+impl<T: Float> Drop for Deriving<'_, T> {
+    fn drop(&mut self) {
+        self.tape.record.borrow_mut().on_behalf_of = self.before;
+    }
+}

@@ -1,0 +1,421 @@
+//! The tape, its variables, and what an operation must say of itself: three types of which each needs the other two.
+//!
+//! This file records; it computes nothing and knows no derivative.
+
+use std::fmt;
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::{or_raise, raise};
+use crate::record::{self, Index, Inputs, Kept, Op};
+use crate::{Error, Parameter};
+
+/// What a tape holds.
+pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
+
+/// A recorded program: Wengert's list of elementary operations.
+///
+/// Recording computes nothing. A tape lives for one step: make it, record, take values and gradients, drop it. It computes in
+/// one floating-point type, and belongs to one thread.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let tape = Tape::<f32>::new();
+/// let maps = tape.var(&Tensor::ones([4, 32, 14, 14]));
+/// let bias = tape.var(&Tensor::zeros([32, 1, 1]));
+/// let loss = (maps + bias).sum(.., false);
+/// let gradients = loss.backward();
+/// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
+/// ```
+pub struct Tape<T: Float> {
+    pub(crate) record: Kept<T, Rc<dyn Operation<T>>>,
+    /// What tells this tape from every other one in the process.
+    pub(crate) id: u64,
+}
+
+impl<T: Float> Tape<T> {
+    /// An empty tape.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Tape { record: Kept::take(), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Number of operations recorded, leaves included.
+    pub fn len(&self) -> usize {
+        self.record.borrow().len()
+    }
+
+    /// Whether nothing is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A variable with the values of `data`, which gradients can be taken with respect to. Nothing is copied.
+    #[track_caller]
+    pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Site::here("var"))
+    }
+
+    /// A variable with the values of `data`, through which no gradient flows: inputs, targets, masks. Nothing is copied.
+    #[track_caller]
+    pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
+        self.leaf(data, Op::Constant, Site::here("constant"))
+    }
+
+    /// The variable of a parameter; asked for twice, the same one.
+    #[track_caller]
+    pub fn parameter(&self, parameter: &Parameter<T>) -> Var<'_, T> {
+        let id = parameter.id();
+        let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
+        if let Some(index) = known {
+            return Var::new(self, index);
+        }
+        let var = self.leaf(&parameter.value, Op::Variable, Site::here("parameter"));
+        self.record.borrow_mut().parameters.push((id, var.index));
+        var
+    }
+
+    /// A variable that the line of `at` is to blame for.
+    pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
+        self.leaf(data, Op::Variable, Site { operation: "var", ..at })
+    }
+
+    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Site) -> Var<'_, T> {
+        self.leaf_of(Some(at.location), at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
+    }
+
+    /// A number as a variable, through which no gradient flows.
+    pub(crate) fn number(&self, value: T, at: Site) -> Var<'_, T> {
+        self.leaf_of(Some(at.location), at, |record| Self::number_of(record, value))
+    }
+
+    /// Plain data that an operation has made for its own use: its line will be that of the operation.
+    pub(crate) fn own_constant(&self, data: &Tensor<T>) -> Var<'_, T> {
+        let add = |record: &mut Record<T>| (Op::Constant(record.add_data(data.clone())), record.intern(data.shape()));
+        self.leaf_of(None, Site::here("constant"), add)
+    }
+
+    /// A number that an operation has made for its own use: its line will be that of the operation.
+    pub(crate) fn own_number(&self, value: T) -> Var<'_, T> {
+        self.leaf_of(None, Site::here("constant"), |record| Self::number_of(record, value))
+    }
+
+    fn number_of(record: &mut Record<T>, value: T) -> (Op, u32) {
+        (Op::Number(record.add_number(value)), record.intern(&Shape::scalar()))
+    }
+
+    /// Records what `add` adds to the record, without inputs; `at` is to blame where the tape is full.
+    fn leaf_of(
+        &self,
+        location: Option<&'static Location<'static>>,
+        at: Site,
+        add: impl FnOnce(&mut Record<T>) -> (Op, u32),
+    ) -> Var<'_, T> {
+        let pushed = {
+            let mut record = self.record.borrow_mut();
+            let (op, shape) = add(&mut record);
+            record.push(op, [], shape, location)
+        };
+        match pushed {
+            Some(index) => Var::new(self, index),
+            None => raise(Error::TapeFull { at }),
+        }
+    }
+
+    /// Records a custom operation.
+    ///
+    /// # Panics
+    ///
+    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape; see
+    /// [`try_apply`](Self::try_apply).
+    #[track_caller]
+    pub fn apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Var<'t, T> {
+        or_raise(self.try_apply(operation, inputs))
+    }
+
+    /// [`apply`](Self::apply), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape.
+    #[track_caller]
+    pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+        let at = Site::here(operation.name());
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
+        let shape = operation.shape(&shapes).map_err(|message| Error::Refused { message, at })?;
+        self.record_operation(Rc::new(operation), inputs, &shape, at)
+    }
+
+    /// Records an operation that is kept beside the nodes; its shape is known.
+    pub(crate) fn record_operation<'t>(
+        &'t self,
+        operation: Rc<dyn Operation<T>>,
+        inputs: &[Var<'t, T>],
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(inputs, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = record.intern(shape);
+        let name = operation.name();
+        let pushed = record.push_operation((operation, name), &indices, shape, at.location);
+        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
+    }
+
+    /// Records an operation on inputs of this tape, whose result has shape number `shape`.
+    #[inline]
+    pub(crate) fn push<const N: usize>(
+        &self,
+        op: Op,
+        inputs: [Index; N],
+        shape: impl FnOnce(&mut Record<T>) -> u32,
+        at: Site,
+    ) -> Result<Var<'_, T>, Error> {
+        let mut record = self.record.borrow_mut();
+        let shape = shape(&mut record);
+        match record.push(op, inputs, shape, Some(at.location)) {
+            Some(index) => Ok(Var::new(self, index)),
+            None => Err(Error::TapeFull { at }),
+        }
+    }
+
+    /// Records a primitive whose result has the shape `shape`, or that of its last input where there is none.
+    pub(crate) fn record_primitive<'t>(
+        &'t self,
+        op: Op,
+        inputs: &[Var<'t, T>],
+        shape: Option<&Shape>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(inputs, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = match shape {
+            Some(shape) => record.intern(shape),
+            None => record.node(indices[indices.len() - 1]).shape,
+        };
+        let pushed = match indices[..] {
+            [] => record.push(op, [], shape, Some(at.location)),
+            [x] => record.push(op, [x], shape, Some(at.location)),
+            [x, y] => record.push(op, [x, y], shape, Some(at.location)),
+            [x, y, z] => record.push(op, [x, y, z], shape, Some(at.location)),
+            _ => unreachable!("a primitive has at most three inputs"),
+        };
+        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
+    }
+
+    fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
+        inputs
+            .iter()
+            .map(|input| if input.tape.id == self.id { Ok(input.index) } else { Err(Error::OtherTape { at }) })
+            .collect()
+    }
+
+    /// The variable of node `index`.
+    pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
+        Var::new(self, index)
+    }
+}
+
+impl<T: Float> Default for Tape<T> {
+    fn default() -> Self {
+        Tape::new()
+    }
+}
+
+impl<T: Float> fmt::Debug for Tape<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tape<{}> of {} operations", T::DTYPE, self.len())
+    }
+}
+
+/// A value on a [`Tape`]: recorded, computed when asked for.
+///
+/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and
+/// numbers. Where two shapes differ, an `expand` is recorded before the operation: it is the one operation that broadcasts.
+pub struct Var<'t, T: Float> {
+    pub(crate) tape: &'t Tape<T>,
+    pub(crate) index: Index,
+}
+
+impl<T: Float> Clone for Var<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Float> Copy for Var<'_, T> {}
+
+impl<'t, T: Float> Var<'t, T> {
+    pub(crate) fn new(tape: &'t Tape<T>, index: Index) -> Self {
+        Var { tape, index }
+    }
+
+    /// The tape it is recorded on.
+    pub fn tape(self) -> &'t Tape<T> {
+        self.tape
+    }
+
+    /// The sizes, known without computing.
+    pub fn shape(self) -> Shape {
+        self.tape.record.borrow().shape(self.index).clone()
+    }
+
+    /// Records a function of this, of the same shape.
+    #[inline]
+    pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
+    }
+
+    /// Records a function of this, of the shape `shape`.
+    pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.tape.push(op, [self.index], |record| record.intern(shape), at)
+    }
+
+    /// Refuses variables of another tape.
+    #[inline]
+    pub(crate) fn check_tape(self, other: Self, at: Site) -> Result<(), Error> {
+        if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
+    }
+
+    /// Zeros of the same shape, which occupy one element.
+    #[track_caller]
+    pub(crate) fn zeros_like(self) -> Self {
+        self.filled(&self.shape(), T::ZERO)
+    }
+
+    /// [`zeros_like`](Self::zeros_like), under the line of `at`.
+    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
+        self.filled_at(&self.shape(), T::ZERO, at)
+    }
+
+    /// One number over a shape, on the same tape.
+    #[track_caller]
+    pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
+        self.filled_at(shape, value, Site::here("full"))
+    }
+
+    /// [`filled`](Self::filled), under the line of `at`.
+    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
+        let number = self.tape.number(value, at);
+        if shape.rank() == 0 {
+            return number;
+        }
+        or_raise(number.record_over(Op::Expand, shape, at))
+    }
+}
+
+impl<T: Float> fmt::Debug for Var<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.tape.record.borrow();
+        let (name, shape, location) = (record.name(self.index), record.shape(self.index), record.location(self.index));
+        write!(f, "Var<{}> %{} = {name} {shape}, recorded at {location}", T::DTYPE, self.index)
+    }
+}
+
+/// An operation on variables.
+///
+/// The derivative is given as formulas over recorded variables, so that it can be differentiated again: second and higher
+/// derivatives, and forward over reverse, need nothing more.
+///
+/// ```
+/// use wengert_autograd::{Call, Error, Operation, prelude::*};
+///
+/// /// x³, with a derivative of its own.
+/// struct Cube;
+///
+/// impl<T: Float> Operation<T> for Cube {
+///     fn name(&self) -> &'static str {
+///         "cube"
+///     }
+///
+///     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+///         Ok(inputs[0].clone())
+///     }
+///
+///     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+///         let x = &inputs[0];
+///         Ok(x.try_mul(x)?.try_mul(x)?)
+///     }
+///
+///     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+///         let x = call.input(0);
+///         Some(g * x * x * 3.0)
+///     }
+///
+///     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+///         self.vjp(call, input, v) // elementwise: the same formula
+///     }
+/// }
+///
+/// let tape = Tape::<f64>::new();
+/// let x = tape.var(&Tensor::from([2.0]));
+/// let y = tape.apply(Cube, &[x]);
+/// assert_eq!(y.value().to_vec(), [8.0]);
+/// assert_eq!(y.grad([x])[0].value().to_vec(), [12.0]);
+/// ```
+pub trait Operation<T: Float>: 'static {
+    /// The name, as errors and graphs show it.
+    fn name(&self) -> &'static str;
+
+    /// The result's shape, or a sentence that says why these inputs are refused.
+    ///
+    /// # Errors
+    ///
+    /// Where the operation refuses inputs of these shapes.
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String>;
+
+    /// The result.
+    ///
+    /// # Errors
+    ///
+    /// Where the operation refuses these values, or memory cannot hold the result.
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
+
+    /// Reverse mode: the upstream gradient `g`, of the result's shape, times the derivative with respect to input number
+    /// `input`, of that input's shape. `None` where the derivative is zero everywhere.
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
+
+    /// Forward mode: the derivative with respect to input number `input` times the tangent `v`, of that input's shape; of
+    /// the result's shape. `None` where the derivative is zero everywhere.
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
+
+    /// Whether a derivative exists. Where it does not, asking for one is an error that names this operation and the line
+    /// that recorded it.
+    fn is_differentiable(&self) -> bool {
+        true
+    }
+}
+
+/// One use of an operation: its inputs and its result, as variables.
+#[derive(Clone, Debug)]
+pub struct Call<'t, T: Float> {
+    pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
+    pub(crate) output: Var<'t, T>,
+}
+
+impl<'t, T: Float> Call<'t, T> {
+    /// Input number `position`.
+    ///
+    /// # Panics
+    ///
+    /// Where the operation was given fewer inputs.
+    #[track_caller]
+    pub fn input(&self, position: usize) -> Var<'t, T> {
+        self.inputs[position]
+    }
+
+    /// All inputs.
+    pub fn inputs(&self) -> &[Var<'t, T>] {
+        &self.inputs
+    }
+
+    /// The result.
+    pub fn output(&self) -> Var<'t, T> {
+        self.output
+    }
+}

@@ -1,0 +1,244 @@
+//! What is recorded, and what comes of it.
+
+use wengert_tensor::prelude::*;
+
+use crate::{Error, Parameter, Tape};
+
+#[test]
+fn a_broadcast_is_recorded_as_an_expansion() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([2, 3]));
+    let b = tape.var(&Tensor::from([1.0, 2.0, 3.0]));
+    let listing = {
+        let _ = x + b;
+        tape.graph().to_string()
+    };
+    let names: Vec<&str> = listing.lines().map(|line| line.split(['=', '(']).nth(1).unwrap().trim()).collect();
+    assert_eq!(names, ["variable", "variable", "expand", "add"]);
+}
+
+#[test]
+fn the_gradient_of_a_broadcast_operand_has_its_shape() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
+    let column = tape.var(&Tensor::from([[10.0], [20.0]]));
+    let [dx, dc] = (x * column).sum(.., false).grad([x, column]);
+    assert_eq!(dx.value(), Tensor::from([[10.0, 10.0, 10.0], [20.0, 20.0, 20.0]]));
+    assert_eq!(dc.value(), Tensor::from([[6.0], [15.0]]));
+}
+
+#[test]
+fn an_operand_used_twice_gets_both_gradients() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([3.0]));
+    let [dx] = (x * x * x).sum(.., false).grad([x]);
+    let [ddx] = dx.sum(.., false).grad([x]);
+    let [dddx] = ddx.sum(.., false).grad([x]);
+    assert_eq!((dx.item(), ddx.item(), dddx.item()), (27.0, 18.0, 6.0));
+}
+
+#[test]
+fn forward_mode_agrees_with_reverse() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([0.5, -0.25]));
+    let v = tape.constant(&Tensor::from([1.0, 2.0]));
+    let y = (x.tanh() * x).sum(.., false);
+    let [dx] = y.grad([x]);
+    let forward = y.jvp(&[(x, v)]).item();
+    assert!((forward - (dx * v).sum(.., false).item()).abs() < 1e-15);
+}
+
+#[test]
+fn what_is_zero_everywhere_is_reached_and_what_is_not_on_the_way_is_not() {
+    let tape = Tape::<f64>::new();
+    let (x, y) = (tape.var(&Tensor::from([1.5])), tape.var(&Tensor::from([2.0])));
+    let z = (x.floor() + 1.0).sum(.., false);
+    assert_eq!(z.grad([x])[0].value().to_vec(), [0.0]);
+    assert!(matches!(z.try_grad(&[y]), Err(Error::Unreached { .. })));
+    assert!(matches!(x.detach().sum(.., false).try_grad(&[x]), Err(Error::Unreached { .. })));
+}
+
+#[test]
+fn two_tapes_do_not_mix() {
+    let (first, second) = (Tape::<f64>::new(), Tape::<f64>::new());
+    let (x, y) = (first.var(&Tensor::ones([2])), second.var(&Tensor::ones([2])));
+    let error = x.try_add(y).unwrap_err();
+    assert!(matches!(error, Error::OtherTape { .. }), "{error}");
+    assert!(error.to_string().contains("tests.rs"), "{error}");
+}
+
+#[test]
+fn gradients_outlive_the_tape_and_are_found_by_parameter() {
+    let (used, unused) = (Parameter::new("w", Tensor::from([2.0])), Parameter::new("b", Tensor::from([1.0])));
+    let gradients = {
+        let tape = Tape::<f64>::new();
+        let (w, _) = (tape.parameter(&used), tape.parameter(&unused));
+        assert_eq!(tape.parameter(&used).index, w.index);
+        (w * w).sum(.., false).backward()
+    };
+    assert_eq!(gradients.of(&used).to_vec(), [4.0]);
+    assert!(gradients.get(&unused).is_none());
+    assert!(gradients.try_of(&unused).unwrap_err().to_string().contains("parameter 'b'"));
+    assert_eq!(gradients.of_or_zeros(&unused).to_vec(), [0.0]);
+}
+
+#[test]
+fn a_gradient_of_several_numbers_needs_a_seed() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([2]));
+    let error = x.exp().try_backward().unwrap_err();
+    assert_eq!(error.sentence(), "grad can be implicitly created only for scalar outputs");
+}
+
+#[test]
+fn an_operation_without_a_derivative_names_its_line() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([2]));
+    let y = x.floor_divide(2.0).sum(.., false);
+    let error = y.try_grad(&[x]).unwrap_err();
+    assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
+}
+
+#[test]
+fn neither_mode_passes_through_what_has_no_derivative() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::ones([2]));
+    // The quotient is flat, so that nothing is left to derive when its end is reached.
+    let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
+    assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
+    // What an output does not need may have no derivative.
+    let _ = x.floor_divide(2.0);
+    assert_eq!(tape.jvp(&[x * 3.0], &[(x, x)])[0].value().to_vec(), [3.0, 3.0]);
+}
+
+#[test]
+fn masks_of_masks_are_masks() {
+    let tape = Tape::<f64>::new();
+    let (x, y) = (tape.var(&Tensor::from([0.0, 0.0, 2.0, f64::NAN])), tape.var(&Tensor::from([0.0, -1.0, 0.0, 3.0])));
+    assert_eq!(x.logical_and(y).value().to_vec(), [0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(x.logical_or(y).value().to_vec(), [0.0, 1.0, 1.0, 1.0]);
+    assert_eq!(x.logical_xor(y).value().to_vec(), [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(x.logical_not().value().to_vec(), [1.0, 1.0, 0.0, 0.0]);
+}
+
+#[test]
+fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
+    let _rules = wengert_tensor::compat::Rules::strict().scope();
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([2.0, 3.0]));
+    let y = (2.0 * x.square().sum(.., false).sqrt()).exp();
+    let expected = 2.0 * 2.0 / 13f64.sqrt() * (2.0 * 13f64.sqrt()).exp();
+    let [dx] = y.grad([x]);
+    assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
+    assert_eq!(y.jvp(&[(x, tape.constant(&Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
+    // Outside of the derivative the rules hold again.
+    assert!(y.try_mul(y).is_err());
+}
+
+/// x², whose rule takes a derivative itself.
+struct Nested;
+
+impl crate::Operation<f64> for Nested {
+    fn name(&self) -> &'static str {
+        "nested"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, Error> {
+        Ok(inputs[0].try_square()?)
+    }
+
+    fn vjp<'t>(
+        &self,
+        call: &crate::Call<'t, f64>,
+        _input: usize,
+        g: crate::Var<'t, f64>,
+    ) -> Option<crate::Var<'t, f64>> {
+        let x = call.input(0);
+        let inner = x.tape().vjp(&[(x.square(), g)], &[x])[0];
+        inner.map(|inner| inner * 1.0)
+    }
+
+    fn jvp<'t>(
+        &self,
+        call: &crate::Call<'t, f64>,
+        _input: usize,
+        v: crate::Var<'t, f64>,
+    ) -> Option<crate::Var<'t, f64>> {
+        Some(call.input(0) * v * 2.0)
+    }
+}
+
+#[test]
+fn a_rule_may_take_derivatives() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([1.5, -2.0]));
+    let line = line!() + 1;
+    let y = tape.apply(Nested, &[x * 1.0]).sum(.., false);
+    let before = tape.len();
+    let [dx] = y.grad([x]);
+    assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
+    // All of it under the line of the operation, what the rule records after its own derivative included.
+    let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
+    assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
+    crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));
+}
+
+#[test]
+fn several_outputs_share_their_inputs() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([2.0, 3.0]));
+    let (y, z) = (x * x, x.sum(.., false));
+    let (g, h) = (tape.constant(&Tensor::from([1.0, 10.0])), tape.constant(&Tensor::scalar(0.5)));
+    let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
+    // 2 · 2x g + h.
+    assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
+    // An output that is an input, an intermediate input, and one that comes later.
+    let later = y.exp();
+    let [Some(dy), Some(dx), None] = tape.vjp(&[(y, g)], &[y, x, later])[..] else { panic!() };
+    assert_eq!((dy.value().to_vec(), dx.value().to_vec()), (vec![1.0, 10.0], vec![4.0, 60.0]));
+    assert!(tape.vjp(&[], &[x])[0].is_none());
+    assert!(tape.vjp(&[(y, g)], &[]).is_empty());
+}
+
+#[test]
+fn the_gradient_of_a_result_in_between_is_not_kept_and_says_so() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([2.0, 3.0]));
+    let y = x * x;
+    let error = y.sum(.., false).backward().try_of(y).unwrap_err();
+    assert!(error.to_string().contains("of results in between, `grad` gives the gradient"), "{error}");
+}
+
+#[test]
+fn a_product_with_zeros_has_an_exact_gradient() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([2.0, 0.0, 5.0]));
+    let [dx] = x.prod(.., false).grad([x]);
+    assert_eq!(dx.value().to_vec(), [0.0, 10.0, 0.0]);
+}
+
+#[test]
+fn a_long_tape_needs_no_stack() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([1.0]));
+    let mut y = x;
+    for _ in 0..200_000 {
+        y += 0.0;
+    }
+    assert_eq!(y.sum(.., false).grad([x])[0].item(), 1.0);
+}
+
+#[test]
+fn in_place_on_a_variable_keeps_its_shape() {
+    let tape = Tape::<f64>::new();
+    let mut x = tape.var(&Tensor::zeros([5, 3, 4, 1]));
+    x += tape.var(&Tensor::ones([3, 1, 1]));
+    assert_eq!(x.shape(), [5, 3, 4, 1]);
+    let mut y = tape.var(&Tensor::zeros([1, 3, 1]));
+    let error = y.try_add_(tape.var(&Tensor::ones([3, 1, 7]))).unwrap_err();
+    assert_eq!(error.sentence(), "output with shape [1, 3, 1] doesn't match the broadcast shape [3, 3, 7]");
+}
