@@ -11,7 +11,8 @@ use crate::kernel::elementwise::loops;
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::strided::{BLOCK, LONG_ROW, PARALLEL, STREAM, Source, TASK, TASKS, for_blocks, operand};
 use crate::kernel::transpose::Turned;
-use crate::memory::threads;
+use crate::memory::partition;
+use crate::memory::threads::Schedule;
 
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Binary, Compare, Unary};
@@ -143,7 +144,7 @@ impl<'a> Planes<'a> {
         let total = out.len() / columns;
         let each = if out.len() < PARALLEL { total } else { (TASK / columns).max(total.div_ceil(TASKS)).max(1) };
         let streams = size_of_val(out) >= STREAM;
-        threads::sweep_chunks(out, each * columns, size_of_val(out), |task, out| {
+        partition::chunks(out, each * columns, Schedule::Sweep { bytes: size_of_val(out) }, |task, out| {
             let mut aside = if streams { Some([T::ZERO; BLOCK]) } else { None };
             let (mut row, mut rest) = (task * each, out);
             while !rest.is_empty() {
@@ -250,7 +251,7 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
         if along == 0 && row >= 16 && row < out.len() {
             // One number for each row, as a bias of channels.
             let rows = if out.len() < PARALLEL { out.len() / row } else { TASK.div_ceil(row) };
-            threads::sweep_chunks(out, rows * row, size_of_val(out), |task, out| {
+            partition::chunks(out, rows * row, Schedule::Sweep { bytes: size_of_val(out) }, |task, out| {
                 for (number, out) in (task * rows..).zip(out.chunks_mut(row)) {
                     T::onto(op, out, Operand::Splat(y.data[nest.position(1, number * row)]));
                 }

@@ -1,29 +1,32 @@
-//! Sharing out the parts of one operation among threads.
+//! Handing the tasks of an operation to threads that wait for them.
 //!
-//! A light fork-join: helpers spin for a moment after each operation and sleep after that; each thread claims parts one after
-//! the other from a stretch of its own, which lie one after the other in memory, and then what is left of the others', so that
-//! a helper that the system holds up delays nobody. Rayon's pool is entered from outside by a queue and a condition variable,
+//! The calling thread works too, and helpers that found nothing to do for a while sleep. Every thread has a range of
+//! tasks of its own and goes on with those of others when it is done: neighbouring tasks lie next to one another in memory, and a
+//! core's cache keeps, from one operation to the next, what its own tasks left there. That helpers spin before they sleep is why
+//! this is not a general thread pool: those wake up through a mutex and a condition variable,
 //! which costs 10 to 100 µs; an operation here often takes less than that. An operation starts in 1 µs when the helpers are
 //! awake.
 //!
-//! What goes through tensors in order does so from start to end in one operation, and from end to start in the next
-//! ([`sweep`]): what the caches still hold of tensors larger than they are is what was read and written last.
+//! Large tensors are swept from start to end in one operation and from end to start in the next ([`Schedule::Sweep`]), to
+//! reuse the tail that the caches still hold.
 //!
-//! What a part is depends on shapes alone, never on the number of threads: any number gives the same bits.
-#![allow(unsafe_code)]
+//! What a task is depends on shapes alone, never on the number of threads: any number gives the same bits.
+#![allow(unsafe_code, dead_code)]
 
-use std::cell::{Cell, UnsafeCell};
+use std::any::Any;
+use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// How long a helper looks for new work before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
 
-/// Of more bytes than this, too little is left in the caches for the direction to matter; and memory beyond them is quicker in
-/// ascending order.
+/// Larger tensors leave too little in the caches for the direction of a sweep to matter; and memory beyond the caches is
+/// faster in ascending order.
 const CACHED: usize = 8 << 20;
 
 /// Number of threads that operations use; 0 until it is asked for.
@@ -38,9 +41,12 @@ pub fn num_threads() -> usize {
         0 => {
             let asked = std::env::var("WENGERT_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
             let threads = asked.filter(|&threads| threads > 0);
-            let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-            set_num_threads(threads);
-            threads.min(MOST)
+            let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MOST);
+            // Another thread may have called `set_num_threads` in the meantime: that call counts.
+            match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => threads,
+                Err(set) => set,
+            }
         }
         threads => threads,
     }
@@ -55,72 +61,72 @@ pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MOST), Ordering::Relaxed);
 }
 
-/// Calls `part` with each of `0 .. count`, on several threads where there are several parts. Within a part, on one.
+/// On which threads tasks run, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Schedule {
+    /// On the calling thread, in order.
+    Serial,
+    /// On several threads, each range of tasks in order.
+    Parallel,
+    /// On several threads, and every other time in descending order, where tensors of so many bytes may be in the caches.
+    Sweep { bytes: usize },
+}
+
+impl Schedule {
+    /// Serial below `least` units of work, else a sweep over `bytes` bytes.
+    pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
+        if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
+    }
+
+    /// Serial below `least` units of work.
+    pub(crate) fn parallel_from(least: usize, work: usize) -> Self {
+        if work < least { Schedule::Serial } else { Schedule::Parallel }
+    }
+}
+
+/// Calls `task` once with each of `0 .. count`. A task that runs tasks itself does so on its own thread.
 ///
 /// # Panics
 ///
-/// Where a part panics, after all threads have left.
-pub(crate) fn for_each(count: usize, part: impl Fn(usize) + Sync) {
-    share(count, false, part);
-}
-
-/// As [`for_each`], of an operation that goes through `bytes` bytes in the order of its parts.
-pub(crate) fn sweep(count: usize, bytes: usize, part: impl Fn(usize) + Sync) {
-    let backwards = bytes <= CACHED && BACKWARDS.replace(!BACKWARDS.get());
-    share(count, backwards, part);
-}
-
-fn share(count: usize, backwards: bool, part: impl Fn(usize) + Sync) {
-    let alone = |part: &dyn Fn(usize)| match backwards {
-        true => (0..count).rev().for_each(part),
-        false => (0..count).for_each(part),
+/// Where a task panics, with its payload, after all threads have left.
+pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
+    let backwards = match schedule {
+        Schedule::Sweep { bytes } if bytes <= CACHED => BACKWARDS.replace(!BACKWARDS.get()),
+        _ => false,
+    };
+    let alone = |task: &dyn Fn(usize)| match backwards {
+        true => (0..count).rev().for_each(task),
+        false => (0..count).for_each(task),
     };
     let threads = num_threads().min(count);
-    if threads < 2 || INSIDE.get() {
-        return alone(&part);
+    if threads < 2 || matches!(schedule, Schedule::Serial) || INSIDE.get() {
+        return alone(&task);
     }
-    static CREW: OnceLock<Mutex<Crew>> = OnceLock::new();
-    let crew = match CREW.get_or_init(|| Mutex::new(Crew::new())).try_lock() {
-        Ok(crew) => Some(crew),
-        // A part panicked once; nothing of the crew's was left half done.
+    static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
+    let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new())).try_lock() {
+        Ok(pool) => Some(pool),
+        // A task panicked once; the pool was left in order.
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        // Other threads of the program are at it: this one does its own work itself.
+        // Another thread of the program uses the pool: this one does its own work itself.
         Err(TryLockError::WouldBlock) => None,
     };
-    match crew {
-        Some(mut crew) => crew.run(threads - 1, count, backwards, &part),
-        None => alone(&part),
+    match pool {
+        Some(mut pool) => pool.run(threads - 1, count, backwards, &task),
+        None => alone(&task),
     }
 }
 
-/// Calls `part` with each chunk of `size` elements of `out` (the last may be shorter) and its number.
-pub(crate) fn for_chunks<T: Send>(out: &mut [T], size: usize, part: impl Fn(usize, &mut [T]) + Sync) {
-    chunks(out, size, |count, part| for_each(count, part), part);
+/// [`run`] on several threads.
+pub(crate) fn for_each(count: usize, task: impl Fn(usize) + Sync) {
+    run(count, Schedule::Parallel, task);
 }
 
-/// As [`for_chunks`], of an operation that goes through `bytes` bytes in the order of the chunks.
-pub(crate) fn sweep_chunks<T: Send>(out: &mut [T], size: usize, bytes: usize, part: impl Fn(usize, &mut [T]) + Sync) {
-    chunks(out, size, |count, part| sweep(count, bytes, part), part);
+/// [`run`] as a sweep over `bytes` bytes.
+pub(crate) fn sweep(count: usize, bytes: usize, task: impl Fn(usize) + Sync) {
+    run(count, Schedule::Sweep { bytes }, task);
 }
 
-fn chunks<T: Send>(
-    out: &mut [T],
-    size: usize,
-    each: impl FnOnce(usize, Part<'_>),
-    part: impl Fn(usize, &mut [T]) + Sync,
-) {
-    let len = out.len();
-    let start = Start(out.as_mut_ptr());
-    each(len.div_ceil(size), &|number| {
-        let first = number * size;
-        // SAFETY: parts are numbered 0 .. ⌈len / size⌉, each once: chunks lie within `out` and do not overlap; `out` is
-        // borrowed mutably until all are done; `T: Send`.
-        let chunk = unsafe { std::slice::from_raw_parts_mut(start.at(first), size.min(len - first)) };
-        part(number, chunk);
-    });
-}
-
-/// A pointer that threads share; what is done with it is up to them.
+/// To be replaced by [`partition`](crate::memory::partition): a pointer that threads share.
 pub(crate) struct Start<T>(pub(crate) *mut T);
 
 impl<T> Start<T> {
@@ -139,7 +145,7 @@ unsafe impl<T: Send> Sync for Start<T> {}
 unsafe impl<T: Send> Send for Start<T> {}
 
 thread_local! {
-    /// Whether this thread is at a part now: parts of parts are not shared out.
+    /// Whether this thread runs a task now: tasks of tasks are not shared out.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 
     /// Whether the next sweep of this thread is from end to start.
@@ -148,62 +154,58 @@ thread_local! {
 
 /// A counter in a cache line of its own.
 #[repr(align(64))]
-struct Line(AtomicUsize);
+struct Counter(AtomicUsize);
 
-/// The parts of thread `thread` of so many, of `count` parts.
-fn stretch(thread: usize, threads: usize, count: usize) -> Range<usize> {
+/// The tasks that belong to thread `thread` of `threads`.
+fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
 }
 
-/// One operation's parts.
-type Part<'a> = &'a (dyn Fn(usize) + Sync);
+/// What is called with the number of each task.
+type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
 struct Shared {
-    /// Odd while there is work to be had; each operation takes two numbers.
-    gate: AtomicUsize,
+    /// Odd while an operation's tasks may be taken; each operation takes two numbers.
+    epoch: AtomicUsize,
     /// Helpers numbered below this may join.
     wanted: AtomicUsize,
     /// Helpers that may be at work.
     at_work: AtomicUsize,
-    /// Of each thread's stretch the next part.
-    next: [Line; MOST],
+    /// Of each thread's range the next task.
+    next: [Counter; MOST],
     count: AtomicUsize,
-    /// Whether stretches are gone through from their ends.
+    /// Whether ranges are gone through from their ends.
     backwards: AtomicBool,
-    part: UnsafeCell<Option<Part<'static>>>,
-    panicked: AtomicBool,
+    /// The operation's `Task`, which lies on the caller's stack.
+    task: AtomicPtr<()>,
+    /// The payload of the first helper that panicked.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `part` is written only while the gate is shut and no helper is at work, and read only by helpers that found the
-// gate open after they had declared themselves at work.
-unsafe impl Sync for Shared {}
-// SAFETY: as above; the rest is atomic.
-unsafe impl Send for Shared {}
-
 /// The helpers, and what they share with the caller.
-struct Crew {
+struct ThreadPool {
     shared: Arc<Shared>,
     helpers: Vec<(Thread, Arc<AtomicBool>)>,
 }
 
-impl Crew {
+impl ThreadPool {
     fn new() -> Self {
         let shared = Shared {
-            gate: AtomicUsize::new(0),
+            epoch: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             at_work: AtomicUsize::new(0),
-            next: [const { Line(AtomicUsize::new(0)) }; MOST],
+            next: [const { Counter(AtomicUsize::new(0)) }; MOST],
             count: AtomicUsize::new(0),
             backwards: AtomicBool::new(false),
-            part: UnsafeCell::new(None),
-            panicked: AtomicBool::new(false),
+            task: AtomicPtr::new(std::ptr::null_mut()),
+            panic: Mutex::new(None),
         };
-        Crew { shared: Arc::new(shared), helpers: Vec::new() }
+        ThreadPool { shared: Arc::new(shared), helpers: Vec::new() }
     }
 
     /// Starts helpers until there are `wanted`, or the system refuses.
-    fn hire(&mut self, wanted: usize) {
+    fn spawn(&mut self, wanted: usize) {
         while self.helpers.len() < wanted {
             let (shared, asleep) = (Arc::clone(&self.shared), Arc::new(AtomicBool::new(false)));
             let (number, sleeps) = (self.helpers.len(), Arc::clone(&asleep));
@@ -219,23 +221,19 @@ impl Crew {
         }
     }
 
-    fn run(&mut self, helpers: usize, count: usize, backwards: bool, part: Part<'_>) {
+    fn run(&mut self, helpers: usize, count: usize, backwards: bool, task: Task<'_>) {
         let helpers = helpers.min(MOST - 1);
-        self.hire(helpers);
+        self.spawn(helpers);
         let shared = &*self.shared;
-        // SAFETY: the lifetime is forgotten only until this function returns: it shuts the gate and waits for every helper
-        // that came in, on the way of a panic too (`Shut`), and a helper uses the reference only inside.
-        let eternal: Part<'static> = unsafe { std::mem::transmute::<Part<'_>, Part<'static>>(part) };
-        // SAFETY: the gate is shut and nobody is at work: the last operation saw to it.
-        unsafe { *shared.part.get() = Some(eternal) };
         for (thread, next) in shared.next[..=helpers].iter().enumerate() {
-            next.0.store(stretch(thread, helpers + 1, count).start, Ordering::Relaxed);
+            next.0.store(range(thread, helpers + 1, count).start, Ordering::Relaxed);
         }
+        shared.task.store((&raw const task).cast_mut().cast(), Ordering::Relaxed);
         shared.count.store(count, Ordering::Relaxed);
         shared.backwards.store(backwards, Ordering::Relaxed);
         shared.wanted.store(helpers, Ordering::Relaxed);
-        let shut = Shut(shared);
-        shared.gate.fetch_add(1, Ordering::SeqCst);
+        // From here until no helper is at work, nothing may leave this function: `task` lies on its stack.
+        shared.epoch.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         for (helper, asleep) in &self.helpers[..helpers.min(self.helpers.len())] {
             if asleep.load(Ordering::SeqCst) {
@@ -243,83 +241,82 @@ impl Crew {
             }
         }
         INSIDE.set(true);
-        work(shared, 0, part);
-        drop(shut);
-        assert!(!shared.panicked.swap(false, Ordering::Relaxed), "a part of an operation panicked on another thread");
-    }
-}
-
-/// Shuts the gate and waits until all helpers have left.
-struct Shut<'a>(&'a Shared);
-
-impl Drop for Shut<'_> {
-    fn drop(&mut self) {
+        let own = catch_unwind(AssertUnwindSafe(|| work(shared, 0, task)));
         INSIDE.set(false);
-        self.0.gate.fetch_add(1, Ordering::SeqCst);
+        shared.epoch.fetch_add(1, Ordering::SeqCst);
         let mut turns = 0u32;
-        while self.0.at_work.load(Ordering::SeqCst) > 0 {
-            // A helper that the system has put aside needs this processor, perhaps.
+        while shared.at_work.load(Ordering::SeqCst) > 0 {
+            // A helper that the system has suspended may need this processor.
             turns += 1;
             if turns < 2000 { std::hint::spin_loop() } else { thread::yield_now() }
+        }
+        let helpers = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (own, helpers) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(payload)) => resume_unwind(payload),
+            (Err(payload), other) => {
+                // Dropping a payload may panic again.
+                std::mem::forget(other);
+                resume_unwind(payload)
+            }
         }
     }
 }
 
-/// Does parts until none is left: first its own, then those of the others.
-fn work(shared: &Shared, own: usize, part: Part<'_>) {
+/// Runs tasks until none is left: first its own, then those of the others.
+fn work(shared: &Shared, own: usize, task: Task<'_>) {
     let count = shared.count.load(Ordering::Relaxed);
     let threads = shared.wanted.load(Ordering::Relaxed) + 1;
     let backwards = shared.backwards.load(Ordering::Relaxed);
     for other in 0..threads {
         let thread = (own + other) % threads;
-        let Range { start, end } = stretch(thread, threads, count);
+        let Range { start, end } = range(thread, threads, count);
         loop {
             let number = shared.next[thread].0.fetch_add(1, Ordering::Relaxed);
             if number >= end {
                 break;
             }
-            part(if backwards { start + (end - 1 - number) } else { number });
+            task(if backwards { start + (end - 1 - number) } else { number });
         }
     }
 }
 
-/// The life of a helper.
+/// The loop of a helper thread.
 fn help(shared: &Shared, number: usize, asleep: &AtomicBool) {
     INSIDE.set(true);
     let mut seen = 0;
     loop {
-        let gate = wait(shared, seen, asleep);
-        seen = gate;
+        let epoch = wait(shared, seen, asleep);
+        seen = epoch;
         if number >= shared.wanted.load(Ordering::Relaxed) {
             continue;
         }
         shared.at_work.fetch_add(1, Ordering::SeqCst);
-        if shared.gate.load(Ordering::SeqCst) == gate {
-            // SAFETY: the gate was open after this helper had declared itself at work, so the caller waits for it, and
-            // `part` stays as it is until then.
-            let part = unsafe { *shared.part.get() };
-            if let Some(part) = part {
-                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(shared, number + 1, part)));
-                if done.is_err() {
-                    shared.panicked.store(true, Ordering::Relaxed);
-                }
+        if shared.epoch.load(Ordering::SeqCst) == epoch {
+            // SAFETY: the epoch was still open after this helper had declared itself at work, so `ThreadPool::run`, on whose
+            // stack the `Task` lies, waits until `at_work` is lowered below, and changes `task` only afterwards.
+            let task = unsafe { *shared.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(shared, number + 1, task))) {
+                let mut first = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                // Dropping a payload may panic again.
+                if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
             }
         }
         shared.at_work.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// The number of an open gate other than `seen`: spins for a while, then sleeps.
+/// The number of an open epoch other than `seen`: spins for a while, then sleeps.
 fn wait(shared: &Shared, seen: usize, asleep: &AtomicBool) -> usize {
     let open = || {
-        let gate = shared.gate.load(Ordering::SeqCst);
-        (gate % 2 == 1 && gate != seen).then_some(gate)
+        let epoch = shared.epoch.load(Ordering::SeqCst);
+        (epoch % 2 == 1 && epoch != seen).then_some(epoch)
     };
     let since = Instant::now();
     loop {
         for _ in 0..64 {
-            if let Some(gate) = open() {
-                return gate;
+            if let Some(epoch) = open() {
+                return epoch;
             }
             std::hint::spin_loop();
         }
@@ -329,9 +326,9 @@ fn wait(shared: &Shared, seen: usize, asleep: &AtomicBool) -> usize {
     }
     asleep.store(true, Ordering::SeqCst);
     loop {
-        if let Some(gate) = open() {
+        if let Some(epoch) = open() {
             asleep.store(false, Ordering::SeqCst);
-            return gate;
+            return epoch;
         }
         thread::park();
     }
@@ -391,10 +388,58 @@ mod tests {
         every_part_runs_once();
     }
 
+    /// Runs `task` until caller and helper have both panicked in one operation, or often enough.
+    fn panics_of_all_threads(payload: fn() -> Box<dyn Any + Send>) -> Box<dyn Any + Send> {
+        set_num_threads(2);
+        let arrived = AtomicUsize::new(0);
+        let result = catch_unwind(|| {
+            for_each(2, |_| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                // Both tasks are on threads of their own, unless another test has the pool.
+                let since = Instant::now();
+                while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(20) {
+                    std::hint::spin_loop();
+                }
+                resume_unwind(payload());
+            });
+        });
+        result.expect_err("both tasks panic")
+    }
+
     #[test]
-    fn chunks_cover_everything() {
-        let mut out = vec![0; 1003];
-        for_chunks(&mut out, 10, |number, chunk| chunk.fill(number + 1));
-        assert!(out.iter().enumerate().all(|(i, &x)| x == i / 10 + 1));
+    fn panics_of_caller_and_helper_leave_nothing_behind() {
+        for _ in 0..50 {
+            let payload = panics_of_all_threads(|| Box::new("what the task said"));
+            assert_eq!(payload.downcast_ref::<&str>(), Some(&"what the task said"));
+            every_part_runs_once();
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_does_not_block() {
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        for _ in 0..20 {
+            let payload = panics_of_all_threads(|| Box::new(Bad));
+            assert!(payload.is::<Bad>());
+            std::mem::forget(payload);
+        }
+        every_part_runs_once();
+    }
+
+    #[test]
+    fn a_number_that_was_set_stays() {
+        for _ in 0..200 {
+            THREADS.store(0, Ordering::Relaxed);
+            thread::scope(|scope| {
+                scope.spawn(num_threads);
+                set_num_threads(3);
+            });
+            assert_eq!(num_threads(), 3);
+        }
     }
 }

@@ -14,8 +14,10 @@
 use crate::Element;
 use crate::kernel::conv::im2col::{Axis, Plan};
 use crate::kernel::conv::vector::Kernels;
+use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads;
+use crate::memory::threads::Schedule;
 use crate::memory::threads::Start;
 
 /// Windows that are computed before they are copied to their places: a multiple of what every kernel does at once.
@@ -330,7 +332,7 @@ fn summed<T: Element>(blocks: usize, groups: usize, planes: &Planes, x: &[T], su
     for block in 0..blocks {
         let x = &x[block * inputs * from..][..inputs * from];
         let together = inputs.div_ceil(8);
-        threads::for_chunks(&mut source.0[..inputs * plane], together * plane, |part, source| {
+        partition::chunks(&mut source.0[..inputs * plane], together * plane, Schedule::Parallel, |part, source| {
             fill(&x[part * together * from..], source);
         });
         for sum in sums {

@@ -12,8 +12,10 @@ use crate::Element;
 use crate::kernel::conv::direct;
 use crate::kernel::conv::direct::{Kind, Task};
 use crate::kernel::matmul::product::{Matrix, Sizes};
+use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads;
+use crate::memory::threads::Schedule;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;
 
@@ -268,7 +270,7 @@ pub(crate) fn weight_gradient<T: Element>(plan: &Plan, x: &[T], z: &[T], w: &mut
         return part(0, w);
     }
     let mut sums = Scratch::new(parts * len);
-    threads::for_chunks(&mut sums.0, len, part);
+    partition::chunks(&mut sums.0, len, Schedule::Parallel, part);
     let (first, others) = sums.0.split_at(len);
     w.copy_from_slice(first);
     for sum in others.chunks_exact(len) {

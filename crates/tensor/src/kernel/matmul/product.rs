@@ -12,8 +12,10 @@ use crate::kernel::conv::direct::Task;
 use crate::kernel::conv::vector;
 use crate::kernel::conv::vector::Kernels;
 use crate::kernel::strided::Source;
+use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads;
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::Nest;
@@ -379,14 +381,14 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(b, 0, out));
     } else if count > 1 {
         let together = (PARALLEL / 4 / (m * n * k)).max(1);
-        threads::for_chunks(out, together * m * n, |part, out| {
+        partition::chunks(out, together * m * n, Schedule::Parallel, |part, out| {
             out.chunks_mut(m * n).enumerate().for_each(|(b, out)| product(part * together + b, 0, out));
         });
     } else if m == 1 {
         // Of one row, each part takes some of the terms of all sums.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
         let mut sums = Scratch::new(parts * n);
-        threads::for_chunks(&mut sums.0, n, |part, out| {
+        partition::chunks(&mut sums.0, n, Schedule::Parallel, |part, out| {
             let (x_at, _, x_column) = matrix(x, 0, 0);
             let (y_at, y_row, y_column) = matrix(y, 1, 0);
             let moved = |at: usize, stride: isize| (at as isize + (part * each) as isize * stride) as usize;
@@ -401,7 +403,7 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) {
         });
     } else {
         let rows = rows_of_a_piece(m, n, k);
-        threads::for_chunks(out, rows * n, |part, out| product(0, part * rows, out));
+        partition::chunks(out, rows * n, Schedule::Parallel, |part, out| product(0, part * rows, out));
     }
 }
 

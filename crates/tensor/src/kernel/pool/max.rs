@@ -4,7 +4,8 @@
 //! elements of the window one after the other, all windows side by side.
 
 use crate::kernel::conv::im2col::Axis;
-use crate::memory::threads;
+use crate::memory::partition;
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::{Float, Number};
 
@@ -57,7 +58,7 @@ impl Plan {
 /// `out` = the element of `values` where the one of `x` is the largest of the window; `nothing` where the window is empty.
 pub(crate) fn choose<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    threads::for_chunks(out, together * windows, |part, out| {
+    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
         let mut line = Line::new(plan);
         for (number, out) in out.chunks_exact_mut(windows).enumerate() {
             let from = (part * together + number) * plane;
@@ -74,7 +75,7 @@ pub(crate) fn choose<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, o
 /// The adjoint of [`choose`] as a function of `values`: `out`, all of it, of `g`.
 pub(crate) fn give_back<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    threads::for_chunks(out, together * plane, |part, out| {
+    partition::chunks(out, together * plane, Schedule::Parallel, |part, out| {
         let mut line = Line::new(plan);
         for (number, out) in out.chunks_exact_mut(plane).enumerate() {
             let number = part * together + number;
@@ -91,7 +92,7 @@ pub(crate) fn give_back<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) 
 /// The place in its plane, in row-major order, of the largest of every window; 0 where the window is empty.
 pub(crate) fn places<T: Float>(plan: &Plan, x: &[T], out: &mut [i64]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    threads::for_chunks(out, together * windows, |part, out| {
+    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
         let mut line = Line::new(plan);
         for (number, out) in out.chunks_exact_mut(windows).enumerate() {
             let x = &x[(part * together + number) * plane..][..plane];

@@ -4,7 +4,8 @@
 //! that a window has of that sum. The adjoint goes the other way, from windows to a line and from that to all lines. Windows
 //! of one size at one distance go side by side, those at the edges one by one.
 
-use crate::memory::threads;
+use crate::memory::partition;
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::{Element, Float};
 
@@ -94,7 +95,7 @@ pub(crate) fn mean<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
         return;
     }
     let divisors = plan.divisors();
-    threads::for_chunks(out, together * windows, |part, out| {
+    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
         let x = &x[part * together * plane..];
         let mut line = vec![T::ZERO; plan.columns.size];
         for (x, out) in x.chunks_exact(plane).zip(out.chunks_exact_mut(windows)) {
@@ -110,7 +111,7 @@ pub(crate) fn spread<T: Float>(plan: &Plan, g: &[T], out: &mut [T]) {
         return out.fill(T::ZERO);
     }
     let divisors = plan.divisors();
-    threads::for_chunks(out, together * plane, |part, out| {
+    partition::chunks(out, together * plane, Schedule::Parallel, |part, out| {
         let g = &g[part * together * windows..];
         let (mut shares, mut line) = (vec![T::ZERO; divisors.len()], vec![T::ZERO; plan.columns.size]);
         for (g, out) in g.chunks_exact(windows).zip(out.chunks_exact_mut(plane)) {

@@ -16,8 +16,10 @@ use smallvec::SmallVec;
 use crate::kernel::copy;
 use crate::kernel::reduce::short::SHORT;
 use crate::kernel::strided::{Source, TASK, TASKS};
+use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads;
+use crate::memory::threads::Schedule;
 use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
@@ -188,7 +190,7 @@ fn share_chunks<T: Element>(out: &mut [T], size: usize, work: usize, part: impl 
     if work < PARALLEL {
         out.chunks_mut(size).enumerate().for_each(|(number, out)| part(number, out));
     } else {
-        threads::sweep_chunks(out, size, work, part);
+        partition::chunks(out, size, Schedule::Sweep { bytes: work }, part);
     }
 }
 

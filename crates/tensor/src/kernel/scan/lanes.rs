@@ -11,7 +11,9 @@ use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
 use crate::kernel::strided::Source;
+use crate::memory::partition;
 use crate::memory::threads;
+use crate::memory::threads::Schedule;
 use crate::memory::threads::Start;
 use crate::shape::iteration_space::Nest;
 use crate::{DType, Element, Shape};
@@ -59,7 +61,7 @@ pub(crate) fn each<T: Element, U: Element>(
         };
         match alone {
             true => out.chunks_mut(len).enumerate().for_each(|(number, out)| one(number, out)),
-            false => threads::for_chunks(out, len, one),
+            false => partition::chunks(out, len, Schedule::Parallel, one),
         }
         return;
     }

@@ -1,0 +1,298 @@
+//! The only place that splits buffers among the tasks of an operation, and that proves that no two parts overlap.
+//!
+//! A [`Partition`] cuts a buffer into consecutive ranges, a [`Grid`] cuts a matrix into rectangles; tuples, arrays and lists of
+//! them cut several buffers at once. [`run`] hands every task its own parts. Where the cuts are is the caller's choice, and no choice can
+//! make parts overlap: a part ends where the next one begins.
+#![allow(unsafe_code, dead_code)]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::memory::threads::{self, Schedule};
+
+/// Where a length is cut.
+#[derive(Clone, Copy)]
+enum Cuts<'a> {
+    /// Into equal parts of this length; the last one may be shorter.
+    Equal(usize),
+    /// Where each part ends, in ascending order.
+    Ends(&'a [usize]),
+}
+
+impl<'a> Cuts<'a> {
+    fn ends(ends: &'a [usize]) -> Self {
+        assert!(ends.is_sorted(), "parts come in order");
+        Cuts::Ends(ends)
+    }
+
+    /// Part `number` of `len` elements. It begins where the one before it ends: `start(n) <= end(n) == start(n + 1) <= len`.
+    /// Behind the last part they are empty.
+    fn range(self, number: usize, len: usize) -> Range<usize> {
+        let start = |number: usize| match self {
+            Cuts::Equal(size) => number.saturating_mul(size).min(len),
+            Cuts::Ends(ends) => {
+                number.checked_sub(1).map_or(0, |before| ends.get(before).copied().unwrap_or(len).min(len))
+            }
+        };
+        start(number)..start(number + 1)
+    }
+}
+
+/// Buffers that are cut into numbered parts.
+pub(crate) trait Split: Sync {
+    /// What a task gets.
+    type Part;
+
+    /// Part `number`.
+    ///
+    /// # Safety
+    ///
+    /// It is asked for once only.
+    unsafe fn part(&self, number: usize) -> Self::Part;
+}
+
+/// The memory of a slice that is borrowed mutably for `'a`, as several threads see it.
+struct Shared<'a, T> {
+    start: *mut T,
+    len: usize,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: threads get at the elements through parts only, each of which goes to one thread, as a `&mut [T]` may where `T: Send`.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    fn new(buffer: &'a mut [T]) -> Self {
+        Shared { start: buffer.as_mut_ptr(), len: buffer.len(), borrowed: PhantomData }
+    }
+}
+
+/// A buffer cut into consecutive ranges.
+pub(crate) struct Partition<'a, T> {
+    buffer: Shared<'a, T>,
+    cuts: Cuts<'a>,
+}
+
+impl<'a, T: Send> Partition<'a, T> {
+    /// Parts of `size` elements; the last one may be shorter, and behind it they are empty.
+    pub(crate) fn chunks(buffer: &'a mut [T], size: usize) -> Self {
+        Partition { buffer: Shared::new(buffer), cuts: Cuts::Equal(size) }
+    }
+
+    /// Parts that end at `ends`, which ascend; behind the last of them a part has what is left.
+    pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
+        Partition { buffer: Shared::new(buffer), cuts: Cuts::ends(ends) }
+    }
+}
+
+impl<'a, T: Send> Split for Partition<'a, T> {
+    type Part = &'a mut [T];
+
+    unsafe fn part(&self, number: usize) -> &'a mut [T] {
+        let Range { start, end } = self.cuts.range(number, self.buffer.len);
+        // SAFETY: `start <= end <= len`, so that the range lies within the buffer, which is borrowed mutably for `'a`. It begins
+        // where that of the part before it ends, and each part is asked for once: no two overlap.
+        unsafe { std::slice::from_raw_parts_mut(self.buffer.start.add(start), end - start) }
+    }
+}
+
+/// A row-major matrix cut into rectangles, which are numbered row by row.
+pub(crate) struct Grid<'a, T> {
+    buffer: Shared<'a, T>,
+    width: usize,
+    rows: Cuts<'a>,
+    columns: Cuts<'a>,
+    /// Rectangles next to one another.
+    across: usize,
+}
+
+impl<'a, T: Send> Grid<'a, T> {
+    /// Rows of `width` elements, cut into rectangles of `size` rows and columns; the last ones may be smaller.
+    pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
+        let across = width.div_ceil(columns.max(1));
+        Grid { buffer: Shared::new(buffer), width, rows: Cuts::Equal(rows), columns: Cuts::Equal(columns), across }
+    }
+
+    /// Rows of `width` elements, cut where parts of rows and columns end, in ascending order.
+    pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
+        let across = columns.len();
+        Grid { buffer: Shared::new(buffer), width, rows: Cuts::ends(rows), columns: Cuts::ends(columns), across }
+    }
+}
+
+impl<'a, T: Send> Split for Grid<'a, T> {
+    type Part = Tile<'a, T>;
+
+    unsafe fn part(&self, number: usize) -> Tile<'a, T> {
+        let (height, width) = (self.buffer.len / self.width.max(1), self.width);
+        let (down, along) = (number / self.across.max(1), number % self.across.max(1));
+        let (rows, columns) = (self.rows.range(down, height), self.columns.range(along, width));
+        Tile { start: self.buffer.start, width, rows, columns, borrowed: PhantomData }
+    }
+}
+
+/// A rectangle of a row-major matrix.
+pub(crate) struct Tile<'a, T> {
+    /// Of the matrix.
+    start: *mut T,
+    width: usize,
+    /// Of the matrix; these elements of it belong to the tile alone.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> Tile<'a, T> {
+    /// A whole matrix.
+    pub(crate) fn whole(buffer: &'a mut [T], width: usize) -> Self {
+        let rows = 0..buffer.len() / width.max(1);
+        Tile { start: buffer.as_mut_ptr(), width, rows, columns: 0..width, borrowed: PhantomData }
+    }
+
+    /// The first row and the first column, counted in the matrix.
+    pub(crate) fn first(&self) -> (usize, usize) {
+        (self.rows.start, self.columns.start)
+    }
+
+    /// Number of rows.
+    pub(crate) fn height(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The elements of row `number` of the tile.
+    pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
+        assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
+        let first = (self.rows.start + number) * self.width + self.columns.start;
+        // SAFETY: the tile's rows and columns lie within the matrix and no other tile has them (`Grid::part`, `whole`); the
+        // matrix is borrowed mutably for `'a`, and the tile for as long as the row.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
+    }
+}
+
+impl<A: Split, B: Split> Split for (A, B) {
+    type Part = (A::Part, B::Part);
+
+    unsafe fn part(&self, number: usize) -> Self::Part {
+        // SAFETY: the caller's promise is that of each.
+        unsafe { (self.0.part(number), self.1.part(number)) }
+    }
+}
+
+impl<S: Split, const N: usize> Split for [S; N] {
+    type Part = [S::Part; N];
+
+    unsafe fn part(&self, number: usize) -> Self::Part {
+        // SAFETY: the caller's promise is that of each.
+        self.each_ref().map(|split| unsafe { split.part(number) })
+    }
+}
+
+impl<S: Split> Split for SmallVec<[S; 4]> {
+    type Part = SmallVec<[S::Part; 4]>;
+
+    unsafe fn part(&self, number: usize) -> Self::Part {
+        // SAFETY: the caller's promise is that of each.
+        self.iter().map(|split| unsafe { split.part(number) }).collect()
+    }
+}
+
+/// Calls `task` with each number of `0 .. count` and the parts of that number.
+pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: impl Fn(usize, S::Part) + Sync) {
+    threads::run(count, schedule, |number| {
+        // SAFETY: `threads::run` calls this once for each number, and `split`, which nobody else has, ends with this function.
+        task(number, unsafe { split.part(number) });
+    });
+}
+
+/// Calls `task` with the number of each chunk of `size` elements of `out` (the last may be shorter) and the chunk.
+pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, task: impl Fn(usize, &mut [T]) + Sync) {
+    run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_everything() {
+        for schedule in [Schedule::Serial, Schedule::Parallel, Schedule::Sweep { bytes: 100 }] {
+            let mut out = vec![0; 1003];
+            chunks(&mut out, 10, schedule, |number, chunk| chunk.fill(number + 1));
+            assert!(out.iter().enumerate().all(|(i, &x)| x == i / 10 + 1));
+        }
+    }
+
+    #[test]
+    fn several_buffers_are_cut_at_once() {
+        let (mut x, mut y, mut z) = (vec![0; 100], vec![0; 25], vec![0; 7]);
+        let ends = [1, 1, 5];
+        let split = ([Partition::chunks(&mut x, 30), Partition::chunks(&mut y, 7)], Partition::ends(&mut z, &ends));
+        run(4, Schedule::Parallel, split, |number, ([x, y], z)| {
+            x.fill(number);
+            y.fill(number);
+            z.fill(number);
+        });
+        assert!(x.iter().enumerate().all(|(i, &x)| x == i / 30));
+        assert!(y.iter().enumerate().all(|(i, &y)| y == i / 7));
+        assert_eq!(z, [0, 2, 2, 2, 2, 3, 3]);
+        let (mut x, mut y) = (vec![0; 10], vec![0; 4]);
+        let split: SmallVec<[_; 4]> =
+            [Partition::chunks(&mut x, 5), Partition::chunks(&mut y, 2)].into_iter().collect();
+        run(2, Schedule::Parallel, split, |number, parts| parts.into_iter().for_each(|part| part.fill(number)));
+        assert_eq!((x[4], x[5], y[1], y[2]), (0, 1, 0, 1));
+    }
+
+    #[test]
+    fn tiles_of_a_grid_have_each_element_once() {
+        for (rows, columns) in [(vec![2, 2, 5], vec![0, 3, 11]), (vec![5], vec![11]), (vec![1, 9], vec![4, 40])] {
+            let mut out = vec![0; 55];
+            let grid = Grid::ends(&mut out, 11, &rows, &columns);
+            run(rows.len() * columns.len(), Schedule::Parallel, grid, |number, mut tile| {
+                let (top, left) = tile.first();
+                for row in 0..tile.height() {
+                    for (column, out) in tile.row(row).iter_mut().enumerate() {
+                        *out += (number + 1) * 10_000 + (top + row) * 100 + left + column;
+                    }
+                }
+            });
+            for (i, &x) in out.iter().enumerate() {
+                let (row, column) = (i / 11, i % 11);
+                let down = rows.iter().position(|&end| row < end).unwrap();
+                let along = columns.iter().position(|&end| column < end).unwrap();
+                assert_eq!(x, (down * columns.len() + along + 1) * 10_000 + row * 100 + column);
+            }
+        }
+        let mut out = vec![0; 6 * 7];
+        run(3 * 2, Schedule::Serial, Grid::equal(&mut out, 7, (2, 4)), |number, mut tile| {
+            (0..tile.height()).for_each(|row| tile.row(row).fill(number));
+        });
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i / 14 * 2 + i % 7 / 4));
+    }
+
+    #[test]
+    #[should_panic(expected = "parts come in order")]
+    fn cuts_that_go_back_are_refused() {
+        Partition::ends(&mut [0; 9], &[3, 2]);
+    }
+
+    #[test]
+    fn cuts_never_leave_the_buffer() {
+        let mut out = [0u8; 9];
+        let ends = [4, usize::MAX];
+        let split = (Partition::chunks(&mut out, usize::MAX / 2), Grid::equal(&mut [], 0, (0, 0)));
+        run(5, Schedule::Serial, split, |number, (part, tile): (&mut [u8], Tile<u8>)| {
+            assert_eq!((part.len(), tile.height()), (if number == 0 { 9 } else { 0 }, 0));
+        });
+        run(3, Schedule::Serial, Partition::ends(&mut out, &ends), |number, part| {
+            assert_eq!(part.len(), [4, 5, 0][number]);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "row 3 of 3")]
+    fn rows_of_others_are_refused() {
+        Tile::whole(&mut [0; 12], 4).row(3);
+    }
+}
