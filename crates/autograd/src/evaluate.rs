@@ -145,15 +145,15 @@ pub(crate) fn run<T: Float>(record: &Record<T>, plan: &Plan<T>, at: Site) -> Res
     for step in &plan.steps {
         // A failure (memory) is the fault of the line that recorded the operation.
         match &step.work {
-            Work::Fused(program, space, binding) => {
+            Work::Fused(program) => {
                 let argument = |source: &Source<T>| match (source, slots.tensor(source)) {
                     (Source::Number(value), _) => Argument::Number(*value),
-                    (_, Some(tensor)) => Argument::Tensor(tensor),
+                    (_, Some(tensor)) => Argument::from(tensor),
                     (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
                 };
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let at = Site { operation: record.name(step.node), location: record.location(step.node) };
-                let results = program.run_again(&arguments, space, &mut binding.borrow_mut(), at)?;
+                let results = program.borrow_mut().run(&arguments, at)?;
                 drop(arguments);
                 for (&slot, result) in step.writes.iter().zip(results) {
                     slots.values[slot as usize] = Some(result);

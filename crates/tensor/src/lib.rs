@@ -21,9 +21,10 @@ mod scalar;
 mod shape;
 mod tensor;
 
-pub use engine::program;
 pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
+#[doc(hidden)]
+pub use memory::reserve::addressable;
 pub use memory::threads::{num_threads, set_num_threads};
 pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
 pub use scalar::element::Scalar;
@@ -36,9 +37,8 @@ pub use shape::layout::{Layout, Strides};
 pub use shape::shape::Shape;
 pub use shape::view::View;
 pub use shape::{broadcast, compat, explain};
+pub use tensor::program;
 pub use tensor::tensor::Tensor;
-#[doc(hidden)]
-pub use tensor::tensor::addressable;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {

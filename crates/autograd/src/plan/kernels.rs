@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
-use wengert_tensor::program::{AxisSet, Instruction, Output, Program};
+use wengert_tensor::program::{AxisSet, BoundProgram, Instruction, Output, Program};
 use wengert_tensor::{Binary, Float, Reduction};
 
 use super::steps::{Plan, Source, Step, Work};
@@ -386,7 +386,7 @@ impl<T: Float> Grouping<'_, T> {
         let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
         let space = self.values.shapes[kernel.space as usize].clone();
-        let work = Work::Fused(Box::new(program), space, RefCell::default());
+        let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));
         Some(Step { work, reads, writes, drops: SmallVec::new(), node })
     }
 }

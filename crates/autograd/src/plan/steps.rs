@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use smallvec::SmallVec;
-use wengert_tensor::program::{AxisSet, Binding, Program};
+use wengert_tensor::program::{AxisSet, BoundProgram};
 use wengert_tensor::{Reduction, Shape, View};
 
 use crate::record::Index;
@@ -21,8 +21,8 @@ pub(crate) enum Source<T> {
 
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A fused program over a shape, and how it was bound to its operands the last time.
-    Fused(Box<Program>, Shape, RefCell<Option<Box<Binding>>>),
+    /// A fused program over a shape.
+    Fused(RefCell<BoundProgram>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
     /// A view of a value of this shape.

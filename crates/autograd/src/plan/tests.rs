@@ -16,7 +16,7 @@ fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
     let plan = kernels::plan(&record, &roots, true);
     let instructions = |step: &Step<f64>| match &step.work {
-        Work::Fused(program, ..) => program.instructions().len(),
+        Work::Fused(program) => program.borrow().program().instructions().len(),
         _ => 0,
     };
     plan.steps.iter().map(instructions).collect()

@@ -1,9 +1,9 @@
 //! The reductions that leave a fused program: accumulated block by block.
 
-use crate::engine::program::{AxisSet, Value};
+use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::strided;
-use crate::scalar::instruction::{Binary, Reduction};
+use crate::scalar::instruction::{Binary, Reduction, Value};
 use crate::shape::iteration_space::{Nest, Run};
 use crate::{Float, Layout, Shape};
 

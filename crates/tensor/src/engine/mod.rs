@@ -1,10 +1,13 @@
 //! The engine: programs of several operations over one shape, run block by block.
 
+pub(crate) mod access;
 pub(crate) mod accumulate;
 pub(crate) mod bind;
+pub(crate) mod bound;
 pub(crate) mod map;
 pub(crate) mod periodic;
-pub mod program;
+pub(crate) mod program;
 pub(crate) mod registers;
 pub(crate) mod run;
 pub(crate) mod small;
+pub(crate) mod tiling;

@@ -1,7 +1,7 @@
 //! Where the values of a fused program are computed: registers, each taken again as soon as its value has been read for the
 //! last time.
 
-use crate::engine::program::{Instruction, Output};
+use crate::engine::program::{Output, Program};
 
 /// Where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,14 +11,15 @@ pub(crate) enum Place {
 }
 
 /// Where each instruction's result is computed, and how many registers that takes.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
+#[derive(Debug)]
+pub(crate) struct Registers {
     pub(crate) places: Vec<Place>,
-    pub(crate) registers: usize,
+    pub(crate) count: usize,
 }
 
-impl Plan {
-    pub(crate) fn new(inputs: usize, instructions: &[Instruction], outputs: &[Output]) -> Self {
+impl Registers {
+    pub(crate) fn new(program: &Program) -> Self {
+        let (inputs, instructions, outputs) = (program.inputs() as usize, program.instructions(), program.outputs());
         let mut last_use = vec![0; inputs + instructions.len()];
         for (position, instruction) in instructions.iter().enumerate() {
             for value in instruction.operands() {
@@ -64,6 +65,6 @@ impl Plan {
                 free.push(register);
             }
         }
-        Plan { places, registers: registers as usize }
+        Registers { places, count: registers as usize }
     }
 }

@@ -1,37 +1,27 @@
 //! Fused programs over few elements: every value is a line of a few vectors, numbers too, so that an instruction is a jump
 //! and an operation or two, and nothing is asked about its operands.
 
+use smallvec::SmallVec;
+
 use crate::Float;
-use crate::engine::bind::{Binding, Bound};
-use crate::engine::program::{Instruction, Output, Program};
+use crate::engine::access::Input;
+use crate::engine::bind::Binding;
+use crate::engine::program::{Output, Program};
+use crate::engine::tiling::{LONGEST, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
-
-/// Bytes of a vector, the longest that there are.
-const VECTOR: usize = 64;
-
-/// Vectors of a line, at most. Lines are of 1, 2 or 4.
-const LONGEST: usize = 4;
-
-/// Bytes of all lines of a program, at most: what a second-level cache holds.
-const MEMORY: usize = 1 << 18;
-
-/// Elements of a line, where a program of so many values over `count` elements is run by lines; else `None`.
-pub(crate) fn line<T>(count: usize, values: usize) -> Option<usize> {
-    let line = (count * size_of::<T>()).next_power_of_two().max(VECTOR);
-    (line <= LONGEST * VECTOR && line * values <= MEMORY).then_some(line / size_of::<T>())
-}
+use crate::scalar::instruction::Instruction;
 
 /// Runs a program by lines of `line` elements.
 pub(crate) fn run<T: Float>(
     program: &Program,
     binding: &Binding,
-    inputs: &[Bound<'_, T>],
+    inputs: &[Input<'_, T>],
     line: usize,
-    results: &mut [&mut [T]],
+    mut results: SmallVec<[&mut [T]; 4]>,
 ) {
     let instructions = program.instructions();
-    let (count, row) = (binding.cut.count, binding.cut.line);
+    let (count, row) = (binding.tiling.count, binding.tiling.row);
     let given = inputs.len() * line;
     let all = given + instructions.len() * line;
     T::arena().with_borrow_mut(|arena| {
@@ -54,7 +44,7 @@ pub(crate) fn run<T: Float>(
             done += 1;
         }
         let value = |number: u32| &values[number as usize * line..][..count];
-        for (output, result) in program.outputs().iter().zip(&mut *results) {
+        for (output, result) in program.outputs().iter().zip(&mut results) {
             match *output {
                 Output::Whole(number) => copy(value(number), result),
                 Output::PerRow(number) => {
@@ -78,13 +68,13 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
 }
 
 /// Writes out an input of `count` elements; what a line has beyond them is 1, which no operation is slow at.
-fn read<T: Float>(input: &Bound<'_, T>, count: usize, out: &mut [T]) {
+fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input {
-        Bound::Number(value) => return out.fill(*value),
-        Bound::Plain(data) => copy(data, own),
-        Bound::Strided(data, nest) => fill::spread(nest, data, 0, own),
-        Bound::Copied(copied) => copy(&copied.0, own),
+        Input::Uniform(value) => return out.fill(*value),
+        Input::Contiguous(data) => copy(data, own),
+        Input::Strided(data, nest) => fill::spread(nest, data, 0, own),
+        Input::Materialized(copied) => copy(&copied.0, own),
     }
     rest.fill(T::ONE);
 }
@@ -116,16 +106,14 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
 
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use smallvec::SmallVec;
-
     use super::*;
-    use crate::engine::program::Argument;
+    use crate::engine::access::Argument;
     use crate::engine::run;
     use crate::kernel::testing::layouts::recipes;
     use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-    use crate::{Shape, Tensor};
+    use crate::{Shape, Site, Tensor};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     /// Sums are exact, in whatever order: of whole numbers. Without them, every operation is tried.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
@@ -175,7 +163,7 @@ mod tests {
             };
             let tensors: Vec<Tensor<f64>> =
                 expanded.iter().zip(&recipes).map(|(expanded, recipe)| recipe.tensor(&own(expanded), &mut next)).collect();
-            let inputs = [Argument::Tensor(&tensors[0]), Argument::Number(3.0), Argument::Tensor(&tensors[1])];
+            let inputs = [Argument::from(&tensors[0]), Argument::Number(3.0), Argument::from(&tensors[1])];
             let instructions: Vec<Instruction> = code
                 .iter()
                 .enumerate()
@@ -200,16 +188,14 @@ mod tests {
                 })
                 .collect();
             let program = Program::new(inputs.len() as u32, instructions, outputs, row);
-            let shapes: SmallVec<[Shape; 2]> = program.outputs().iter().map(|output| program.shape_of(output, &shape)).collect();
             let run = |by_lines: bool| {
-                let mut binding = Binding::new(&program, &inputs, &shape, shapes.clone());
+                let mut binding = Binding::new(&program, &inputs, &shape, Site::here("test")).unwrap();
                 assert_eq!(binding.line.is_some(), shape.numel() <= 32);
                 if !by_lines {
                     binding.line = None;
                 }
-                let mut results: Vec<Vec<f64>> = shapes.iter().map(|shape| vec![f64::NAN; shape.numel()]).collect();
-                let mut slices: Vec<&mut [f64]> = results.iter_mut().map(Vec::as_mut_slice).collect();
-                run::run(&program, &binding, &inputs, &mut slices);
+                let mut results: Vec<Vec<f64>> = binding.outputs.iter().map(|layout| vec![f64::NAN; layout.numel()]).collect();
+                run::run(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect());
                 results
             };
             for (got, expected) in run(true).iter().zip(&run(false)) {

@@ -31,7 +31,7 @@ pub(crate) const STREAM: usize = 16 << 20;
 
 /// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a, T> {
+pub struct Source<'a, T> {
     pub(crate) data: &'a [T],
     pub(crate) layout: &'a Layout,
 }

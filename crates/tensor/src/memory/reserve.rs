@@ -3,9 +3,11 @@
 //! An operating system may promise memory that it does not have and end the process on first use. So large requests are
 //! first held against what the machine and its control group have available.
 
+use crate::Shape;
 use crate::memory::pool;
 use crate::memory::pool::Block;
 use crate::scalar::element::Scalar;
+use crate::shape::error::{Error, Site};
 
 /// A request that memory cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,19 @@ fn available() -> Option<u64> {
     };
     let machine = kibibytes * 1024;
     Some(group().map_or(machine, |group| group.min(machine)))
+}
+
+/// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
+///
+/// # Errors
+///
+/// Where it is.
+pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
+    match shape.checked_numel() {
+        Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),
+        Some(0) if shape.iter().all(|&size| size <= isize::MAX as usize) => Ok(0),
+        _ => Err(Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }),
+    }
 }
 
 #[cfg(test)]

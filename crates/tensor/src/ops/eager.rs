@@ -3,7 +3,6 @@
 use smallvec::SmallVec;
 
 use crate::engine::map;
-use crate::engine::program::{Argument, Program};
 use crate::kernel::element::FloatComputation;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::product;
@@ -18,6 +17,7 @@ use crate::shape::compat;
 use crate::shape::compat::Meeting;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
+use crate::tensor::program::{Argument, Program};
 use crate::{DType, Element, Float, Layout, Shape, Tensor};
 
 impl<T: Element> TensorLike for Tensor<T> {
@@ -109,7 +109,7 @@ impl<T: Element> TensorLike for Tensor<T> {
             (Some(layout), view) => {
                 // Only these two can have more elements than there were.
                 if matches!(view, View::Expand(_) | View::Unfold { .. }) {
-                    crate::tensor::tensor::addressable::<T>(layout.shape(), at)?;
+                    crate::memory::reserve::addressable::<T>(layout.shape(), at)?;
                 }
                 Ok(self.with_layout(layout))
             }
@@ -213,7 +213,7 @@ impl<T: Element> Tensor<T> {
         };
         check_binary(op, other, at)?;
         // Before anything is expanded to it.
-        crate::tensor::tensor::addressable::<T>(joined, at)?;
+        crate::memory::reserve::addressable::<T>(joined, at)?;
         let (mut first, mut second) = (None, None);
         let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
         binary(op, joined, x, y, at)
@@ -277,7 +277,7 @@ impl<T: Element> FloatComputation<T> for FirstOutput<'_, T> {
     where
         T: Float,
     {
-        let tensors = self.inputs.iter().map(|&input| Argument::Tensor(input));
+        let tensors = self.inputs.iter().map(|&input| Argument::from(input));
         let numbers = self.numbers.iter().map(|&number| Argument::Number(T::from_f64(number)));
         let arguments: SmallVec<[Argument<'_, T>; 8]> = tensors.chain(numbers).collect();
         self.program.run(&arguments, self.shape, self.at).map(|mut results| results.swap_remove(0))

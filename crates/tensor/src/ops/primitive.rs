@@ -1,10 +1,10 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
-use crate::engine::program::Program;
 use crate::ops::reduce::reductions::without;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
+use crate::tensor::program::Program;
 use crate::{Element, Shape, Tensor};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.

@@ -118,12 +118,12 @@ names! {
 }
 
 /// What a function that is no operation of the processor costs, in additions.
-const DEAR: usize = 4;
+const EXPENSIVE: usize = 4;
 
 impl Unary {
     /// What it costs for an element, in additions.
     pub(crate) fn cost(self) -> usize {
-        if self.is_cheap() { 1 } else { DEAR }
+        if self.is_cheap() { 1 } else { EXPENSIVE }
     }
 
     /// Whether it is an operation of the processor, or a few: as quick as an addition, or nearly. The others are polynomials or
@@ -216,7 +216,7 @@ names! {
 impl Binary {
     /// As [`Unary::cost`].
     pub(crate) fn cost(self) -> usize {
-        if self.is_cheap() { 1 } else { DEAR }
+        if self.is_cheap() { 1 } else { EXPENSIVE }
     }
 
     /// As [`Unary::is_cheap`].
@@ -289,5 +289,14 @@ impl Instruction {
             Instruction::Select(mask, x, y) => (3, [mask, x, y]),
         };
         operands.into_iter().take(count)
+    }
+
+    /// What it costs for an element, in additions.
+    pub(crate) fn cost(&self) -> usize {
+        match self {
+            Instruction::Unary(op, _) => op.cost(),
+            Instruction::Binary(op, ..) => op.cost(),
+            Instruction::Compare(..) | Instruction::Select(..) | Instruction::Reduce(..) => 1,
+        }
     }
 }

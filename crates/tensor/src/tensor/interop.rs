@@ -14,11 +14,11 @@
 use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 
 use crate::memory::reserve;
+use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::ops::twin;
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::layout::Strides;
-use crate::tensor::tensor::addressable;
 use crate::{Element, Layout, Shape, Tensor};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {

@@ -4,7 +4,7 @@
 
 use crate::kernel::copy;
 use crate::kernel::strided::Source;
-use crate::memory::reserve;
+use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::Storage;
 use crate::ops::{Comparison, Operand, twin};
 use crate::shape::dims::Sizes;
@@ -558,19 +558,6 @@ impl<T: Float> Tensor<T> {
             let i = index[0];
             T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
         })
-    }
-}
-
-/// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
-///
-/// # Errors
-///
-/// Where it is.
-pub fn addressable<T: Element>(shape: &Shape, at: Site) -> Result<usize, Error> {
-    match shape.checked_numel() {
-        Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),
-        Some(0) if shape.iter().all(|&size| size <= isize::MAX as usize) => Ok(0),
-        _ => Err(Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }),
     }
 }
 

@@ -6,9 +6,9 @@
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
-use crate::engine::program::{Instruction, Output, Program};
 use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
 use crate::shape::error::Error;
+use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Binary, Float, Scalar, Unary};
 
 /// Activation functions.

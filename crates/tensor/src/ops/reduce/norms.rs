@@ -3,7 +3,6 @@
 //! The norm is a primitive, for its derivative: where the formula is open (the zero vector, zero entries, ties) PyTorch has
 //! conventions for the first and the second derivative that no composition of others has. See the rule for them.
 
-use crate::engine::program::{Instruction, Output, Program};
 use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::reduce::along::{compared, filled, with_number};
 use crate::ops::reduce::statistics::{axis_set, squeezed};
@@ -12,6 +11,7 @@ use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
+use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Axes, Element, Float, Shape, Tensor};
 
 /// Norms and distances.

@@ -1,6 +1,5 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
-use crate::engine::program::{Instruction, Output, Program};
 use crate::ops::pair::number;
 use crate::ops::reduce::reductions::without;
 use crate::ops::reduce::statistics::{are_rows, axis_set};
@@ -10,6 +9,7 @@ use crate::shape::dims;
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::Site;
 use crate::shape::view::View;
+use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Float, Scalar};
 
 /// `softmax` and its kin.

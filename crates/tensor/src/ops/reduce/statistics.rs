@@ -4,7 +4,6 @@
 //! standard deviation of 0 is 0.
 
 use crate::Float;
-use crate::engine::program::{AxisSet, Instruction, Output, Program};
 use crate::ops::pair::{expanded, number};
 use crate::ops::reduce::along::{filled, with_number};
 use crate::ops::reduce::reductions::{reduced, without};
@@ -13,6 +12,7 @@ use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
+use crate::tensor::program::{AxisSet, Instruction, Output, Program};
 use crate::{Element, Scalar, Shape, Tensor};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
