@@ -14,7 +14,7 @@ use crate::ops::reduce::reductions::without;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast::expands;
 use crate::shape::compat;
-use crate::shape::compat::Meeting;
+use crate::shape::compat::Resolved;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::tensor::program::{Argument, Program};
@@ -188,23 +188,23 @@ impl<T: Element> TensorLike for Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// `op` of this and `other`, whose shapes meet as the rules in force say. The same as expanding both first, without tensors
-    /// in between.
+    /// `op` of this and `other`, broadcast under the rules in force. The same as expanding both first, without tensors in
+    /// between.
     pub(crate) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         if self.shape() == other.shape() && compat::zero_dim_allowed() {
             return self.apply_binary(op, other, at);
         }
         let new;
         let joined = if expands(other.shape(), self.shape()) {
-            compat::meet_at(self.shape(), self.shape(), other.shape(), at)?;
+            compat::check_resolved(self.shape(), self.shape(), other.shape(), at)?;
             self.shape()
         } else if expands(self.shape(), other.shape()) {
-            compat::meet_at(other.shape(), self.shape(), other.shape(), at)?;
+            compat::check_resolved(other.shape(), self.shape(), other.shape(), at)?;
             other.shape()
         } else {
-            match compat::meet(self.shape(), other.shape(), at)? {
-                Meeting::Broadcast(joined) => new = joined,
-                Meeting::Flat => {
+            match compat::resolve(self.shape(), other.shape(), at)? {
+                Resolved::Broadcast(joined) => new = joined,
+                Resolved::Flat => {
                     let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
                     return self.apply_binary(op, &other, at);
                 }

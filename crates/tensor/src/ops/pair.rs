@@ -3,7 +3,7 @@
 use crate::ops::TensorLike;
 use crate::shape::broadcast;
 use crate::shape::compat;
-use crate::shape::compat::Meeting;
+use crate::shape::compat::Resolved;
 use crate::shape::error::{Error, ExpandMismatch, Site};
 use crate::shape::view::View;
 use crate::{Element, Scalar, Shape, Tensor};
@@ -93,9 +93,9 @@ pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
         return Ok((x.clone(), y));
     }
     let (shape, other_shape) = (x.shape(), y.shape());
-    match compat::meet(&shape, &other_shape, at)? {
-        Meeting::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
-        Meeting::Flat => {
+    match compat::resolve(&shape, &other_shape, at)? {
+        Resolved::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
+        Resolved::Flat => {
             let y = y.apply_view(View::Reshape(shape), at)?;
             Ok((x.clone(), y))
         }
@@ -114,12 +114,12 @@ pub(crate) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: S
         return Ok(y);
     }
     let (shape, other_shape) = (output.shape(), y.shape());
-    match compat::meet_in_place(&shape, &other_shape, at)? {
-        Meeting::Broadcast(joined) => {
+    match compat::resolve_in_place(&shape, &other_shape, at)? {
+        Resolved::Broadcast(joined) => {
             same_shape(&shape, &other_shape, &joined, at)?;
             expanded(&y, &shape, at)
         }
-        Meeting::Flat => y.apply_view(View::Reshape(shape), at),
+        Resolved::Flat => y.apply_view(View::Reshape(shape), at),
     }
 }
 
@@ -138,6 +138,6 @@ pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
 
 /// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
-    compat::check_ranks(shapes, at)?;
+    compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

@@ -6,15 +6,17 @@
 //!
 //! Nothing else in the workspace compares shapes for broadcasting.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// Why shapes do not broadcast: the first operand that fails against what the operands before it gave.
+/// Why shapes do not broadcast: the first operand that fails against the joined shape of those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What the operands before the failing one gave together.
+    /// The joined shape of the operands before the failing one.
     pub merged: Shape,
     /// Position of the failing operand in the list.
     pub operand: usize,
@@ -27,6 +29,63 @@ pub struct Mismatch {
     /// The size of the failing operand there.
     pub right: usize,
 }
+
+/// A shape that does not expand to another. Its text is the sentence of PyTorch's `expand`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpandMismatch {
+    /// The tensor's shape.
+    pub shape: Shape,
+    /// The sizes asked for, as written.
+    pub target: Vec<isize>,
+    /// The last failing dimension of the target; 0 where the tensor has more dimensions than the target.
+    pub axis: usize,
+    /// The size asked for there; 1, for a dimension that is missing.
+    pub expected: isize,
+    /// The tensor's size there.
+    pub existing: usize,
+}
+
+impl ExpandMismatch {
+    /// Why `shape` does not expand to `target`, or `None` where it does.
+    pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
+        let sizes: Vec<isize> = target.iter().map(|&size| size as isize).collect();
+        ExpandMismatch::with_sizes(shape, &sizes)
+    }
+
+    /// [`between`](Self::between), for sizes of any sign. Only those above the tensor's own dimensions are compared: of the
+    /// others the rule says nothing.
+    pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
+        let refused = |axis, expected, existing| {
+            Some(ExpandMismatch { shape: shape.clone(), target: target.to_vec(), axis, expected, existing })
+        };
+        let Some(lead) = target.len().checked_sub(shape.rank()) else {
+            return refused(0, 1, shape[0]);
+        };
+        let axis =
+            (0..shape.rank()).rev().find(|&axis| shape[axis] != 1 && shape[axis] as isize != target[lead + axis])?;
+        refused(lead + axis, target[lead + axis], shape[axis])
+    }
+}
+
+impl fmt::Display for ExpandMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExpandMismatch { shape, target, axis, expected, existing } = self;
+        if shape.rank() > target.len() {
+            return write!(
+                f,
+                "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
+                target.len(),
+                shape.rank()
+            );
+        }
+        write!(
+            f,
+            "The expanded size of the tensor ({expected}) must match the existing size ({existing}) at non-singleton dimension {axis}."
+        )
+    }
+}
+
+impl std::error::Error for ExpandMismatch {}
 
 /// The shape that `shapes` have together, or the first mismatch (operands from the left, dimensions from the last).
 ///

@@ -171,24 +171,20 @@ impl Sizes {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return refuse();
         };
-        let mut target = Shape::ones(self.0.len());
-        for (axis, &size) in self.0.iter().enumerate().rev() {
-            let existing = axis.checked_sub(lead).map(|own| shape[own]);
-            target[axis] = match (usize::try_from(size), existing) {
-                (Err(_), Some(existing)) if size == -1 => existing,
-                (Err(_), None) if size == -1 => return refuse(),
-                (Ok(size), None | Some(1)) => size,
-                (Ok(size), Some(existing)) if size == existing => size,
-                (_, Some(existing)) if existing != 1 => {
-                    let target = self.0.to_vec();
-                    let mismatch = ExpandMismatch { shape: shape.clone(), target, axis, expected: size, existing };
-                    return Err(Error::Expand(Box::new(mismatch), at));
-                }
-                // A negative size over a dimension that would stretch: refused below, after all others.
-                _ => continue,
-            };
+        let mut sizes = self.0.clone();
+        for (size, &existing) in sizes[lead..].iter_mut().zip(shape.iter()) {
+            if *size == -1 {
+                *size = existing as isize;
+            }
         }
-        if self.0.iter().any(|&size| size < -1) { refuse() } else { Ok(target) }
+        if let Some(mismatch) = ExpandMismatch::with_sizes(shape, &sizes) {
+            return Err(Error::Expand(Box::new(ExpandMismatch { target: self.0.to_vec(), ..mismatch }), at));
+        }
+        let target: Option<Shape> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
+        match target {
+            Some(target) if target.numel() <= isize::MAX as usize => Ok(target),
+            _ => refuse(),
+        }
     }
 
     /// For operations where -1 has no meaning.

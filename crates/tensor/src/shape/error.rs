@@ -4,28 +4,12 @@
 //! lines below it are laid out is in [`diagnostic`](crate::shape::diagnostic).
 
 use std::fmt;
-use std::panic::Location;
 
-use crate::shape::broadcast::{Mismatch, size_at};
+pub use crate::shape::broadcast::ExpandMismatch;
+use crate::shape::broadcast::Mismatch;
 use crate::shape::diagnostic;
+pub use crate::shape::site::Site;
 use crate::{DType, Shape};
-
-/// Which operation was asked for, and on which line of the caller's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// The operation's name, e.g. `add`.
-    pub operation: &'static str,
-    /// The caller's file, line and column.
-    pub location: &'static Location<'static>,
-}
-
-impl Site {
-    /// The line that called the function this is used in (which must be `#[track_caller]`), named `operation`.
-    #[track_caller]
-    pub const fn here(operation: &'static str) -> Self {
-        Site { operation, location: Location::caller() }
-    }
-}
 
 /// Everything that tensor operations refuse.
 ///
@@ -208,39 +192,6 @@ pub enum Error {
         /// Where.
         at: Site,
     },
-}
-
-/// A shape that does not expand to another. Its text is the sentence of PyTorch's `expand`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", diagnostic::expand_sentence(self))]
-pub struct ExpandMismatch {
-    /// The tensor's shape.
-    pub shape: Shape,
-    /// The sizes asked for, as written.
-    pub target: Vec<isize>,
-    /// The last failing dimension of the target; 0 where the tensor has more dimensions than the target.
-    pub axis: usize,
-    /// The size asked for there; 1, for a dimension that is missing.
-    pub expected: isize,
-    /// The tensor's size there.
-    pub existing: usize,
-}
-
-impl ExpandMismatch {
-    /// Why `shape` does not expand to `target`, or `None` where it does.
-    pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
-        let refuse = |axis, expected: usize, existing| {
-            let written = target.iter().map(|&size| size as isize).collect();
-            Some(ExpandMismatch { shape: shape.clone(), target: written, axis, expected: expected as isize, existing })
-        };
-        if shape.rank() > target.rank() {
-            return refuse(0, 1, shape[0]);
-        }
-        (0..target.rank()).rev().find_map(|axis| match (size_at(shape, target.rank(), axis), target[axis]) {
-            (existing, expected) if existing == expected || existing == 1 => None,
-            (existing, expected) => refuse(axis, expected, existing),
-        })
-    }
 }
 
 impl Error {

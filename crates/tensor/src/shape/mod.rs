@@ -11,4 +11,5 @@ pub mod explain;
 pub(crate) mod iteration_space;
 pub(crate) mod layout;
 pub(crate) mod shape;
+pub(crate) mod site;
 pub(crate) mod view;

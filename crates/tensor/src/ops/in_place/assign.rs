@@ -8,7 +8,7 @@ use crate::ops::pair::{pair_in_place, same_shape};
 use crate::ops::{Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::compat;
-use crate::shape::compat::Meeting;
+use crate::shape::compat::Resolved;
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
 use crate::{Element, Float, Number, Tensor};
@@ -210,9 +210,9 @@ impl<T: Element> InPlace for Tensor<T> {
         if self.shape() == y.shape() && compat::zero_dim_allowed() {
             return self.put_binary(op, y, at);
         }
-        match compat::meet_in_place(self.shape(), y.shape(), at)? {
-            Meeting::Broadcast(joined) => same_shape(self.shape(), y.shape(), &joined, at)?,
-            Meeting::Flat => {
+        match compat::resolve_in_place(self.shape(), y.shape(), at)? {
+            Resolved::Broadcast(joined) => same_shape(self.shape(), y.shape(), &joined, at)?,
+            Resolved::Flat => {
                 let y = y.apply_view(View::Reshape(self.shape().clone()), at)?;
                 return self.put_binary(op, &y, at);
             }

@@ -5,7 +5,7 @@ use crate::Tensor;
 /// One item of an index.
 ///
 /// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), `&Tensor<i64>` and `&Tensor<bool>` convert;
-/// [`index_items!`](crate::index_items) makes a list of them.
+/// [`index_items!`](crate::index_items) makes a list of them. The range `..` is one whole dimension, not an ellipsis.
 #[derive(Clone, Debug)]
 pub enum IndexItem {
     /// One position (negative: from the end); the dimension disappears.
@@ -14,7 +14,7 @@ pub enum IndexItem {
     Slice(Option<isize>, Option<isize>, isize),
     /// A new dimension of size 1. Python: `None`.
     NewAxis,
-    /// As many whole dimensions as are left. Python: `...`.
+    /// As many whole dimensions as the other items leave, none included. Python: `...`, and so in [`index_items!`](crate::index_items).
     Ellipsis,
     /// Positions along a dimension, of any shape; negative ones count from the end.
     Positions(Tensor<i64>),
@@ -76,11 +76,31 @@ impl From<&Tensor<bool>> for IndexItem {
     }
 }
 
-/// A list of [`IndexItem`](crate::ops::IndexItem)s: `index_items![0, .., 1..3, &positions, &mask]`. A new dimension is
-/// `IndexItem::NewAxis`, an ellipsis `IndexItem::Ellipsis`.
+/// A list of [`IndexItem`](crate::ops::IndexItem)s: `index_items![0, .., 1..3, &positions, &mask]`.
+///
+/// `..` is one whole dimension, Python's `:`. `...` is as many whole dimensions as the other items leave, as in Python, and
+/// may stand once: `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::<f32>::zeros([2, 3, 4]);
+/// assert_eq!(x.index(&index_items![.., 0]).shape(), &[2, 4]);
+/// assert_eq!(x.index(&index_items![..., 0]).shape(), &[2, 3]);
+/// assert_eq!(x.index(&index_items![1, ..., ..2]).shape(), &[3, 2]);
+/// ```
 #[macro_export]
 macro_rules! index_items {
-    ($($item:expr),* $(,)?) => {
-        [$($crate::ops::IndexItem::from($item)),*]
+    (@list [$($done:expr,)*]) => {
+        [$($done),*]
+    };
+    (@list [$($done:expr,)*] ... $(, $($rest:tt)*)?) => {
+        $crate::index_items!(@list [$($done,)* $crate::ops::IndexItem::Ellipsis,] $($($rest)*)?)
+    };
+    (@list [$($done:expr,)*] $item:expr $(, $($rest:tt)*)?) => {
+        $crate::index_items!(@list [$($done,)* $crate::ops::IndexItem::from($item),] $($($rest)*)?)
+    };
+    ($($items:tt)*) => {
+        $crate::index_items!(@list [] $($items)*)
     };
 }

@@ -89,6 +89,22 @@ mod tests {
     }
 
     #[test]
+    fn an_ellipsis_is_the_dimensions_that_are_left() {
+        let x = cube();
+        assert_eq!(x.index(&index_items![..., 0]), x.select(2, 0));
+        assert_eq!(x.index(&index_items![0, ...]), x.select(0, 0));
+        assert_eq!(x.index(&index_items![..., -1, 1..,]), x.select(1, -1).narrow(1, 1, 3));
+        assert_eq!(x.index(&index_items![1, ..., 2, ..]).to_vec(), x.index(&index_items![1, 2]).to_vec());
+        assert_eq!(x.index(&index_items![...]), x);
+        assert_eq!(x.index(&index_items![1, .., ..., 3]).shape(), &[3]);
+        let rows = Tensor::from([0i64, 2]);
+        assert_eq!(x.index(&index_items![..., &rows, 0]), x.select(2, 0).index_select(1, &rows));
+        let empty: [crate::ops::IndexItem; 0] = index_items![];
+        assert_eq!(x.index(&empty), x);
+        assert!(x.try_index(&index_items![..., 0, ...]).is_err());
+    }
+
+    #[test]
     fn index_tensors_stay_in_place_where_they_are_neighbours_and_go_first_otherwise() {
         let x = cube();
         let (rows, columns) = (Tensor::from([[0i64], [2]]), Tensor::from([-1i64, 0, 0]));

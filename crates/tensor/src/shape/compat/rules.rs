@@ -9,12 +9,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::Shape;
-use crate::shape::compat::same_count;
-use crate::shape::compat::warning;
-use crate::shape::compat::warning::Warning;
-
-/// The environment variable that sets [`Rules::broadcast_warning`] and [`Rules::when`] for a process.
-pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
+use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
 /// What happens at a broadcast that the older 1-D view would have computed otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +33,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether this is about `a` meeting `b`, which gives `joined`.
+    /// Whether this is about the broadcast of `a` and `b` to `joined`.
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
             Condition::Backward => a != b && same_count(a, b),
@@ -48,6 +43,11 @@ impl Condition {
             }
         }
     }
+}
+
+/// Whether both have the same number of elements, as far as it can be counted.
+pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
+    matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
 
 /// How operations treat what changed when broadcasting came, and where today's PyTorch and its notes differ.
@@ -72,7 +72,7 @@ pub struct Rules {
     /// Whether shapes that do not broadcast but have equal element counts are viewed as one-dimensional, the result
     /// taking the first operand's shape. Each line where that happens warns, whatever `broadcast_warning` says.
     pub legacy_pointwise: bool,
-    /// Whether a tensor without a dimension may meet others. A plain number always may: it is not a tensor.
+    /// Whether a tensor without a dimension may be an operand beside others. A plain number always may: it is not a tensor.
     pub zero_dim: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The warnings: their text, which is PyTorch's, and where they go.
 //!
-//! Nothing here decides whether to warn. Each line of code is heard once per kind of warning: in each collector, or
+//! Nothing here decides whether to warn. Each line of code is reported once per kind of warning: to each collector, or
 //! else in the process.
 
 use std::cell::RefCell;
@@ -10,11 +10,13 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::Shape;
-use crate::shape::compat::rules::VARIABLE;
 use crate::shape::diagnostic;
-use crate::shape::error::Site;
+use crate::shape::site::Site;
 
-/// Something that a program should know of, and that its operations do all the same.
+/// The environment variable that sets `broadcast_warning` and `when` of [`Rules`](crate::shape::compat::Rules) for a process.
+pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
+
+/// Something that a program should know of, and that does not stop the operation.
 ///
 /// `Display` gives the text as Python prints it: `src/main.rs:12: UserWarning: self and other …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +72,7 @@ impl Warning {
         }
     }
 
-    /// What to write so that the line means one thing, where there is such a thing.
+    /// What to write so that the line has one meaning, where there is such a change.
     pub fn hint(&self) -> Option<String> {
         match self {
             Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
@@ -88,8 +90,8 @@ impl Warning {
         }
     }
 
-    /// What is heard once.
-    fn line(&self) -> Line {
+    /// What is reported once: the kind of warning at a line of code.
+    fn key(&self) -> Key {
         let kind = std::mem::discriminant(self);
         self.site().map_or((kind, "", 0), |at| (kind, at.location.file(), at.location.line()))
     }
@@ -104,12 +106,12 @@ impl fmt::Display for Warning {
     }
 }
 
-type Line = (std::mem::Discriminant<Warning>, &'static str, u32);
+type Key = (std::mem::Discriminant<Warning>, &'static str, u32);
 type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 /// `None` stands for [`stderr_handler`].
 static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
-static HEARD: Mutex<Option<HashSet<Line>>> = Mutex::new(None);
+static REPORTED: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 
 thread_local! {
     static COLLECTORS: RefCell<Vec<Rc<RefCell<Collected>>>> = const { RefCell::new(Vec::new()) };
@@ -117,14 +119,14 @@ thread_local! {
 
 #[derive(Debug, Default)]
 struct Collected {
-    heard: HashSet<Line>,
+    reported: HashSet<Key>,
     warnings: Vec<Warning>,
 }
 
 /// Sends the process's warnings to `handler`: [`log_handler`], say, or a closure that counts them. It starts as
 /// [`stderr_handler`].
 ///
-/// Each line of code is heard once in the life of the process, by whatever handler is set then.
+/// Each line of code is reported once in the life of the process, to the handler set at that time.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -149,7 +151,7 @@ pub fn log_handler(warning: &Warning) {
 }
 
 /// Collects this thread's warnings until the collector is dropped. They go nowhere else. Of nested collectors the
-/// innermost hears; each hears a line of code once, whatever was heard before it.
+/// innermost gets a warning; each gets a line of code once, whatever was reported before it.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -175,7 +177,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// What has been heard so far, in order.
+    /// What has been collected so far, in order.
     pub fn warnings(&self) -> Vec<Warning> {
         self.collected.borrow().warnings.clone()
     }
@@ -187,18 +189,18 @@ impl Drop for Collector {
     }
 }
 
-/// Gives `warning` to who listens, unless its line was heard.
+/// Reports `warning` to the innermost collector, or else to the handler, unless its line was reported to it before.
 #[cold]
 pub(crate) fn emit(warning: Warning) {
-    let line = warning.line();
+    let key = warning.key();
     if let Some(collector) = COLLECTORS.with_borrow(|collectors| collectors.last().cloned()) {
         let mut collected = collector.borrow_mut();
-        if collected.heard.insert(line) {
+        if collected.reported.insert(key) {
             collected.warnings.push(warning);
         }
         return;
     }
-    if !HEARD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(line) {
+    if !REPORTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key) {
         return;
     }
     // Called outside the lock: a handler may compute, warn, or set another handler.
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_heard_once_in_each_collector() {
+    fn a_line_is_reported_once_to_each_collector() {
         let here = Site::here("add");
         let outer = collect();
         emit(warning(here));
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handler_of_the_process_hears_each_line_once() {
+    fn the_handler_of_the_process_gets_each_line_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
         let here = Site::here("add");

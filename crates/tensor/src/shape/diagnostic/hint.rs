@@ -1,8 +1,8 @@
-//! What the person may have meant: one small change of one operand, proposed only where it makes the shapes meet.
+//! What the caller may have meant: one small change of one operand, proposed only where it makes the shapes broadcast.
 
 use crate::Shape;
 use crate::shape::broadcast;
-use crate::shape::broadcast::{Mismatch, size_at};
+use crate::shape::broadcast::Mismatch;
 
 /// For two operands, `a` and `b`, that do not broadcast.
 ///
@@ -46,8 +46,8 @@ pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     lined_up(target, "the target", shape, "tensor")
 }
 
-/// For two operands of equal element count that meet by broadcasting, or not at all; `in_place`, only the other may be
-/// looked at another way.
+/// For two operands of equal element count, whether they broadcast or not; `in_place`, a view may be proposed of the other
+/// only.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     let mut hint = format!("to pair them element by element: {}", viewed_as(b, "other", a));
     if !in_place && (dropped(a, b).is_some() || dropped(b, a).is_some()) {
@@ -85,15 +85,11 @@ fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
         .find(|&axis| large[axis] == 1 && large[..axis] == small[..axis] && large[axis + 1..] == small[axis..])
 }
 
-/// Dimensions of size 1 appended to `small`, so that its sizes meet equal ones of `large`: a bias per channel.
+/// Dimensions of size 1 appended to `small`, so that its sizes stand below equal ones of `large`: a bias per channel.
 fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
     for added in 1..=large.rank().saturating_sub(small.rank()) {
         let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();
-        let meets = (0..large.rank()).all(|axis| {
-            let size = size_at(&candidate, large.rank(), axis);
-            size == 1 || size == large[axis]
-        });
-        if meets {
+        if broadcast::expands(&candidate, large) {
             let first = large.rank() - candidate.rank();
             let times = match added {
                 1 => String::new(),

@@ -18,8 +18,8 @@ use std::fmt::Display;
 
 pub(crate) use columns::Columns;
 
-use crate::shape::broadcast::{Mismatch, size_at};
-use crate::shape::error::{ExpandMismatch, Site};
+use crate::shape::broadcast::{ExpandMismatch, Mismatch, size_at};
+use crate::shape::site::Site;
 use crate::{DType, Shape};
 
 /// The sentence and the line that asked.
@@ -40,12 +40,20 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
+    // PyTorch compares from the last dimension, and has already joined those after the failing one.
+    let mut joined = merged.clone();
+    for after in axis + 1..merged.rank() {
+        let size = size_at(shape, merged.rank(), after);
+        if size != 1 {
+            joined[after] = size;
+        }
+    }
     // As Python writes a tuple.
     let mut tuple: String = shape.iter().map(|size| format!("{size}, ")).collect();
     tuple.truncate(tuple.len() - if shape.rank() > 1 { 2 } else { 1 });
     let sentence = format!(
         "Attempting to broadcast a dimension of length {right} at -{from_end}! Mismatching argument at index {operand} \
-         had ({tuple}); but expected shape should be broadcastable to {merged}"
+         had ({tuple}); but expected shape should be broadcastable to {joined}"
     );
     with_site(sentence, at) + &mismatched(mismatch)
 }
@@ -73,22 +81,6 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, at: &Site)
     with_site(sentence, at)
         + &aligned(&[("a", output), ("b", other)], failing)
         + &hint_line(hint::in_place(output, result, other, at.operation))
-}
-
-/// What PyTorch says of a tensor that does not expand.
-pub(crate) fn expand_sentence(mismatch: &ExpandMismatch) -> String {
-    let ExpandMismatch { shape, target, axis, expected, existing } = mismatch;
-    if shape.rank() > target.len() {
-        return format!(
-            "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
-            target.len(),
-            shape.rank()
-        );
-    }
-    format!(
-        "The expanded size of the tensor ({expected}) must match the existing size ({existing}) \
-         at non-singleton dimension {axis}."
-    )
 }
 
 pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
@@ -135,16 +127,18 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
     }
     let lead = sizes.len() - shape.rank();
     match sizes[..lead].iter().rposition(|&size| size == -1) {
-        Some(axis) => with_site(
+        // PyTorch does not look at the sizes that a tensor without a dimension is expanded to.
+        Some(axis) if shape.rank() > 0 => with_site(
             format_args!(
                 "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {axis}"
             ),
             at,
         ),
-        // PyTorch's sentence is about what comes of it.
-        None => {
-            with_site("numel: integer multiplication overflow", at)
-                + &format!("\n  a size must not be negative, but the sizes are {target}")
+        // PyTorch takes a negative size for a large one.
+        _ => {
+            let negative = sizes.iter().any(|&size| size < 0);
+            let reason = if negative { "a size must not be negative, but" } else { "too many elements to be counted:" };
+            with_site("numel: integer multiplication overflow", at) + &format!("\n  {reason} the sizes are {target}")
         }
     }
 }
@@ -371,6 +365,57 @@ mod tests {
                        ^^ 32 against 14
   hint: tensor.reshape([32, 1, 1]), or unsqueeze(-1) twice, lines tensor up with dimension 1 of the target"
         );
+    }
+
+    #[test]
+    fn broadcast_shapes_names_what_pytorch_has_joined_so_far() {
+        type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
+        let table: &[Row] = &[
+            // shapes, (length, dimension from the end), argument, its sizes, joined so far
+            (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
+            (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
+            (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),
+            (&[&[5, 1, 7], &[2, 7], &[3, 1, 1], &[2, 3]], (3, 3), 2, "3, 1, 1", "[5, 2, 7]"),
+            (&[&[3, 1, 1], &[3, 2, 1], &[4, 1, 7]], (4, 3), 2, "4, 1, 7", "[3, 2, 7]"),
+            (&[&[0], &[2, 2]], (2, 1), 1, "2, 2", "[1, 0]"),
+            (&[&[2, 1], &[3, 0], &[1, 1, 1]], (3, 2), 1, "3, 0", "[1, 2, 0]"),
+            (&[&[2, 2], &[5, 2, 3, 3]], (3, 1), 1, "5, 2, 3, 3", "[1, 1, 2, 2]"),
+        ];
+        for &(shapes, (length, from_end), argument, sizes, joined) in table {
+            let error = ops::try_broadcast_shapes(shapes.iter().copied()).unwrap_err();
+            let expected = format!(
+                "Attempting to broadcast a dimension of length {length} at -{from_end}! Mismatching argument at index \
+                 {argument} had ({sizes}); but expected shape should be broadcastable to {joined}"
+            );
+            assert_eq!(error.sentence(), expected);
+        }
+    }
+
+    #[test]
+    fn expanded_sizes_that_cannot_be_counted_are_pytorchs_sentences() {
+        let huge = 1 << 62;
+        let overflow = "numel: integer multiplication overflow";
+        let leading = "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0";
+        let table: &[(&[usize], &[isize], &str)] = &[
+            (&[], &[-1], overflow),
+            (&[], &[-1, huge, huge], overflow),
+            (&[], &[huge, huge, -1], overflow),
+            (&[], &[1, -2], overflow),
+            (&[3], &[-1, huge, huge, 3], leading),
+            (&[3], &[huge, huge, 3], overflow),
+            (&[3], &[huge, 3], overflow),
+            (&[3], &[-2, 3], overflow),
+            (&[3], &[-1, -2, 3], leading),
+            (&[1, 3], &[huge, -1, -1], overflow),
+            (&[1, 3], &[-1, -2, 3], leading),
+            (&[1], &[1 << 32, 1 << 31], overflow),
+        ];
+        for &(shape, sizes, expected) in table {
+            let error = ones(shape).try_expand(sizes).unwrap_err();
+            assert_eq!(error.sentence(), expected, "{shape:?} to {sizes:?}");
+        }
+        let error = ones(&[3]).try_expand([-1, huge, 5]).unwrap_err();
+        assert!(error.sentence().starts_with("The expanded size of the tensor (5) must match the existing size (3)"));
     }
 
     #[test]

@@ -1,0 +1,20 @@
+//! Which operation failed or warns, and the line of code that asked for it.
+
+use std::panic::Location;
+
+/// Which operation was asked for, and on which line of the caller's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The operation's name, e.g. `add`.
+    pub operation: &'static str,
+    /// The caller's file, line and column.
+    pub location: &'static Location<'static>,
+}
+
+impl Site {
+    /// The line that called the function this is used in (which must be `#[track_caller]`), named `operation`.
+    #[track_caller]
+    pub const fn here(operation: &'static str) -> Self {
+        Site { operation, location: Location::caller() }
+    }
+}
