@@ -4,13 +4,13 @@
 //! differentiated again.
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::{Binary, Float, Site, Unary};
+use wengert_tensor::{Binary, Float, Site};
 
 use super::gradients::Gradients;
 use super::path::Path;
 use crate::error::or_raise;
 use crate::record::{Index, Op};
-use crate::rules::{self, Mode};
+use crate::rules::{self, Mode, Slope};
 use crate::{Error, Tape, Var};
 
 impl<'t, T: Float> Tape<T> {
@@ -95,7 +95,7 @@ impl<'t, T: Float> Tape<T> {
     fn descend(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let lines = self.derive();
         let mut end = path.marks.len();
-        while let Some(slot) = self.shortcuts(path, adjoints, end, at)? {
+        while let Some(slot) = self.apply_slopes(path, adjoints, end, at)? {
             end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
             let index = path.first + slot as Index;
@@ -112,10 +112,15 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// The derivatives of sums, differences and products, of which programs mostly consist, from slot `end` down: there is no
-    /// formula to write and no shape to check, and one look at the tape does for all. Gives the slot of the first node that is
-    /// something else.
-    fn shortcuts(&'t self, path: &Path, adjoints: &mut Adjoints, end: usize, at: Site) -> Result<Option<usize>, Error> {
+    /// The derivatives of nodes that have a [`Slope`], from slot `end` down: there is no formula to write and no shape to check,
+    /// and one look at the tape does for all. Gives the slot of the first node that is something else.
+    fn apply_slopes(
+        &'t self,
+        path: &Path,
+        adjoints: &mut Adjoints,
+        end: usize,
+        at: Site,
+    ) -> Result<Option<usize>, Error> {
         let mut guard = self.record.borrow_mut();
         let record = &mut *guard;
         for slot in (0..end).rev() {
@@ -125,27 +130,21 @@ impl<'t, T: Float> Tape<T> {
             }
             let index = path.first + slot as Index;
             let node = record.node(index);
-            let (Op::Binary(op @ (Binary::Add | Binary::Sub | Binary::Mul)), Some([x, y])) = (node.op, node.pair())
+            let (Some([x, y]), Some(first), Some(second)) = (node.pair(), Slope::of(node.op, 0), Slope::of(node.op, 1))
             else {
                 return Ok(Some(slot));
             };
             let location = record.location(index);
-            for (position, input, other) in [(0, x, y), (1, y, x)] {
+            for (slope, input, other) in [(first, x, y), (second, y, x)] {
                 let Some(below) = path.slot(input) else { continue };
-                let term = match (op, position) {
-                    (Binary::Mul, _) => record.push_located(Op::Binary(op), [g, other], node.shape, Some(location)),
-                    (Binary::Sub, 1) => record.push_located(Op::Unary(Unary::Neg), [g], node.shape, Some(location)),
-                    _ => Some(g),
-                };
-                let total = match (adjoints.0[below], term) {
+                let total = match (adjoints.0[below], slope.times(record, g, other, location)) {
                     (NONE, term) => term,
                     (total, Some(term)) => {
                         record.push_located(Op::Binary(Binary::Add), [total, term], node.shape, Some(location))
                     }
                     (_, None) => None,
                 };
-                let Some(total) = total else { return Err(Error::TapeFull { at }) };
-                adjoints.0[below] = total;
+                adjoints.0[below] = total.ok_or(Error::TapeFull { at })?;
             }
         }
         Ok(None)

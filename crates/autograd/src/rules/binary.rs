@@ -2,13 +2,56 @@
 //!
 //! Ties and edges are PyTorch's: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
+use std::panic::Location;
+
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, TensorLike, where_};
-use wengert_tensor::{Binary, Float};
+use wengert_tensor::{Binary, Float, Unary};
 
 use super::power;
 use crate::Var;
+use crate::record::{Index, Op};
+use crate::tape::Record;
 
-/// ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None`: there is no derivative. The inner one: it is zero.
+/// A derivative ∂z/∂xᵢ that is there already: reverse mode applies it without writing a formula, in one look at the tape.
+pub(crate) enum Slope {
+    One,
+    MinusOne,
+    /// The other operand.
+    Other,
+}
+
+impl Slope {
+    /// The derivatives of sums, differences and products, of which programs mostly consist.
+    #[inline]
+    pub(crate) fn of(op: Op, input: usize) -> Option<Slope> {
+        match (op, input) {
+            (Op::Binary(Binary::Add), _) => Some(Slope::One),
+            (Op::Binary(Binary::Sub), 0) => Some(Slope::One),
+            (Op::Binary(Binary::Sub), _) => Some(Slope::MinusOne),
+            (Op::Binary(Binary::Mul), _) => Some(Slope::Other),
+            _ => None,
+        }
+    }
+
+    /// Records its product with `v`, of the same shape as both operands, under this line. `None` where the tape is full.
+    #[inline]
+    pub(crate) fn times<T: Float>(
+        self,
+        record: &mut Record<T>,
+        v: Index,
+        other: Index,
+        location: &'static Location<'static>,
+    ) -> Option<Index> {
+        let shape = record.node(v).shape;
+        match self {
+            Slope::One => Some(v),
+            Slope::MinusOne => record.push_located(Op::Unary(Unary::Neg), [v], shape, Some(location)),
+            Slope::Other => record.push_located(Op::Binary(Binary::Mul), [v, other], shape, Some(location)),
+        }
+    }
+}
+
+/// Those that need a formula: ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None`: there is no derivative. The inner one: it is zero.
 pub(super) fn derivative<'t, T: Float>(
     op: Binary,
     input: usize,
@@ -19,11 +62,6 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Option<Option<Var<'t, T>>> {
     let zero = || v.zeros_like();
     Some(Some(match (op, input) {
-        (Binary::Add, _) => v,
-        (Binary::Sub, 0) => v,
-        (Binary::Sub, _) => -v,
-        (Binary::Mul, 0) => v * y,
-        (Binary::Mul, _) => v * x,
         (Binary::Div, 0) => v / y,
         (Binary::Div, _) => -v * (z / y),
         (Binary::Pow, 0) => return Some(power::to_base(x, y, v)),

@@ -4,6 +4,7 @@ use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
 
+use super::binary::Slope;
 use super::mode::Mode;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::{Index, Op};
@@ -38,15 +39,11 @@ pub(crate) fn derivative<'t, T: Float>(
     mode: Mode,
     at: Site,
 ) -> Result<Option<Var<'t, T>>, Error> {
-    // What has neither a formula to write nor a shape to check.
-    match op {
-        Op::Binary(Binary::Add) => return Ok(Some(v)),
-        Op::Binary(Binary::Sub) if input == 0 => return Ok(Some(v)),
-        Op::Binary(Binary::Mul) => {
-            let other = tape.at(inputs[1 - input]);
-            return v.apply_binary(Binary::Mul, &other, at).map(Some);
-        }
-        _ => {}
+    if let Some(slope) = Slope::of(op, input) {
+        let mut record = tape.record.borrow_mut();
+        let location = record.location(index);
+        let term = slope.times(&mut record, v.index, inputs[1 - input], location);
+        return term.map(|term| Some(tape.at(term))).ok_or(Error::TapeFull { at });
     }
     let said = || {
         let record = tape.record.borrow();

@@ -37,6 +37,7 @@ mod unary;
 mod variance;
 mod windows;
 
+pub(crate) use binary::Slope;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{accumulate, derivative, flows, flows_from};
 pub(crate) use meta::{Guard, WithDerivative};

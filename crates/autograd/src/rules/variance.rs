@@ -28,17 +28,17 @@ impl Variance {
         shape
     }
 
-    /// ∂z/∂x · v, for every element.
-    fn times_slope<'t, T: Float>(&self, x: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+    /// ∂z/∂x for every element as two factors: a number, and the rest.
+    fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
         let mean = x.mean(&self.axes[..], true).expand(&shape);
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
             let infinity = x.filled(&shape, T::INFINITY);
-            return v * where_(&x.eq(mean), &x.filled(&shape, T::NAN), infinity);
+            return (1.0, where_(&x.eq(mean), &x.filled(&shape, T::NAN), infinity));
         }
-        v * (2.0 / divisor) * (x - mean)
+        (2.0 / divisor, x - mean)
     }
 }
 
@@ -57,11 +57,14 @@ impl<T: Float> Operation<T> for Variance {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
-        Some(self.times_slope(x, g.expand(x.shape())))
+        let (factor, slope) = self.slope(x);
+        // The factor may be infinite: it comes before the expansion, whose adjoint then sums finite numbers.
+        Some((g * factor).expand(x.shape()) * slope)
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(self.times_slope(call.input(0), v).sum_to(call.output().shape()))
+        let (factor, slope) = self.slope(call.input(0));
+        Some((v * factor * slope).sum_to(call.output().shape()))
     }
 }
 
@@ -104,5 +107,15 @@ mod tests {
         assert_eq!(gradient(&[1.0, 2.0], 2.0, false), [inf, inf]);
         assert_eq!(gradient(&[3.0], 2.0, true), [0.0]);
         assert!(gradient(&[3.0], 2.0, false)[0].is_nan());
+    }
+
+    #[test]
+    fn the_second_derivative_to_the_incoming_gradient_is_infinite_where_the_divisor_is_zero() {
+        let tape = Tape::<f64>::new();
+        let (x, g) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::scalar(1.0)));
+        let Some(dx) = tape.vjp(&[(x.var(0, 2, false), g)], &[x])[0] else { unreachable!("it depends on x") };
+        // 2/0 · Σ w (x - m), with m = 3/2.
+        let [dg] = (dx * &Tensor::from([3.0, 1.0])).sum(.., false).grad([g]);
+        assert_eq!(dg.item(), -f64::INFINITY);
     }
 }
