@@ -18,10 +18,9 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | `record` | nodes in order, their shapes, data and lines of code |
+//! | `record` | an expression, and beside it data, operations with parameters and lines of code |
 //! | [`Tape`], [`Var`], [`Operation`] | where is recorded; a `Copy` handle to a node; what an operation must say of itself |
-//! | `plan` | from requested values to steps: what has one shape fused into one pass, plans kept |
-//! | `evaluate` | from steps to tensors, each buffer released after its last use |
+//! | `evaluate` | values, computed by the engine of the tensor crate from the tape's expression |
 //! | `rules` | the derivative of every primitive, a line each |
 //! | `variable` | every operation of tensors, recorded; the operators |
 //! | `derive` | reverse and forward mode: both only append nodes; [`Gradients`] |
@@ -37,7 +36,6 @@ mod evaluate;
 pub mod gradcheck;
 mod inspect;
 mod parameter;
-mod plan;
 mod record;
 mod rules;
 mod tape;
@@ -49,8 +47,8 @@ pub use error::Error;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::Parameter;
-pub use plan::{set_simplification, simplification};
 pub use tape::{Call, Operation, Tape, Var};
+pub use wengert_tensor::plan::{set_simplification, simplification};
 
 pub use wengert_tensor as tensor;
 

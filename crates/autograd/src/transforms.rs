@@ -15,10 +15,10 @@
 //! To differentiate a derivative once more in ways that are not here, record on a [`Tape`] and use
 //! [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
 
+use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::or_raise;
-use crate::record::Index;
 use crate::{Error, Tape, Var};
 
 /// The gradients of a function that gives one number, with respect to each input: tensors of the inputs' shapes, zeros where

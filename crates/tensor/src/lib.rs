@@ -21,6 +21,8 @@ mod scalar;
 mod shape;
 mod tensor;
 
+#[doc(hidden)]
+pub use engine::plan;
 pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 #[doc(hidden)]

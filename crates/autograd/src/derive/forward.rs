@@ -1,9 +1,10 @@
 //! Forward mode as a program transformation: tangents are recorded from the inputs up to the outputs asked for.
 
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site};
 
 use crate::error::or_raise;
-use crate::record::{Index, Op};
+use crate::record::DETACH;
 use crate::rules::{self, Mode};
 use crate::{Error, Tape, Var};
 
@@ -77,7 +78,7 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let index = path.first + slot as Index;
             let (op, operands) = lines.on_behalf_of(index);
-            if let Op::Opaque(_) = op {
+            if matches!(op, Op::Alias(_)) && op != DETACH {
                 let operation = self.record.borrow().name(index);
                 // Whatever comes from below: it may be zero already (of a `floor`), and must not be asked for.
                 let recorded = self.record.borrow().location(index);

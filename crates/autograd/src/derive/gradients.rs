@@ -1,9 +1,9 @@
 //! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
 
+use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
-use crate::record::{Index, Op};
 use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable.
@@ -106,7 +106,7 @@ impl<V: Float> Key for Var<'_, V> {
     }
 
     fn describe(&self) -> String {
-        let leaf = matches!(self.tape.record.borrow().node(self.index).op, Op::Variable(_));
+        let leaf = self.tape.record.borrow().is_variable(self.index);
         if leaf { format!("{self:?}") } else { format!("{self:?}; of results in between, `grad` gives the gradient") }
     }
 }

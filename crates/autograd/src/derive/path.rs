@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
+use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, compat};
 
-use crate::record::{Index, Inputs, Op};
 use crate::{Tape, rules};
 
 /// The nodes from `first` on that a derivative passes through.

@@ -4,12 +4,12 @@
 //! differentiated again.
 
 use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site};
 
 use super::gradients::Gradients;
 use super::path::Path;
 use crate::error::or_raise;
-use crate::record::{Index, Op};
 use crate::rules::{self, Mode, Slope};
 use crate::{Error, Tape, Var};
 
@@ -265,10 +265,7 @@ impl<'t, T: Float> Var<'t, T> {
         let seed = self.one(at)?;
         let leaves: Vec<Var<'t, T>> = {
             let record = self.tape.record.borrow();
-            (0..=self.index)
-                .filter(|&index| matches!(record.node(index).op, Op::Variable(_)))
-                .map(|index| self.tape.at(index))
-                .collect()
+            (0..=self.index).filter(|&index| record.is_variable(index)).map(|index| self.tape.at(index)).collect()
         };
         let gradients = self.tape.reverse(&[(self, seed)], &leaves, at)?;
         let reached: Vec<(Index, Index)> =

@@ -27,11 +27,11 @@ mod report;
 mod tests;
 
 use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 
-use crate::record::{Index, Op};
 use crate::{Error, Tape, Var, rules};
 use difference::{DISTANCES, Samples, estimates};
 

@@ -4,9 +4,9 @@ use std::fmt::{self, Write};
 
 use wengert_tensor::Float;
 
-use crate::record::{Index, Op};
 use crate::tape::Record;
 use crate::{Tape, Var};
+use wengert_tensor::plan::{Index, Op};
 
 /// A picture of what a tape holds. `Display` gives one line per operation; [`to_dot`](Self::to_dot) a graph for Graphviz.
 ///

@@ -7,11 +7,11 @@
 use std::fmt;
 use std::panic::Location;
 
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::ops::Evaluate;
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::error::or_raise;
-use crate::evaluate::compute;
-use crate::record::{Index, Op};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
@@ -92,7 +92,6 @@ impl<T: Float> Tape<T> {
     /// Where memory cannot hold a value, or a custom operation fails.
     #[track_caller]
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
-        let at = Site::here("first_non_finite");
         let record = self.record.borrow();
         let count = record.len() as Index;
         let mut last_use: Vec<Index> = (0..count).collect();
@@ -108,7 +107,10 @@ impl<T: Float> Tape<T> {
                 inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
             let value = match record.leaf(index) {
                 Some(data) => data,
-                None => compute(&record, index, operands.iter().map(|(value, _)| value.clone()).collect(), at)?,
+                None => {
+                    let values: Vec<_> = operands.iter().map(|(value, _)| value.clone()).collect();
+                    record.compute(index, &values)?
+                }
             };
             let content = Content::of(&value);
             let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));

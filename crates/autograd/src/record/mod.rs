@@ -1,10 +1,8 @@
-//! What a tape holds: nodes in the order in which they were recorded, and what they refer to.
+//! What a tape holds, and the memory it is in.
 
-mod node;
 #[allow(clippy::module_inception)]
 mod record;
 mod spare;
 
-pub(crate) use node::{Index, Inputs, Node, Op};
-pub(crate) use record::Record;
+pub(crate) use record::{DETACH, Record};
 pub(crate) use spare::Kept;

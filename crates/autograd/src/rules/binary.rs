@@ -5,11 +5,11 @@
 use std::panic::Location;
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, TensorLike, where_};
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Unary};
 
 use super::power;
 use crate::Var;
-use crate::record::{Index, Op};
 use crate::tape::Record;
 
 /// A derivative ∂z/∂xᵢ that is there already: reverse mode applies it without writing a formula, in one look at the tape.

@@ -2,12 +2,13 @@
 
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
 
 use super::binary::Slope;
 use super::mode::Mode;
 use super::{binary, linear, movement, reduction, unary};
-use crate::record::{Index, Op};
+use crate::record::DETACH;
 use crate::{Call, Error, Tape, Var};
 
 /// The first of an operation's inputs through which a derivative flows, as it does through those after it; `None` where it
@@ -15,7 +16,7 @@ use crate::{Call, Error, Tape, Var};
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => None,
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => None,
         Op::Select => Some(1),
         _ => Some(0),
     }
@@ -57,8 +58,8 @@ pub(crate) fn derivative<'t, T: Float>(
     let x = tape.at(inputs[input]);
     let first = tape.at(inputs[0]);
     let result = match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | Op::Detach | Op::Compare(_) => None,
-        Op::Opaque(_) => return none(),
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => None,
+        Op::Alias(_) => return none(),
         Op::Unary(op) => match unary::derivative(op, x, z, v) {
             Some(result) => result,
             None => return none(),

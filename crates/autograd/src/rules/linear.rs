@@ -1,11 +1,11 @@
 //! The matrix product z = x y: ∂x = g yᵀ, ∂y = xᵀ g (Petersen and Pedersen, "The Matrix Cookbook", 2.4).
 
 use wengert_tensor::ops::{TensorLike, Views};
+use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Site};
 
 use super::mode::Mode;
 use super::movement;
-use crate::record::Op;
 use crate::{Error, Var};
 
 pub(super) fn derivative<'t, T: Float>(

@@ -1,9 +1,9 @@
 //! Powers: ∂/∂x xʸ = y xʸ⁻¹ and ∂/∂y xʸ = xʸ ln x, with what PyTorch gives at 0 and 0⁰.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
+use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::record::Op;
 use crate::{Call, Error, Operation, Var};
 
 /// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` where it is zero everywhere.

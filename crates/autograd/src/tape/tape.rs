@@ -8,10 +8,11 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
+use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{or_raise, raise};
-use crate::record::{self, Index, Inputs, Kept, Op};
+use crate::record::{self, Kept};
 use crate::{Error, Parameter};
 
 /// What a tape holds.
@@ -106,7 +107,7 @@ impl<T: Float> Tape<T> {
     }
 
     fn number_of(record: &mut Record<T>, value: T) -> (Op, u32) {
-        (Op::Number(record.add_number(value)), record.intern(&Shape::scalar()))
+        (record.add_number(value), record.intern(&Shape::scalar()))
     }
 
     /// Records what `add` adds to the record, without inputs; `at` is to blame where the tape is full.

@@ -4,11 +4,11 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, Su
 use std::panic::Location;
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, InPlace, Operand, TensorLike};
+use wengert_tensor::plan::Op;
 use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 
 use crate::Var;
 use crate::error::or_raise;
-use crate::record::Op;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use wengert_tensor::ops::{Argument, InPlace, Operand, TensorLike};
+use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-use crate::record::Op;
+use crate::record::DETACH;
 use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Put, Root, Take, Variance, WithDerivative};
 use crate::{Error, Var};
 
@@ -43,11 +44,11 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_detach(&self, at: Site) -> Result<Self, Error> {
-        self.record(Op::Detach, at)
+        self.record(DETACH, at)
     }
 
     fn opaque(&self, at: Site) -> Result<Self, Error> {
-        let op = self.tape.record.borrow_mut().opaque(at.operation);
+        let op = self.tape.record.borrow_mut().add_opaque(at.operation);
         self.record(op, at)
     }
 
@@ -101,7 +102,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             View::Reshape(shape) => self.record_over(Op::Reshape, &shape, at),
             view => {
                 let shape = view.shape(&self.shape());
-                let op = self.tape.record.borrow_mut().viewing(view);
+                let op = self.tape.record.borrow_mut().add_view(view);
                 self.record_over(op, &shape, at)
             }
         }

@@ -6,6 +6,7 @@ pub(crate) mod bind;
 pub(crate) mod bound;
 pub(crate) mod map;
 pub(crate) mod periodic;
+pub mod plan;
 pub(crate) mod program;
 pub(crate) mod registers;
 pub(crate) mod run;

@@ -43,6 +43,7 @@
 
 pub(crate) mod eager;
 pub(crate) mod elementwise;
+pub(crate) mod evaluate;
 pub(crate) mod formula;
 pub(crate) mod in_place;
 pub(crate) mod index;
@@ -63,6 +64,8 @@ pub use elementwise::dropout::Dropout;
 pub use elementwise::functions::Functions;
 pub use elementwise::incomplete_gamma::IncompleteGamma;
 pub use elementwise::mixed::{Masking, Mixed};
+#[doc(hidden)]
+pub use evaluate::Evaluate;
 pub use in_place::assign::InPlace;
 pub use in_place::functions_in_place::{FunctionsInPlace, ViewsInPlace};
 pub use in_place::overwrite::Overwrite;

@@ -1,42 +1,43 @@
-//! From values to steps: what has one shape is fused into one program, everything else is a step of its own.
+//! From values to steps: elementwise values of one shape are fused into one program, every other value is a step of its own.
 //!
-//! Each value has a level. An elementwise value is of the level of its operands of the same shape, so that whole chains
-//! fall into one kernel; a value that must be finished before it is read (a product, a sum over columns, an operand of
-//! another shape) raises the level. A sum over rows does not: the rest of the row's program goes on with it, so that softmax
-//! and layer norm are one pass. Values of one level and one shape cannot wait for one another but through the fused program
-//! itself, so they are one kernel.
+//! Each value has a level, the number of kernels that must finish before it can be computed. An elementwise value has the
+//! level of its operands of the same shape, so that a chain is one kernel. An operand that is complete only when its kernel has
+//! run (a product, a sum over columns, a value of another shape) raises the level. A sum over rows does not: the instructions
+//! after it read it in the same pass, so that softmax and layer norm are one pass. Values of one level and one shape depend on
+//! each other only within the fused program, so they are one kernel.
 //!
-//! What several kernels of one shape read is computed again in each where that is cheaper than reading it from memory.
+//! A value that several kernels of one shape read is computed in each where that is cheaper than reading it from memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
-use wengert_tensor::program::{AxisSet, BoundProgram, Instruction, Output, Program};
-use wengert_tensor::{Binary, Float, Reduction};
 
-use super::steps::{Plan, Source, Step, Work};
-use super::values::{Id, Make, ShapeId, Values};
-use crate::record::Index;
-use crate::tape::Record;
+use crate::Float;
+use crate::engine::bound::BoundProgram;
+use crate::engine::plan::expression::{ByNode, Expression, Index};
+use crate::engine::plan::steps::{Plan, Source, Step, Work};
+use crate::engine::plan::values::{Definition, Id, ShapeId, Values};
+use crate::engine::program::{AxisSet, Output, Program};
+use crate::scalar::instruction::{Binary, Instruction, Reduction};
 
-/// Elements of a row that is reduced within the pass, at most: a row's registers stay in the second-level cache.
+/// Maximum length of a row that is reduced within the pass: a row's registers stay in the second-level cache.
 const LONGEST_ROW: usize = 1 << 14;
 
-/// Elements of a whole tensor that is reduced to one number within the pass, at most: a row is one thread's work.
+/// Maximum size of a tensor that is reduced to one number within the pass: a row is computed by one thread.
 const LONGEST_WHOLE: usize = 1 << 12;
 
-/// Elements of a row, at least, for a row at a time to be worth while; or so few rows that it does not matter.
+/// Minimum length of a row for processing one row at a time to pay, unless there are at most [`FEW_ROWS`].
 const SHORTEST_ROW: usize = 32;
 const FEW_ROWS: usize = 4;
 
-/// A value that takes this many cheap instructions from memory, or fewer, is computed again rather than stored and read.
+/// A value at most this many cheap instructions away from memory is computed again rather than stored and read.
 const CHEAP: u32 = 6;
 
-/// Where a value is made.
+/// Where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
-    /// It is there.
+enum Placement {
+    /// Before the plan: data, a number, or a value that was known.
     Source,
     /// By a step of its own.
     Single,
@@ -44,53 +45,54 @@ enum Home {
     Whole(u32),
     /// In a kernel, one for each row.
     PerRow(u32),
-    /// By a kernel, when it has run.
+    /// By a kernel, complete when it has run.
     Reduced(u32),
-    /// Nowhere: nothing that was asked for depends on it.
+    /// Nowhere: no root depends on it.
     Dead,
 }
 
+/// A fused program in the making.
 struct Kernel {
     level: u32,
     space: ShapeId,
     /// The first dimension of a row, where rows are reduced, and the shape of one number for each row.
     row: Option<(usize, ShapeId)>,
-    /// Ascending, those that are only computed again included.
+    /// Ascending, including values of other kernels that are computed again here.
     members: Vec<Id>,
 }
 
-struct Grouping<'a, T: Float> {
-    record: &'a Record<T>,
+struct Schedule<'a, T: Float> {
+    expression: &'a Expression<T>,
     values: &'a Values<T>,
-    homes: Vec<Home>,
-    /// From which level on others can read a value.
+    placements: Vec<Placement>,
+    /// The lowest level at which a value is complete in memory.
     ready: Vec<u32>,
     kernels: Vec<Kernel>,
     by_place: HashMap<(u32, ShapeId), u32>,
     singles: Vec<(u32, Id)>,
 }
 
-/// The steps that compute `roots`.
-pub(super) fn plan<T: Float>(record: &Record<T>, roots: &[Index], simplify: bool) -> Plan<T> {
-    let values = Values::new(record, roots, simplify);
-    let mut grouping = Grouping {
-        record,
+/// The steps that compute the values of `roots`, where those of the nodes in `known` are there already; simplified or not.
+pub fn plan<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index], simplify: bool) -> Plan<T> {
+    let values = Values::new(expression, known, roots, simplify);
+    let mut schedule = Schedule {
+        expression,
         values: &values,
-        homes: vec![Home::Dead; values.list.len()],
+        placements: vec![Placement::Dead; values.list.len()],
         ready: vec![0; values.list.len()],
         kernels: Vec::new(),
         by_place: HashMap::new(),
         singles: Vec::new(),
     };
-    let live = grouping.live(roots);
+    let live = schedule.live(roots);
     for id in (0..values.list.len() as Id).filter(|&id| live[id as usize]) {
-        grouping.place(id);
+        schedule.place(id);
     }
-    let outside = grouping.recompute(roots, &live);
-    grouping.steps(roots, &outside)
+    let outside = schedule.recompute(roots, &live);
+    schedule.steps(roots, &outside)
 }
 
-impl<T: Float> Grouping<'_, T> {
+impl<T: Float> Schedule<'_, T> {
     fn live(&self, roots: &[Index]) -> Vec<bool> {
         let mut live = vec![false; self.values.list.len()];
         let mut open: Vec<Id> = roots.iter().map(|&root| self.values.of(root)).collect();
@@ -102,25 +104,29 @@ impl<T: Float> Grouping<'_, T> {
         live
     }
 
-    /// The values that a value is made of.
+    /// The operands of a value.
     fn reads(&self, id: Id) -> SmallVec<[Id; 3]> {
-        match self.values.list[id as usize].make {
-            Make::Node(node) => self.record.operands(node).iter().map(|&input| self.values.of(input)).collect(),
-            make => make.operands(),
+        match self.values.list[id as usize].definition {
+            Definition::Node(node) => {
+                self.expression.operands(node).iter().map(|&input| self.values.of(input)).collect()
+            }
+            definition => definition.operands(),
         }
     }
 
     /// The kernel in which a value can be read while it is computed, over the shape `space`.
-    fn tile(&self, id: Id, space: ShapeId) -> Option<u32> {
-        match self.homes[id as usize] {
-            Home::Whole(kernel) | Home::PerRow(kernel) if self.kernels[kernel as usize].space == space => Some(kernel),
+    fn kernel_over(&self, id: Id, space: ShapeId) -> Option<u32> {
+        match self.placements[id as usize] {
+            Placement::Whole(kernel) | Placement::PerRow(kernel) if self.kernels[kernel as usize].space == space => {
+                Some(kernel)
+            }
             _ => None,
         }
     }
 
     /// The level of a reader of `operands` that is computed over `space`.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
-        let needs = |&operand: &Id| match self.tile(operand, space) {
+        let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
             None => self.ready[operand as usize],
         };
@@ -134,37 +140,38 @@ impl<T: Float> Grouping<'_, T> {
         })
     }
 
-    fn join(&mut self, id: Id, kernel: u32, home: Home) {
+    fn join(&mut self, id: Id, kernel: u32, home: Placement) {
         let joined = &mut self.kernels[kernel as usize];
         joined.members.push(id);
         self.ready[id as usize] = joined.level + 1;
-        self.homes[id as usize] = home;
+        self.placements[id as usize] = home;
     }
 
     fn place(&mut self, id: Id) {
         let value = self.values.list[id as usize];
-        match value.make {
-            Make::Known(_) | Make::Number(_) => self.homes[id as usize] = Home::Source,
-            Make::Node(_) | Make::View(..) => self.alone(id),
-            Make::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
-            make => {
-                let operands = make.operands();
+        match value.definition {
+            Definition::Known(_) | Definition::Number(_) => self.placements[id as usize] = Placement::Source,
+            Definition::Node(_) | Definition::View(..) => self.alone(id),
+            Definition::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
+            definition => {
+                let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
                 // One number for each row, of a kernel that has just reduced its rows?
                 for &operand in &operands {
-                    if let Home::PerRow(kernel) = self.homes[operand as usize] {
+                    if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
                         let fits = row.is_some_and(|(_, shape)| shape == value.shape);
                         let others = |&other: &Id| {
-                            self.homes[other as usize] == Home::PerRow(kernel) || self.ready[other as usize] <= own
+                            self.placements[other as usize] == Placement::PerRow(kernel)
+                                || self.ready[other as usize] <= own
                         };
                         if fits && space != value.shape && own < level && operands.iter().all(others) {
-                            return self.join(id, kernel, Home::PerRow(kernel));
+                            return self.join(id, kernel, Placement::PerRow(kernel));
                         }
                     }
                 }
                 let kernel = self.kernel(level, value.shape);
-                self.join(id, kernel, Home::Whole(kernel));
+                self.join(id, kernel, Placement::Whole(kernel));
             }
         }
     }
@@ -172,7 +179,7 @@ impl<T: Float> Grouping<'_, T> {
     fn alone(&mut self, id: Id) {
         let level = self.reads(id).iter().map(|&input| self.ready[input as usize]).max().unwrap_or(0);
         self.ready[id as usize] = level;
-        self.homes[id as usize] = Home::Single;
+        self.placements[id as usize] = Placement::Single;
         self.singles.push((level, id));
     }
 
@@ -192,13 +199,13 @@ impl<T: Float> Grouping<'_, T> {
             let shape = self.values.list[id as usize].shape;
             let row = self.kernels[kernel as usize].row.get_or_insert((first, shape));
             if *row == (first, shape) {
-                return self.join(id, kernel, Home::PerRow(kernel));
+                return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
         // Every task has totals of its own; many totals are better kept apart.
         if op != Reduction::Prod && (kept.saturating_mul(16) <= total || total <= LONGEST_ROW) {
             let kernel = self.kernel(level, space);
-            return self.join(id, kernel, Home::Reduced(kernel));
+            return self.join(id, kernel, Placement::Reduced(kernel));
         }
         self.alone(id);
     }
@@ -224,7 +231,7 @@ impl<T: Float> Grouping<'_, T> {
             let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
             let mut has = vec![false; 0];
             let mut open: Vec<Id> = Vec::new();
-            let elsewhere = |grouping: &Self, id: Id| grouping.home_kernel(id).is_some_and(|home| home != kernel);
+            let elsewhere = |schedule: &Self, id: Id| schedule.home_kernel(id).is_some_and(|home| home != kernel);
             for &member in &members {
                 open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
             }
@@ -235,7 +242,8 @@ impl<T: Float> Grouping<'_, T> {
                 if has[id as usize] || outside[id as usize] {
                     continue;
                 }
-                let whole = matches!(self.homes[id as usize], Home::Whole(_)) && self.tile(id, space).is_some();
+                let whole = matches!(self.placements[id as usize], Placement::Whole(_))
+                    && self.kernel_over(id, space).is_some();
                 if whole && costs[id as usize] <= CHEAP {
                     has[id as usize] = true;
                     members.push(id);
@@ -251,9 +259,9 @@ impl<T: Float> Grouping<'_, T> {
     }
 
     fn home_kernel(&self, id: Id) -> Option<u32> {
-        match self.homes[id as usize] {
-            Home::Whole(kernel) | Home::PerRow(kernel) | Home::Reduced(kernel) => Some(kernel),
-            Home::Source | Home::Single | Home::Dead => None,
+        match self.placements[id as usize] {
+            Placement::Whole(kernel) | Placement::PerRow(kernel) | Placement::Reduced(kernel) => Some(kernel),
+            Placement::Source | Placement::Single | Placement::Dead => None,
         }
     }
 
@@ -263,19 +271,21 @@ impl<T: Float> Grouping<'_, T> {
         let mut costs = vec![0u32; self.values.list.len()];
         let mut reads = vec![0u32; self.values.list.len()];
         for (id, value) in self.values.list.iter().enumerate() {
-            if !value.make.is_elementwise() {
+            if !value.definition.is_elementwise() {
                 reads[id] = 1;
                 continue;
             }
-            let own = match value.make {
-                Make::Unary(op, _) if op.is_cheap() => 1,
-                Make::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Maximum | Binary::Minimum, ..) => 1,
-                Make::Binary(Binary::Div, ..) => 2,
-                Make::Compare(..) | Make::Select(..) => 1,
+            let own = match value.definition {
+                Definition::Unary(op, _) if op.is_cheap() => 1,
+                Definition::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Maximum | Binary::Minimum, ..) => {
+                    1
+                }
+                Definition::Binary(Binary::Div, ..) => 2,
+                Definition::Compare(..) | Definition::Select(..) => 1,
                 _ => 1000,
             };
             let same = |operand: &&Id| self.values.list[**operand as usize].shape == value.shape;
-            let operands = value.make.operands();
+            let operands = value.definition.operands();
             costs[id] = operands.iter().filter(same).fold(own, |sum, &x| sum.saturating_add(costs[x as usize]));
             reads[id] = operands.iter().filter(same).fold(0u32, |sum, &x| sum.saturating_add(reads[x as usize]));
             if reads[id] > 2 {
@@ -290,50 +300,51 @@ impl<T: Float> Grouping<'_, T> {
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
         order.sort_unstable();
-        let mut slots = Slots { of: vec![u32::MAX; self.values.list.len()], count: 0 };
+        let mut buffers = Buffers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
-                true => steps.extend(self.fused(number, outside, &mut slots)),
-                false => steps.push(self.single(number, &mut slots)),
+                true => steps.extend(self.fused(number, outside, &mut buffers)),
+                false => steps.push(self.single(number, &mut buffers)),
             }
         }
         let roots: Vec<_> = roots
             .iter()
-            .map(|&root| (self.source(self.values.of(root), &slots), self.record.shape(root).clone()))
+            .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
             .collect();
-        drops(&mut steps, &roots, slots.count);
-        Plan { steps, slots: slots.count as usize, roots }
+        drops(&mut steps, &roots, buffers.count);
+        Plan { steps, buffers: buffers.count as usize, roots }
     }
 
-    fn source(&self, id: Id, slots: &Slots) -> Source<T> {
-        match self.values.list[id as usize].make {
-            Make::Known(node) => Source::Known(node),
-            Make::Number(number) => Source::Number(self.values.numbers[number as usize]),
-            _ => Source::Slot(slots.of[id as usize]),
+    fn source(&self, id: Id, buffers: &Buffers) -> Source<T> {
+        match self.values.list[id as usize].definition {
+            Definition::Known(node) => Source::Known(node),
+            Definition::Number(number) => Source::Number(self.values.numbers[number as usize]),
+            _ => Source::Buffer(buffers.of[id as usize]),
         }
     }
 
-    fn single(&self, id: Id, slots: &mut Slots) -> Step<T> {
+    fn single(&self, id: Id, buffers: &mut Buffers) -> Step<T> {
         let value = self.values.list[id as usize];
-        let reads = self.reads(id).iter().map(|&read| self.source(read, slots)).collect();
-        let work = match value.make {
-            Make::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
-            Make::View(view, from, _) => {
+        let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
+        let work = match value.definition {
+            Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
+            Definition::View(view, from, _) => {
                 Work::View(self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone())
             }
             _ => {
-                let shapes = self.record.operands(value.node).iter().map(|&input| self.record.shape(input).clone());
+                let shapes =
+                    self.expression.operands(value.node).iter().map(|&input| self.expression.shape(input).clone());
                 Work::Node(value.node, shapes.collect())
             }
         };
-        Step { work, reads, writes: SmallVec::from_slice(&[slots.add(id)]), drops: SmallVec::new(), node: value.node }
+        Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
     /// `None` where all that the kernel makes is computed again by its readers.
-    fn fused(&self, number: u32, outside: &[bool], slots: &mut Slots) -> Option<Step<T>> {
+    fn fused(&self, number: u32, outside: &[bool], buffers: &mut Buffers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
-        let is_instruction = |&id: &Id| !matches!(self.homes[id as usize], Home::Reduced(_));
+        let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * kernel.members.len());
         // Operands that no member computes are inputs; how many they are is known only when all have been seen.
         let instructions: Vec<Id> = kernel.members.iter().copied().filter(is_instruction).collect();
@@ -344,7 +355,7 @@ impl<T: Float> Grouping<'_, T> {
         for &member in &kernel.members {
             for operand in self.reads(member) {
                 numbers.entry(operand).or_insert_with(|| {
-                    reads.push(self.source(operand, slots));
+                    reads.push(self.source(operand, buffers));
                     (reads.len() - 1) as u32
                 });
             }
@@ -356,29 +367,29 @@ impl<T: Float> Grouping<'_, T> {
         let at = |id: Id| numbers[&id];
         let code = instructions
             .iter()
-            .map(|&id| match self.values.list[id as usize].make {
-                Make::Unary(op, x) => Instruction::Unary(op, at(x)),
-                Make::Binary(op, x, y) => Instruction::Binary(op, at(x), at(y)),
-                Make::Compare(op, x, y) => Instruction::Compare(op, at(x), at(y)),
-                Make::Select(mask, x, y) => Instruction::Select(at(mask), at(x), at(y)),
-                Make::Reduce(op, x, _) => Instruction::Reduce(op, at(x)),
-                make => unreachable!("{make:?} is a step of its own"),
+            .map(|&id| match self.values.list[id as usize].definition {
+                Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
+                Definition::Binary(op, x, y) => Instruction::Binary(op, at(x), at(y)),
+                Definition::Compare(op, x, y) => Instruction::Compare(op, at(x), at(y)),
+                Definition::Select(mask, x, y) => Instruction::Select(at(mask), at(x), at(y)),
+                Definition::Reduce(op, x, _) => Instruction::Reduce(op, at(x)),
+                definition => unreachable!("{definition:?} is a step of its own"),
             })
             .collect();
         let mut outputs = Vec::new();
         let mut writes = SmallVec::new();
         for &id in &kernel.members {
-            let output = match (self.homes[id as usize], self.values.list[id as usize].make) {
-                (Home::Reduced(_), Make::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
+            let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
+                (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
                 (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
-                    debug_assert!(home != Home::Dead);
+                    debug_assert!(home != Placement::Dead);
                     continue;
                 }
-                (Home::PerRow(_), _) => Output::PerRow(at(id)),
+                (Placement::PerRow(_), _) => Output::PerRow(at(id)),
                 _ => Output::Whole(at(id)),
             };
             outputs.push(output);
-            writes.push(slots.add(id));
+            writes.push(buffers.add(id));
         }
         if outputs.is_empty() {
             return None;
@@ -392,12 +403,12 @@ impl<T: Float> Grouping<'_, T> {
 }
 
 /// Numbers of stored values.
-struct Slots {
+struct Buffers {
     of: Vec<u32>,
     count: u32,
 }
 
-impl Slots {
+impl Buffers {
     fn add(&mut self, id: Id) -> u32 {
         self.of[id as usize] = self.count;
         self.count += 1;
@@ -406,20 +417,21 @@ impl Slots {
 }
 
 /// Notes with each step what is read for the last time.
-fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(Source<T>, wengert_tensor::Shape)], count: u32) {
+fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(Source<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {
-        if let Source::Slot(slot) = source {
-            done[*slot as usize] = true;
+        if let Source::Buffer(buffer) = source {
+            done[*buffer as usize] = true;
         }
     }
     for step in steps.iter_mut().rev() {
         let written = step.writes.iter().copied();
-        let slots = step.reads.iter().filter_map(|read| if let Source::Slot(slot) = read { Some(*slot) } else { None });
-        let slots: SmallVec<[u32; 8]> = slots.chain(written).collect();
-        for slot in slots {
-            if !std::mem::replace(&mut done[slot as usize], true) {
-                step.drops.push(slot);
+        let buffers =
+            step.reads.iter().filter_map(|read| if let Source::Buffer(buffer) = read { Some(*buffer) } else { None });
+        let buffers: SmallVec<[u32; 8]> = buffers.chain(written).collect();
+        for buffer in buffers {
+            if !std::mem::replace(&mut done[buffer as usize], true) {
+                step.drops.push(buffer);
             }
         }
     }

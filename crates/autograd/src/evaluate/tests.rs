@@ -1,20 +1,19 @@
 //! The engine against the oracle, one node at a time; what is fused; what is kept.
 
 use proptest::prelude::*;
-use wengert_tensor::ops::TensorLike;
+use wengert_tensor::ops::{Evaluate, TensorLike};
 use wengert_tensor::prelude::*;
 
-use super::kernels;
-use super::steps::{Step, Work};
+use wengert_tensor::plan::{Index, Step, Work, plan};
+
 use crate::evaluate::one_at_a_time;
-use crate::record::Index;
 use crate::{Tape, Var};
 
 /// Instructions of each step; 0 for what is no fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
-    let plan = kernels::plan(&record, &roots, true);
+    let plan = plan(&record, &record.values, &roots, true);
     let instructions = |step: &Step<f64>| match &step.work {
         Work::Fused(program) => program.borrow().program().instructions().len(),
         _ => 0,
@@ -165,8 +164,8 @@ fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
 
 fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
     let record = tape.record.borrow();
-    let plan = kernels::plan(&record, roots, simplify);
-    crate::evaluate::run(&record, &plan, wengert_tensor::Site::here("test")).unwrap()
+    let plan = plan(&record, &record.values, roots, simplify);
+    record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
 /// Programs of operations that are smooth and bounded, so that another order of summation changes little.

@@ -1,0 +1,265 @@
+//! Expressions: primitives over shapes, as nodes in an order in which each comes after those it reads.
+//!
+//! A node is small: its operation, the numbers of its inputs, the number of its shape. Shapes (each once), views and numbers
+//! are kept beside the nodes; data is not, an expression knows only where it is read. A recorded tape holds an expression; so
+//! does an eager operation that is made of several primitives.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use smallvec::SmallVec;
+
+use crate::scalar::element::Scalar;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::shape::Shape;
+use crate::shape::view::View;
+
+/// Position of a node in its expression.
+pub type Index = u32;
+
+/// Positions of a node's inputs.
+pub type Inputs = SmallVec<[Index; 3]>;
+
+/// What a node does. The inputs' and the result's shapes say the rest. Numbers in parentheses count tables of the expression,
+/// or of whoever made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Data that does not vary, by the maker's number.
+    Constant(u32),
+    /// Data that the expression is a function of, by the maker's number.
+    Variable(u32),
+    /// A number, by its place in [`Expression::number`].
+    Number(u32),
+    /// The input itself, under a mark of the maker's.
+    Alias(u32),
+    /// A function of each element.
+    Unary(Unary),
+    /// A function of each pair of elements.
+    Binary(Binary),
+    /// A comparison of each pair of elements, as 0 and 1.
+    Compare(Compare),
+    /// Inputs: mask, x, y.
+    Select,
+    /// To the node's shape.
+    Expand,
+    /// To the node's shape.
+    Reshape,
+    /// Over the dimensions in which the input's shape and the node's differ.
+    Reduce(Reduction),
+    /// The matrix product.
+    Matmul,
+    /// A view, by its place in [`Expression::view`]: elements in other places, none computed.
+    View(u32),
+    /// An operation that the maker knows, by its number, of any number of inputs.
+    Other(u32),
+}
+
+/// One operation of an [`Expression`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it does.
+    pub op: Op,
+    /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Expression::inputs`] and how many they are.
+    operands: [Index; 3],
+    arity: u8,
+    /// The number of its shape.
+    pub shape: u32,
+}
+
+impl Node {
+    /// The inputs, where they are two.
+    #[inline]
+    pub fn pair(&self) -> Option<[Index; 2]> {
+        let [x, y, _] = self.operands;
+        (self.arity == 2).then_some([x, y])
+    }
+}
+
+/// Nodes, and the shapes, views and numbers that they refer to.
+#[derive(Clone, Debug)]
+pub struct Expression<T> {
+    nodes: Vec<Node>,
+    /// Inputs of the nodes that are [`Op::Other`].
+    inputs: Vec<Index>,
+    shapes: Vec<Shape>,
+    /// The numbers of shapes, of those after the first [`SCANNED`].
+    shape_numbers: HashMap<Shape, u32>,
+    views: Vec<View>,
+    numbers: Vec<T>,
+}
+
+/// So many shapes and views are compared one by one; further shapes are hashed.
+const SCANNED: usize = 16;
+
+impl<T: Scalar> Default for Expression<T> {
+    fn default() -> Self {
+        Expression::new()
+    }
+}
+
+impl<T: Scalar> Expression<T> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Expression {
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            shapes: Vec::new(),
+            shape_numbers: HashMap::new(),
+            views: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Removes all nodes; keeps the memory they were in.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.inputs.clear();
+        self.shapes.clear();
+        self.shape_numbers.clear();
+        self.views.clear();
+        self.numbers.clear();
+    }
+
+    /// Number of nodes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// What a node does.
+    #[inline]
+    pub fn op(&self, index: Index) -> Op {
+        self.nodes[index as usize].op
+    }
+
+    /// A node.
+    #[inline]
+    pub fn node(&self, index: Index) -> Node {
+        self.nodes[index as usize]
+    }
+
+    /// The shape of a node's value.
+    #[inline]
+    pub fn shape(&self, index: Index) -> &Shape {
+        &self.shapes[self.node(index).shape as usize]
+    }
+
+    /// The number of an [`Op::Number`].
+    pub fn number(&self, number: u32) -> T {
+        self.numbers[number as usize]
+    }
+
+    /// The view of an [`Op::View`].
+    pub fn view(&self, number: u32) -> &View {
+        &self.views[number as usize]
+    }
+
+    /// The positions of a node's inputs.
+    #[inline]
+    pub fn operands(&self, index: Index) -> &[Index] {
+        let node = &self.nodes[index as usize];
+        match node.op {
+            Op::Other(_) => &self.inputs[node.operands[0] as usize..][..node.operands[1] as usize],
+            _ => &node.operands[..usize::from(node.arity)],
+        }
+    }
+
+    /// [`operands`](Self::operands), to be kept.
+    pub fn inputs(&self, index: Index) -> Inputs {
+        Inputs::from_slice(self.operands(index))
+    }
+
+    /// The number of `shape`, which is kept once.
+    pub fn intern(&mut self, shape: &Shape) -> u32 {
+        let scanned = &self.shapes[..self.shapes.len().min(SCANNED)];
+        // Compared size by size: they are too short for a call of `memcmp`.
+        let same = |known: &Shape| known.len() == shape.len() && known.iter().zip(shape.iter()).all(|(x, y)| x == y);
+        if let Some(number) = scanned.iter().position(same) {
+            return number as u32;
+        }
+        if let Some(&number) = self.shape_numbers.get(shape) {
+            return number;
+        }
+        let number = self.shapes.len() as u32;
+        self.shapes.push(shape.clone());
+        if number as usize >= SCANNED {
+            self.shape_numbers.insert(shape.clone(), number);
+        }
+        number
+    }
+
+    /// The operation that is this number.
+    pub fn add_number(&mut self, number: T) -> Op {
+        self.numbers.push(number);
+        Op::Number((self.numbers.len() - 1) as u32)
+    }
+
+    /// The operation that is `view`. The first few views are kept once.
+    pub fn add_view(&mut self, view: View) -> Op {
+        let known = self.views.iter().take(SCANNED).position(|known| *known == view);
+        Op::View(known.unwrap_or_else(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        }) as u32)
+    }
+
+    /// Appends a node; `None` where no number is left for it.
+    #[inline(always)]
+    pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
+        let index = self.nodes.len();
+        if index >= Index::MAX as usize {
+            return None;
+        }
+        let mut operands = [0; 3];
+        operands[..N].copy_from_slice(&inputs);
+        self.nodes.push(Node { op, operands, arity: N as u8, shape });
+        Some(index as Index)
+    }
+
+    /// Appends a node of an operation that the maker knows by `number`.
+    pub fn push_other(&mut self, number: u32, inputs: &[Index], shape: u32) -> Option<Index> {
+        let start = Index::try_from(self.inputs.len()).ok()?;
+        self.inputs.extend_from_slice(inputs);
+        self.push(Op::Other(number), [start, inputs.len() as u32], shape)
+    }
+
+    /// Whether both have the same nodes over the same shapes, with the same views and numbers.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        let bits = |x: &T| x.to_f64().to_bits();
+        self.nodes.len() == other.nodes.len()
+            && self.inputs == other.inputs
+            && self.numbers.len() == other.numbers.len()
+            && self.nodes == other.nodes
+            && self.shapes == other.shapes
+            && self.views == other.views
+            && self.numbers.iter().map(bits).eq(other.numbers.iter().map(bits))
+    }
+}
+
+/// A hash of a node's position: positions are spread well enough by a multiplication.
+#[derive(Debug, Default)]
+pub struct IndexHasher(u64);
+
+impl Hasher for IndexHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Values by node.
+pub type ByNode<V> = HashMap<Index, V, BuildHasherDefault<IndexHasher>>;

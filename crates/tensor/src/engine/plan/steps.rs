@@ -1,0 +1,62 @@
+//! A plan: steps in order, and where their operands and results are.
+
+use std::cell::RefCell;
+
+use smallvec::SmallVec;
+
+use crate::Shape;
+use crate::engine::bound::BoundProgram;
+use crate::engine::plan::expression::Index;
+use crate::engine::program::AxisSet;
+use crate::scalar::instruction::Reduction;
+use crate::shape::view::View;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<T> {
+    /// A step before, which put it into this buffer.
+    Buffer(u32),
+    /// It is data, or was there before: the value of this node.
+    Known(Index),
+    /// A number.
+    Number(T),
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub enum Work {
+    /// A fused program, which remembers how it was bound to its operands the last time.
+    Fused(RefCell<BoundProgram>),
+    /// A reduction of a value of this shape.
+    Reduce(Reduction, AxisSet, Shape),
+    /// A view of a value of this shape.
+    View(View, Shape),
+    /// The operation of a node, whose operands have these shapes.
+    Node(Index, SmallVec<[Shape; 2]>),
+}
+
+/// One step of a plan.
+#[derive(Debug)]
+pub struct Step<T> {
+    /// What it does.
+    pub work: Work,
+    /// Its operands.
+    pub reads: SmallVec<[Source<T>; 4]>,
+    /// The buffers of its results.
+    pub writes: SmallVec<[u32; 4]>,
+    /// Buffers that no later step reads.
+    pub drops: SmallVec<[u32; 4]>,
+    /// The node to blame where memory fails.
+    pub node: Index,
+}
+
+/// Steps, in order.
+#[derive(Debug)]
+pub struct Plan<T> {
+    /// The steps.
+    pub steps: Vec<Step<T>>,
+    /// Number of buffers.
+    pub buffers: usize,
+    /// What was asked for, each with the shape it has for those who ask.
+    pub roots: Vec<(Source<T>, Shape)>,
+}

@@ -1,0 +1,394 @@
+//! From the nodes of an expression to the values that must be computed: every value once, over the dimensions along which it varies.
+//!
+//! An expansion has no value of its own: it is the same numbers over more dimensions. So an operation on expanded operands is
+//! computed at the size they had before, a sum over an expanded dimension is a multiplication by its size, and the gradient
+//! of a sum, however large, is one number.
+//!
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once,
+//! operations on numbers are computed while planning, and identities (a factor of 1) are removed. All of these are exact: no
+//! sum is reordered, and no infinity or NaN appears or vanishes.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::program::AxisSet;
+use crate::kernel::elementwise::operand::Operand;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::broadcast;
+use crate::shape::dims::Axes;
+use crate::shape::view::View;
+use crate::{Float, Shape};
+
+/// Number of a value. Values come after their operands.
+pub(super) type Id = u32;
+
+/// Number of a shape among those of values.
+pub(super) type ShapeId = u32;
+
+/// How a value is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Definition {
+    /// Data of a leaf, or a value that was known before.
+    Known(Index),
+    /// A number, among [`Values::numbers`].
+    Number(u32),
+    Unary(Unary, Id),
+    Binary(Binary, Id, Id),
+    Compare(Compare, Id, Id),
+    Select(Id, Id, Id),
+    Reduce(Reduction, Id, AxisSet),
+    /// A view, among [`Values::views`], of an operand of this shape, leading sizes of 1 included.
+    View(u32, ShapeId, Id),
+    /// By the operation of this node, of whole operands: a product, a custom one.
+    Node(Index),
+}
+
+impl Definition {
+    /// The operands, except those of a node.
+    pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
+        match *self {
+            Definition::Known(_) | Definition::Number(_) | Definition::Node(_) => SmallVec::new(),
+            Definition::Unary(_, x) | Definition::Reduce(_, x, _) | Definition::View(_, _, x) => {
+                SmallVec::from_slice(&[x])
+            }
+            Definition::Binary(_, x, y) | Definition::Compare(_, x, y) => SmallVec::from_slice(&[x, y]),
+            Definition::Select(mask, x, y) => SmallVec::from_slice(&[mask, x, y]),
+        }
+    }
+
+    pub(super) fn is_elementwise(&self) -> bool {
+        matches!(
+            self,
+            Definition::Unary(..) | Definition::Binary(..) | Definition::Compare(..) | Definition::Select(..)
+        )
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) definition: Definition,
+    /// The sizes along which it varies, without leading sizes of 1.
+    pub(super) shape: ShapeId,
+    /// The first node that has this value.
+    pub(super) node: Index,
+}
+
+/// The values of an expression that its roots need.
+pub(super) struct Values<T> {
+    pub(super) list: Vec<Value>,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) numbers: Vec<T>,
+    pub(super) views: Vec<View>,
+    shape_ids: HashMap<Shape, ShapeId>,
+    known: HashMap<Definition, Id>,
+    /// By node.
+    of: Vec<Id>,
+    simplify: bool,
+}
+
+/// Dimensions that an [`AxisSet`] can hold; a reduction over more is a step of its own.
+const AXES: usize = AxisSet::BITS as usize;
+
+/// No value.
+const NONE: Id = Id::MAX;
+
+/// The shape of a number.
+const SCALAR: ShapeId = 0;
+
+impl<T: Float> Values<T> {
+    /// The values of the nodes that must be computed for `roots`, and of those that they read, of which `known` are there.
+    pub(super) fn new<V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index], simplify: bool) -> Self {
+        let order = needed(expression, known, roots);
+        let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
+        let mut values = Values {
+            list: Vec::with_capacity(order.len() + 8),
+            shapes: vec![Shape::scalar()],
+            numbers: Vec::new(),
+            views: Vec::new(),
+            shape_ids: HashMap::from([(Shape::scalar(), SCALAR)]),
+            known: HashMap::new(),
+            of: vec![NONE; last],
+            simplify,
+        };
+        for &index in &order {
+            for &input in expression.operands(index) {
+                values.define_input(expression, input);
+            }
+            let id = values.define(expression, index);
+            values.of[index as usize] = id;
+        }
+        for &root in roots {
+            values.define_input(expression, root);
+        }
+        values
+    }
+
+    /// The value of a node.
+    pub(super) fn of(&self, node: Index) -> Id {
+        self.of[node as usize]
+    }
+
+    pub(super) fn shape(&self, id: Id) -> &Shape {
+        &self.shapes[self.list[id as usize].shape as usize]
+    }
+
+    /// Makes a value of a node that is an input of what is computed, unless there is one.
+    fn define_input(&mut self, expression: &Expression<T>, node: Index) {
+        if self.of[node as usize] == NONE {
+            let id = match expression.node(node).op {
+                Op::Number(number) => self.number(expression.number(number), node),
+                _ => {
+                    let shape = self.intern_trimmed(expression.shape(node));
+                    self.push(Definition::Known(node), shape, node)
+                }
+            };
+            self.of[node as usize] = id;
+        }
+    }
+
+    fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
+        let node = expression.node(index);
+        let operands = expression.operands(index);
+        let id = |values: &Self, position: usize| values.of[operands[position] as usize];
+        match node.op {
+            Op::Alias(_) | Op::Expand => id(self, 0),
+            Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
+            Op::Reshape => {
+                let (x, to) = (id(self, 0), expression.shape(index));
+                self.view(View::Reshape(to.clone()), x, expression.shape(operands[0]), to, index)
+            }
+            Op::View(number) => {
+                let (x, view) = (id(self, 0), expression.view(number).clone());
+                self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
+            }
+            Op::Unary(op) if op != Unary::Not => {
+                let x = id(self, 0);
+                self.elementwise(Definition::Unary(op, x), index)
+            }
+            Op::Binary(op) if !is_of_integers(op) => {
+                let (x, y) = (id(self, 0), id(self, 1));
+                self.elementwise(Definition::Binary(op, x, y), index)
+            }
+            Op::Compare(op) => {
+                let (x, y) = (id(self, 0), id(self, 1));
+                self.elementwise(Definition::Compare(op, x, y), index)
+            }
+            Op::Select => {
+                let (mask, x, y) = (id(self, 0), id(self, 1), id(self, 2));
+                self.elementwise(Definition::Select(mask, x, y), index)
+            }
+            Op::Reduce(op) if op != Reduction::Prod && self.shape(id(self, 0)).len() < AXES => {
+                let x = id(self, 0);
+                self.reduce(op, x, expression.shape(operands[0]), expression.shape(index), index)
+            }
+            _ => {
+                let shape = self.intern_trimmed(expression.shape(index));
+                self.push(Definition::Node(index), shape, index)
+            }
+        }
+    }
+
+    fn push(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
+        self.list.push(Value { definition, shape, node });
+        (self.list.len() - 1) as Id
+    }
+
+    /// The number of a shape without its leading sizes of 1.
+    fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
+        let leading = shape.iter().take_while(|&&size| size == 1).count();
+        self.intern_shape(&shape[leading..])
+    }
+
+    fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
+        let shape = Shape::from(shape);
+        if let Some(&id) = self.shape_ids.get(&shape) {
+            return id;
+        }
+        let id = self.shapes.len() as ShapeId;
+        self.shapes.push(shape.clone());
+        self.shape_ids.insert(shape, id);
+        id
+    }
+
+    fn number(&mut self, value: T, node: Index) -> Id {
+        let bits = value.to_f64().to_bits();
+        let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
+            self.numbers.push(value);
+            self.numbers.len() - 1
+        });
+        self.intern(Definition::Number(position as u32), SCALAR, node)
+    }
+
+    /// The value of this definition: where plans are simplified, one for all equal definitions.
+    fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
+        if !self.simplify {
+            return self.push(definition, shape, node);
+        }
+        if let Some(&id) = self.known.get(&definition) {
+            return id;
+        }
+        let id = self.push(definition, shape, node);
+        self.known.insert(definition, id);
+        id
+    }
+
+    fn as_number(&self, id: Id) -> Option<T> {
+        match self.list[id as usize].definition {
+            Definition::Number(number) => Some(self.numbers[number as usize]),
+            _ => None,
+        }
+    }
+
+    fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
+        if self.simplify {
+            if let Some(id) = self.trivial(definition) {
+                return id;
+            }
+            if let Some(value) = self.folded(definition) {
+                return self.number(value, node);
+            }
+        }
+        let shape = definition.operands().iter().fold(SCALAR, |shape, &operand| {
+            let other = self.list[operand as usize].shape;
+            self.broadcast_shape(shape, other)
+        });
+        self.intern(definition, shape, node)
+    }
+
+    /// The value that `definition` equals, where there is one already.
+    fn trivial(&self, definition: Definition) -> Option<Id> {
+        let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
+        match definition {
+            Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
+            Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
+            Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
+            // x - 0 is x, and so is x + -0; but -0 + 0 is 0.
+            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
+            Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
+                Definition::Unary(Unary::Neg, y) => Some(y),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn is_negative_zero(&self, id: Id) -> bool {
+        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
+    }
+
+    /// The number that `definition` gives, where its operands are numbers.
+    fn folded(&self, definition: Definition) -> Option<T> {
+        let splat = |id: Id| self.as_number(id).map(Operand::Splat);
+        let mut result = [T::ZERO];
+        let defined = match definition {
+            Definition::Unary(op, x) => T::unary(op, splat(x)?, &mut result),
+            Definition::Binary(op, x, y) => T::binary(op, splat(x)?, splat(y)?, &mut result),
+            _ => false,
+        };
+        defined.then_some(result[0])
+    }
+
+    /// The shape that two values have in one operation.
+    fn broadcast_shape(&mut self, x: ShapeId, y: ShapeId) -> ShapeId {
+        if x == y || y == SCALAR {
+            return x;
+        }
+        if x == SCALAR {
+            return y;
+        }
+        match broadcast::join(&[&self.shapes[x as usize], &self.shapes[y as usize]]) {
+            Ok(joined) => self.intern_trimmed(&joined),
+            Err(mismatch) => unreachable!("the operands of a node broadcast: {mismatch:?}"),
+        }
+    }
+
+    /// `view`, from the shape `from` to the shape `to`, of `x`. Two permutations or reshapes in a row are one.
+    fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        let mut source = self.intern_shape(from);
+        let result = self.intern_trimmed(to);
+        if self.simplify {
+            let own = self.list[x as usize];
+            // Only leading sizes of 1 differ.
+            if matches!(view, View::Reshape(_)) && own.shape == result {
+                return x;
+            }
+            if let Definition::View(inner, base, y) = own.definition
+                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
+            {
+                let joined = match (&self.views[inner as usize], &view) {
+                    (View::Permute(first), View::Permute(second)) => {
+                        let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
+                        if axes.iter().copied().eq(0..axes.len()) {
+                            return y;
+                        }
+                        Some(View::Permute(axes))
+                    }
+                    (View::Reshape(_), View::Reshape(_)) => Some(view.clone()),
+                    _ => None,
+                };
+                if let Some(joined) = joined {
+                    (view, source, x) = (joined, base, y);
+                }
+            }
+        }
+        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
+            self.views.push(view);
+            self.views.len() - 1
+        });
+        self.intern(Definition::View(number as u32, source, x), result, node)
+    }
+
+    /// `op` of `x`, which has the shape `from` when expanded, over the dimensions in which `from` and `to` differ.
+    fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+        let core = self.shape(x).clone();
+        let missing = from.len() - core.len();
+        let mut axes: AxisSet = 0;
+        let mut times = 1usize;
+        for axis in (0..from.len()).filter(|&axis| from[axis] != to[axis]) {
+            match axis.checked_sub(missing).filter(|&own| core[own] != 1) {
+                Some(own) => axes |= 1 << own,
+                None => times = times.saturating_mul(from[axis]),
+            }
+        }
+        if op == Reduction::Sum && times == 0 {
+            return self.number(T::ZERO, node);
+        }
+        let mut result = x;
+        if axes != 0 {
+            let reduced: SmallVec<[usize; 6]> =
+                core.iter().enumerate().map(|(axis, &size)| if axes >> axis & 1 == 1 { 1 } else { size }).collect();
+            let shape = self.intern_trimmed(&reduced);
+            result = self.intern(Definition::Reduce(op, x, axes), shape, node);
+        }
+        if op == Reduction::Sum && times > 1 {
+            let times = self.number(T::from_f64(times as f64), node);
+            result = self.elementwise(Definition::Binary(Binary::Mul, result, times), node);
+        }
+        result
+    }
+}
+
+/// Operations that floating-point numbers do not have: evaluation refuses them.
+fn is_of_integers(op: Binary) -> bool {
+    use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
+    matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
+}
+
+/// The nodes that must be computed for `roots`, ascending.
+fn needed<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Vec<Index> {
+    let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
+    let mut order = Vec::new();
+    let mut open: Vec<Index> = roots.to_vec();
+    while let Some(index) = open.pop() {
+        let is_leaf = matches!(expression.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
+        if !seen[index as usize] && !is_leaf && !known.contains_key(&index) {
+            seen[index as usize] = true;
+            order.push(index);
+            open.extend(expression.operands(index));
+        }
+    }
+    order.sort_unstable();
+    order
+}
