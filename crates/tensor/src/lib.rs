@@ -33,6 +33,7 @@ pub use scalar::element::Scalar;
 pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
 pub use shape::dims::{Axes, Dims, Sizes, axis};
 pub use shape::dtype::DType;
+pub(crate) use shape::error::raise;
 pub use shape::error::{Error, ExpandMismatch, Site};
 pub use shape::explain::{Explanation, explain, explain_named};
 pub use shape::layout::{Layout, Strides};

@@ -109,66 +109,6 @@ pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};
 pub use window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
 
-/// Writes methods in pairs: `name`, which panics at the caller's line, and `try_name`, which returns the error.
-///
-/// ```text
-/// /// Documentation of both.
-/// fn add | try_add(&self, other: impl Operand<Self>) -> Self, Self::Error [Self::Elem: Number] = at { body of try_add }
-/// ```
-///
-/// `at` names the [`Site`](crate::Site) of the call inside the body.
-macro_rules! twin {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?)
-            -> $out:ty, $error:ty $([$($clause:tt)*])? = $at:ident $body:block
-    )*) => {$(
-        $crate::ops::twin! { @visible pub
-            $(#[$doc])*
-            fn $name $(<$g: $bound>)? | $try_name(&$this $(, $arg: $ty)*) -> $out, $error $([$($clause)*])? = $at $body
-        }
-    )*};
-    (trait $(
-        $(#[$doc:meta])*
-        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)* $(,)?)
-            -> $out:ty $([$($clause:tt)*])? = $at:ident $body:block
-    )*) => {$(
-        $crate::ops::twin! { @visible
-            $(#[$doc])*
-            fn $name $(<$g: $bound>)? | $try_name(&$this $(, $arg: $ty)*) -> $out, Self::Error $([$($clause)*])? = $at $body
-        }
-    )*};
-    (@visible $($visible:ident)?
-        $(#[$doc:meta])*
-        fn $name:ident $(<$g:ident : $bound:path>)? | $try_name:ident(&$this:ident $(, $arg:ident: $ty:ty)*)
-            -> $out:ty, $error:ty $([$($clause:tt)*])? = $at:ident $body:block
-    ) => {
-        $(#[$doc])*
-        ///
-        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
-        #[track_caller]
-        $($visible)? fn $name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> $out $(where $($clause)*)? {
-            match $this.$try_name $(::<$g>)? ($($arg),*) {
-                Ok(result) => result,
-                Err(error) => $crate::shape::error::raise(error),
-            }
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// What the other one panics with.
-        #[track_caller]
-        $($visible)? fn $try_name $(<$g: $bound>)? (&$this $(, $arg: $ty)*) -> Result<$out, $error> $(where $($clause)*)? {
-            #[allow(unused_variables)]
-            let $at = $crate::shape::error::Site::here(stringify!($name));
-            $body
-        }
-    };
-}
-
 #[cfg(test)]
 pub(crate) use eager::split;
 pub(crate) use pair::{expanded, join_all};
-pub(crate) use twin;

@@ -13,11 +13,12 @@
 
 use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 
+use wengert_macros::twins;
+
 use crate::memory::reserve;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
-use crate::ops::twin;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::shape::layout::Strides;
 use crate::{Element, Layout, Shape, Tensor};
 
@@ -93,6 +94,7 @@ impl<T: Element> From<Tensor<T>> for ArrayD<T> {
     }
 }
 
+#[twins]
 impl<T: Element> Tensor<T> {
     /// A copy of a view's elements. NumPy's way from arrays: `torch.tensor(array)`.
     ///
@@ -109,20 +111,9 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(column.to_vec(), [2.0, 4.0]);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold the copy.
-    #[track_caller]
-    pub fn from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Self {
-        Tensor::copy_of(view, Site::here("from_ndarray")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`from_ndarray`](Self::from_ndarray), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where memory cannot hold the copy.
-    #[track_caller]
     pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
         Tensor::copy_of(view, Site::here("from_ndarray"))
     }
@@ -157,20 +148,9 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(x.as_slice().unwrap().as_ptr(), TABLE.as_ptr());
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where the view has gaps and memory cannot hold a copy.
-    #[track_caller]
-    pub fn from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Self {
-        Tensor::shared(view, Site::here("from_static")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`from_static`](Self::from_static), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where the view has gaps and memory cannot hold a copy.
-    #[track_caller]
     pub fn try_from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Result<Self, Error> {
         Tensor::shared(view, Site::here("from_static"))
     }
@@ -183,36 +163,36 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    twin! {
-        /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too,
-        /// flipped ones a negative stride. Nothing is copied. NumPy: `numpy()`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).flip(1);
-        /// let view = x.as_ndarray();
-        /// assert_eq!(view[[0, 0]], 3.0);
-        /// assert_eq!(view.sum(), 21.0);
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// Where the shape has no elements, but sizes whose product `ndarray` cannot count without the zeros.
-        fn as_ndarray | try_as_ndarray(&self) -> ArrayViewD<'_, T>, Error = at {
-            let (storage, layout) = self.parts();
-            storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
-        }
+    /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too,
+    /// flipped ones a negative stride. Nothing is copied. NumPy: `numpy()`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).flip(1);
+    /// let view = x.as_ndarray();
+    /// assert_eq!(view[[0, 0]], 3.0);
+    /// assert_eq!(view.sum(), 21.0);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where the shape has no elements, but sizes whose product `ndarray` cannot count without the zeros.
+    pub fn try_as_ndarray(&self) -> Result<ArrayViewD<'_, T>, Error> {
+        let at = Site::here("as_ndarray");
+        let (storage, layout) = self.parts();
+        storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
+    }
 
-        /// A copy as an array in row-major order.
-        ///
-        /// # Errors
-        ///
-        /// Where memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
-        fn to_ndarray | try_to_ndarray(&self) -> ArrayD<T>, Error = at {
-            let data = self.elements(at)?;
-            array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
-        }
+    /// A copy as an array in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
+    pub fn try_to_ndarray(&self) -> Result<ArrayD<T>, Error> {
+        let at = Site::here("to_ndarray");
+        let data = self.elements(at)?;
+        array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
     }
 
     /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and
@@ -227,20 +207,9 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!((array.as_ptr(), array[[1, 0]]), (start, 3.0));
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where [`try_into_ndarray`](Self::try_into_ndarray) returns an error.
-    #[track_caller]
-    pub fn into_ndarray(self) -> ArrayD<T> {
-        self.moved(Site::here("into_ndarray")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`into_ndarray`](Self::into_ndarray), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where a copy is needed and memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
-    #[track_caller]
     pub fn try_into_ndarray(self) -> Result<ArrayD<T>, Error> {
         self.moved(Site::here("into_ndarray"))
     }

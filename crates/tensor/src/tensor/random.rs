@@ -6,12 +6,14 @@
 //! global generator.
 
 use rand::Rng;
+use wengert_macros::twins;
 
 use crate::ops::{InPlace, expanded, join_all};
 use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::{DType, Element, Float, Shape, Tensor};
 
+#[twins]
 impl<T: Float> Tensor<T> {
     /// Numbers evenly distributed over [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
     ///
@@ -24,41 +26,19 @@ impl<T: Float> Tensor<T> {
     /// assert!(x.iter().all(|x| (0.0..1.0).contains(&x)));
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold them.
-    #[track_caller]
-    pub fn rand<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Self {
-        Tensor::drawn(shape.into(), Site::here("rand"), || unit::<T, R>(rng)).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`rand`](Self::rand), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    #[track_caller]
     pub fn try_rand<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Result<Self, Error> {
         Tensor::drawn(shape.into(), Site::here("rand"), || unit::<T, R>(rng))
     }
 
     /// Numbers evenly distributed over [`low`, `high`), or all `low` where both are equal. PyTorch: `uniform_`.
     ///
-    /// # Panics
-    ///
-    /// Where [`try_uniform`](Self::try_uniform) returns an error.
-    #[track_caller]
-    pub fn uniform<R: Rng + ?Sized>(low: f64, high: f64, shape: impl Into<Sizes>, rng: &mut R) -> Self {
-        Tensor::evenly(low, high, shape.into(), rng, Site::here("uniform")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`uniform`](Self::uniform), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where `low` is above `high`, either is infinite or NaN as an element, their distance is, or memory cannot hold
     /// them.
-    #[track_caller]
     pub fn try_uniform<R: Rng + ?Sized>(
         low: f64,
         high: f64,
@@ -101,22 +81,9 @@ impl<T: Float> Tensor<T> {
     /// assert!(x.mean(.., false).item().abs() < 0.05);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold them.
-    #[track_caller]
-    pub fn randn<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Self {
-        let mut normal = Normal::default();
-        Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(normal.draw(rng)))
-            .unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`randn`](Self::randn), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    #[track_caller]
     pub fn try_randn<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Result<Self, Error> {
         let mut normal = Normal::default();
         Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(normal.draw(rng)))
@@ -136,20 +103,9 @@ impl<T: Float> Tensor<T> {
     /// assert_eq!(x.get(&[1, 0]), Some(100.0));
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where [`try_normal`](Self::try_normal) returns an error.
-    #[track_caller]
-    pub fn normal<R: Rng + ?Sized>(mean: &Self, std: &Self, rng: &mut R) -> Self {
-        Tensor::around(mean, std, rng, Site::here("normal")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`normal`](Self::normal), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
-    #[track_caller]
     pub fn try_normal<R: Rng + ?Sized>(mean: &Self, std: &Self, rng: &mut R) -> Result<Self, Error> {
         Tensor::around(mean, std, rng, Site::here("normal"))
     }
@@ -180,25 +136,15 @@ impl<T: Float> Tensor<T> {
     /// assert!(share[0] == 0.0 && (0.4..0.6).contains(&share[1]) && share[2] == 1.0);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where [`try_bernoulli`](Self::try_bernoulli) returns an error.
-    #[track_caller]
-    pub fn bernoulli<R: Rng + ?Sized>(&self, rng: &mut R) -> Self {
-        trials(self, self.shape(), rng, Site::here("bernoulli")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`bernoulli`](Self::bernoulli), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where an element is not in [0, 1], or memory cannot hold the result.
-    #[track_caller]
     pub fn try_bernoulli<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<Self, Error> {
         trials(self, self.shape(), rng, Site::here("bernoulli"))
     }
 }
 
+#[twins]
 impl<T: Element> Tensor<T> {
     /// Every element made 1 (`true`) with the probability that `p` has there, 0 (`false`) otherwise; `p` expands to the
     /// shape of `self`. PyTorch: `bernoulli_`.
@@ -213,21 +159,10 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(mask.narrow(1, 0, 2), Tensor::from([false, true]).expand([4, 2]));
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where [`try_bernoulli_`](Self::try_bernoulli_) returns an error.
-    #[track_caller]
-    pub fn bernoulli_<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R) {
-        self.decide(p, rng, Site::here("bernoulli_")).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`bernoulli_`](Self::bernoulli_), with the error as a value; `self` is then what it was.
-    ///
     /// # Errors
     ///
     /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or
     /// memory cannot hold the result.
-    #[track_caller]
     pub fn try_bernoulli_<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R) -> Result<(), Error> {
         self.decide(p, rng, Site::here("bernoulli_"))
     }
@@ -245,6 +180,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
+#[twins]
 impl Tensor<i64> {
     /// The numbers 0 to `n` - 1 in random order, every order with the same probability. PyTorch: `randperm`.
     ///
@@ -258,20 +194,9 @@ impl Tensor<i64> {
     /// assert_eq!(order, [0, 1, 2, 3, 4]);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold them.
-    #[track_caller]
-    pub fn randperm<R: Rng + ?Sized>(n: usize, rng: &mut R) -> Self {
-        shuffled(n, rng, Site::here("randperm")).unwrap_or_else(|error| raise(error))
-    }
-
-    /// [`randperm`](Self::randperm), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    #[track_caller]
     pub fn try_randperm<R: Rng + ?Sized>(n: usize, rng: &mut R) -> Result<Self, Error> {
         shuffled(n, rng, Site::here("randperm"))
     }

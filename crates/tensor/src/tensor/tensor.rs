@@ -2,11 +2,13 @@
 //!
 //! Tensors share storage and copy on write: changing one never changes another. A view is a clone with another layout.
 
+use wengert_macros::twins;
+
 use crate::kernel::copy;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::Storage;
-use crate::ops::{Comparison, Operand, twin};
+use crate::ops::{Comparison, Operand};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site, raise};
 use crate::{DType, Element, Float, Layout, Number, Shape};
@@ -30,6 +32,7 @@ pub struct Tensor<T: Element> {
     layout: Layout,
 }
 
+#[twins]
 impl<T: Element> Tensor<T> {
     pub(crate) fn from_parts(storage: Storage<T>, layout: Layout) -> Self {
         debug_assert!(layout.numel() == 0 || layout.extent().1 < storage.len());
@@ -191,25 +194,9 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!((x.to_vec(), total.to_vec()), (vec![0.5, 1.75], vec![0.5, 0.25]));
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where [`try_update_with`](Self::try_update_with) returns an error.
-    #[track_caller]
-    pub fn update_with<const N: usize>(
-        &mut self,
-        input: &Self,
-        states: [&mut Self; N],
-        f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
-    ) {
-        self.try_update_with(input, states, f).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`update_with`](Self::update_with), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where a shape is another one, or memory cannot hold a copy.
-    #[track_caller]
     pub fn try_update_with<const N: usize>(
         &mut self,
         input: &Self,
@@ -256,119 +243,105 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    twin! {
-        /// The element of a tensor that has exactly one, of any rank. PyTorch: `item`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([[4.5f64]]).item(), 4.5);
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// Where there are fewer or more elements than one.
-        fn item | try_item(&self) -> T, Error = at {
-            if self.numel() != 1 {
-                let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
-                return Err(Error::argument(at, message));
-            }
-            Ok(self.storage.as_slice()[self.layout.offset()])
-        }
-
-        /// A copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let row = Tensor::from([1.0, 2.0, 3.0]);
-        /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
-        fn to_vec | try_to_vec(&self) -> Vec<T>, Error = at {
-            self.elements(at)
-        }
-
-        /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
-        /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
-        /// ```
-        fn eq | try_eq(&self, other: impl Operand<Self>) -> Tensor<bool>, Error = at {
-            Comparison::try_eq(self, other)
-        }
-
-        /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
-        fn ne | try_ne(&self, other: impl Operand<Self>) -> Tensor<bool>, Error = at {
-            Comparison::try_ne(self, other)
-        }
-
-        /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.
-        /// One size may be -1. See [`Views::reshape`](crate::ops::Views::reshape), which copies where it must. PyTorch:
-        /// `view`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::<f64>::ones([2, 3]);
-        /// assert!(x.view([6]).shares_storage(&x));
-        /// assert!(x.t().try_view([6]).is_err());
-        /// ```
-        fn view | try_view(&self, sizes: impl Into<Sizes>) -> Self, Error = at {
-            let shape = sizes.into().resolve_reshape(self.shape(), at)?;
-            let layout = self.layout.reshape(&shape).ok_or_else(|| {
-                let message = "view size is not compatible with input tensor's size and stride (at least one dimension spans \
-                               across two contiguous subspaces). Use .reshape(...) instead."
-                    .into();
-                Error::Reshape { message, at }
-            })?;
-            Ok(self.with_layout(layout))
-        }
-
-        /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch:
-        /// `contiguous`.
-        fn contiguous | try_contiguous(&self) -> Self, Error = at {
-            if self.is_contiguous() { Ok(self.clone()) } else { self.copied(at) }
-        }
-
-        /// The elements as another type, converted as `as` does: floats toward zero and saturating, integers
-        /// wrapping; `true` is 1; what is not zero is `true`. PyTorch: `to`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let pixels = Tensor::from([0u8, 128, 255]);
-        /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);
-        /// ```
-        fn cast<U: Element> | try_cast(&self) -> Tensor<U>, Error = at {
-            Tensor::build(self.shape(), at, |out| match T::DTYPE {
-                // Through f64, integers beyond 2⁵³ would lose digits.
-                DType::I64 => copy::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
-                _ => copy::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
-            })
-        }
-    }
-
-    /// A tensor of `data` in row-major order. Takes the vector's memory.
+    /// The element of a tensor that has exactly one, of any rank. PyTorch: `item`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([[4.5f64]]).item(), 4.5);
+    /// ```
     ///
     /// # Errors
     ///
-    /// Where `data` has not as many elements as `shape`.
-    #[track_caller]
-    pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
-        let at = Site::here("from_vec");
-        let shape = shape.into().resolve_plain(at)?;
-        if addressable::<T>(&shape, at)? != data.len() {
-            let message = format!("shape '{shape}' is invalid for input of size {}", data.len());
-            return Err(Error::Reshape { message, at });
+    /// Where there are fewer or more elements than one.
+    pub fn try_item(&self) -> Result<T, Error> {
+        let at = Site::here("item");
+        if self.numel() != 1 {
+            let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
+            return Err(Error::argument(at, message));
         }
-        Ok(Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape) })
+        Ok(self.storage.as_slice()[self.layout.offset()])
+    }
+
+    /// A copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let row = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+    pub fn try_to_vec(&self) -> Result<Vec<T>, Error> {
+        self.elements(Site::here("to_vec"))
+    }
+
+    /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
+    /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
+    /// ```
+    pub fn try_eq(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
+        Comparison::try_eq(self, other)
+    }
+
+    /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
+    pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
+        Comparison::try_ne(self, other)
+    }
+
+    /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.
+    /// One size may be -1. See [`Views::reshape`](crate::ops::Views::reshape), which copies where it must. PyTorch:
+    /// `view`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::<f64>::ones([2, 3]);
+    /// assert!(x.view([6]).shares_storage(&x));
+    /// assert!(x.t().try_view([6]).is_err());
+    /// ```
+    pub fn try_view(&self, sizes: impl Into<Sizes>) -> Result<Self, Error> {
+        let at = Site::here("view");
+        let shape = sizes.into().resolve_reshape(self.shape(), at)?;
+        let layout = self.layout.reshape(&shape).ok_or_else(|| {
+            let message =
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans \
+                           across two contiguous subspaces). Use .reshape(...) instead."
+                    .into();
+            Error::Reshape { message, at }
+        })?;
+        Ok(self.with_layout(layout))
+    }
+
+    /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch:
+    /// `contiguous`.
+    pub fn try_contiguous(&self) -> Result<Self, Error> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
+    }
+
+    /// The elements as another type, converted as `as` does: floats toward zero and saturating, integers
+    /// wrapping; `true` is 1; what is not zero is `true`. PyTorch: `to`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let pixels = Tensor::from([0u8, 128, 255]);
+    /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);
+    /// ```
+    pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
+        let at = Site::here("cast");
+        Tensor::build(self.shape(), at, |out| match T::DTYPE {
+            // Through f64, integers beyond 2⁵³ would lose digits.
+            DType::I64 => copy::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
+            _ => copy::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
+        })
     }
 
     /// A tensor of `data` in row-major order. Takes the vector's memory.
@@ -380,12 +353,17 @@ impl<T: Element> Tensor<T> {
     /// assert_eq!(table.get(&[1, 0]), Some(4));
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// Where `data` has not as many elements as `shape`.
-    #[track_caller]
-    pub fn from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Self {
-        Tensor::try_from_vec(data, shape).unwrap_or_else(|error| raise(error))
+    pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
+        let at = Site::here("from_vec");
+        let shape = shape.into().resolve_plain(at)?;
+        if addressable::<T>(&shape, at)? != data.len() {
+            let message = format!("shape '{shape}' is invalid for input of size {}", data.len());
+            return Err(Error::Reshape { message, at });
+        }
+        Ok(Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape) })
     }
 
     /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] +
@@ -429,21 +407,10 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// Where memory cannot hold it.
-    #[track_caller]
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         let at = Site::here("full");
         let shape = shape.into().resolve_plain(at)?;
         Tensor::build(&shape, at, |out| out.fill(value))
-    }
-
-    /// A tensor filled with one value. PyTorch: `full`.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it.
-    #[track_caller]
-    pub fn full(shape: impl Into<Sizes>, value: T) -> Self {
-        Tensor::try_full(shape, value).unwrap_or_else(|error| raise(error))
     }
 
     /// Zeros (`false`). PyTorch: `zeros`.

@@ -6,194 +6,201 @@
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
-use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_, twin};
-use crate::shape::error::Error;
+use wengert_macros::twins;
+
+use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_};
+use crate::shape::error::{Error, Site};
 use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Binary, Float, Scalar, Unary};
 
 /// Activation functions.
+#[twins]
 pub trait Activations: TensorLike<Elem: Float> {
-    twin! { trait
-        /// min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
-        fn relu6 | try_relu6(&self) -> Self = at {
-            strictly_inside(self, 0.0, 6.0)
-        }
+    /// min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
+    fn try_relu6(&self) -> Result<Self, Self::Error> {
+        strictly_inside(self, 0.0, 6.0)
+    }
 
-        /// min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
-        fn hardtanh | try_hardtanh(&self, low: f64, high: f64) -> Self = at {
-            strictly_inside(self, low, high)
-        }
+    /// min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
+    fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self, Self::Error> {
+        strictly_inside(self, low, high)
+    }
 
-        /// x above 0, `slope`·x elsewhere, at 0 too. PyTorch: `leaky_relu`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
-        /// ```
-        fn leaky_relu | try_leaky_relu(&self, slope: f64) -> Self = at {
-            try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
-        }
+    /// x above 0, `slope`·x elsewhere, at 0 too. PyTorch: `leaky_relu`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
+    /// ```
+    fn try_leaky_relu(&self, slope: f64) -> Result<Self, Self::Error> {
+        try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
+    }
 
-        /// [`leaky_relu`](Self::leaky_relu) with a trained slope: one, or one per channel (dimension 1). PyTorch: `prelu`.
-        fn prelu | try_prelu(&self, weight: &Self) -> Self = at {
-            let (shape, slopes) = (self.shape(), weight.shape());
-            if slopes.rank() > 1 {
-                let message = format!("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}", slopes.rank());
-                return Err(Error::argument(at, message).into());
-            }
-            let channels = if shape.rank() > 1 { shape[1] } else { 1 };
-            if slopes.numel() != 1 && (shape.rank() == 0 || slopes.numel() != channels) {
-                let message = format!(
-                    "Mismatch of parameter numbers and input channel size. Found parameter numbers = {} and channel size = \
-                     {channels}.",
-                    slopes.numel()
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let mut lined_up = vec![1isize; shape.rank()];
-            if slopes.numel() != 1 && shape.rank() > 1 {
-                lined_up[1] = channels as isize;
-            }
-            let slope = weight.try_reshape(lined_up)?.try_expand(&shape)?;
-            self.apply_binary(Binary::Prelu, &slope, at)
+    /// [`leaky_relu`](Self::leaky_relu) with a trained slope: one, or one per channel (dimension 1). PyTorch: `prelu`.
+    fn try_prelu(&self, weight: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("prelu");
+        let (shape, slopes) = (self.shape(), weight.shape());
+        if slopes.rank() > 1 {
+            let message =
+                format!("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}", slopes.rank());
+            return Err(Error::argument(at, message).into());
         }
+        let channels = if shape.rank() > 1 { shape[1] } else { 1 };
+        if slopes.numel() != 1 && (shape.rank() == 0 || slopes.numel() != channels) {
+            let message = format!(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = {} and channel size = \
+                 {channels}.",
+                slopes.numel()
+            );
+            return Err(Error::argument(at, message).into());
+        }
+        let mut lined_up = vec![1isize; shape.rank()];
+        if slopes.numel() != 1 && shape.rank() > 1 {
+            lined_up[1] = channels as isize;
+        }
+        let slope = weight.try_reshape(lined_up)?.try_expand(&shape)?;
+        self.apply_binary(Binary::Prelu, &slope, at)
+    }
 
-        /// x above 0, α(eˣ - 1) elsewhere; derivative α at 0. PyTorch: `elu`.
-        fn elu | try_elu(&self, alpha: f64) -> Self = at {
-            exponential_unit(self, 1.0, alpha, 1.0)
-        }
+    /// x above 0, α(eˣ - 1) elsewhere; derivative α at 0. PyTorch: `elu`.
+    fn try_elu(&self, alpha: f64) -> Result<Self, Self::Error> {
+        exponential_unit(self, 1.0, alpha, 1.0)
+    }
 
-        /// x above 0, α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
-        fn celu | try_celu(&self, alpha: f64) -> Self = at {
-            if alpha == 0.0 {
-                return Err(Error::argument(at, "ZeroDivisionError: alpha cannot be 0 for CELU").into());
-            }
-            exponential_unit(self, 1.0, alpha, 1.0 / alpha)
+    /// x above 0, α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
+    fn try_celu(&self, alpha: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("celu");
+        if alpha == 0.0 {
+            return Err(Error::argument(at, "ZeroDivisionError: alpha cannot be 0 for CELU").into());
         }
+        exponential_unit(self, 1.0, alpha, 1.0 / alpha)
+    }
 
-        /// [`elu`](Self::elu) with the constants under which activations keep mean 0 and variance 1 (Klambauer et al.,
-        /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
-        fn selu | try_selu(&self) -> Self = at {
-            const SCALE: f64 = 1.050_700_987_355_480_5;
-            const ALPHA: f64 = 1.673_263_242_354_377_2;
-            exponential_unit(self, SCALE, SCALE * ALPHA, 1.0)
-        }
+    /// [`elu`](Self::elu) with the constants under which activations keep mean 0 and variance 1 (Klambauer et al.,
+    /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
+    fn try_selu(&self) -> Result<Self, Self::Error> {
+        const SCALE: f64 = 1.050_700_987_355_480_5;
+        const ALPHA: f64 = 1.673_263_242_354_377_2;
+        exponential_unit(self, SCALE, SCALE * ALPHA, 1.0)
+    }
 
-        /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
-        fn gelu | try_gelu(&self) -> Self = at {
-            let program = || {
-                let instructions = vec![Instruction::Unary(Unary::Ndtr, 0), Instruction::Binary(Binary::Mul, 0, 1)];
-                Program::new(1, instructions, vec![Output::Whole(2)], None)
-            };
-            if let Some(result) = self.apply_program(program, &[self], &[], at) {
-                return result;
-            }
-            self.try_mul(&self.apply_unary(Unary::Ndtr, at)?)
+    /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
+    fn try_gelu(&self) -> Result<Self, Self::Error> {
+        let at = Site::here("gelu");
+        let program = || {
+            let instructions = vec![Instruction::Unary(Unary::Ndtr, 0), Instruction::Binary(Binary::Mul, 0, 1)];
+            Program::new(1, instructions, vec![Output::Whole(2)], None)
+        };
+        if let Some(result) = self.apply_program(program, &[self], &[], at) {
+            return result;
         }
+        self.try_mul(&self.apply_unary(Unary::Ndtr, at)?)
+    }
 
-        /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
-        fn gelu_tanh | try_gelu_tanh(&self) -> Self = at {
-            let cube = self.try_mul(self)?.try_mul(self)?;
-            let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
-            self.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
-        }
+    /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
+    fn try_gelu_tanh(&self) -> Result<Self, Self::Error> {
+        let cube = self.try_mul(self)?.try_mul(self)?;
+        let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
+        self.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
+    }
 
-        /// x σ(x), σ the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
-        fn silu | try_silu(&self) -> Self = at {
-            self.try_mul(&self.try_sigmoid()?)
-        }
+    /// x σ(x), σ the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
+    fn try_silu(&self) -> Result<Self, Self::Error> {
+        self.try_mul(&self.try_sigmoid()?)
+    }
 
-        /// x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
-        fn mish | try_mish(&self) -> Self = at {
-            self.try_mul(&self.try_softplus(1.0, 20.0)?.try_tanh()?)
-        }
+    /// x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
+    fn try_mish(&self) -> Result<Self, Self::Error> {
+        self.try_mul(&self.try_softplus(1.0, 20.0)?.try_tanh()?)
+    }
 
-        /// ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `softplus`.
-        fn softplus | try_softplus(&self, beta: f64, threshold: f64) -> Self = at {
-            let scaled = self.try_mul(beta)?;
-            let linear = scaled.try_gt(threshold)?;
-            let curved = try_where_(&linear, &zero(self)?, &scaled)?;
-            let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
-            let curved = try_where_(&linear, self, &curved)?;
-            // At the threshold the slope is the curve's, σ(threshold), and the second derivative 0.
-            let tangent = self.try_mul(1.0 / (1.0 + (-threshold).exp()))?;
-            let tangent = tangent.try_add(&curved.try_sub(&tangent)?.detach())?;
-            try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
-        }
+    /// ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `softplus`.
+    fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Self, Self::Error> {
+        let scaled = self.try_mul(beta)?;
+        let linear = scaled.try_gt(threshold)?;
+        let curved = try_where_(&linear, &zero(self)?, &scaled)?;
+        let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
+        let curved = try_where_(&linear, self, &curved)?;
+        // At the threshold the slope is the curve's, σ(threshold), and the second derivative 0.
+        let tangent = self.try_mul(1.0 / (1.0 + (-threshold).exp()))?;
+        let tangent = tangent.try_add(&curved.try_sub(&tangent)?.detach())?;
+        try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
+    }
 
-        /// x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
-        fn softsign | try_softsign(&self) -> Self = at {
-            self.try_div(&self.try_abs()?.try_add(1.0)?)
-        }
+    /// x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
+    fn try_softsign(&self) -> Result<Self, Self::Error> {
+        self.try_div(&self.try_abs()?.try_add(1.0)?)
+    }
 
-        /// x - tanh x. PyTorch: `tanhshrink`.
-        fn tanhshrink | try_tanhshrink(&self) -> Self = at {
-            self.try_sub(&self.try_tanh()?)
-        }
+    /// x - tanh x. PyTorch: `tanhshrink`.
+    fn try_tanhshrink(&self) -> Result<Self, Self::Error> {
+        self.try_sub(&self.try_tanh()?)
+    }
 
-        /// x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
-        fn hardshrink | try_hardshrink(&self, lambda: f64) -> Self = at {
-            let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
-            try_where_(&inside, &zero(self)?, self)
-        }
+    /// x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
+    fn try_hardshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
+        let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
+        try_where_(&inside, &zero(self)?, self)
+    }
 
-        /// x moved toward 0 by λ, and 0 from -λ to λ. PyTorch: `softshrink`.
-        fn softshrink | try_softshrink(&self, lambda: f64) -> Self = at {
-            if lambda < 0.0 {
-                let message = format!("lambda must be greater or equal to 0, but found to be {lambda}.");
-                return Err(Error::argument(at, message).into());
-            }
-            let above = try_where_(&self.try_gt(lambda)?, &self.try_sub(lambda)?, &self.try_add(lambda)?)?;
-            let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
-            try_where_(&inside, &zero(self)?, &above)
+    /// x moved toward 0 by λ, and 0 from -λ to λ. PyTorch: `softshrink`.
+    fn try_softshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("softshrink");
+        if lambda < 0.0 {
+            let message = format!("lambda must be greater or equal to 0, but found to be {lambda}.");
+            return Err(Error::argument(at, message).into());
         }
+        let above = try_where_(&self.try_gt(lambda)?, &self.try_sub(lambda)?, &self.try_add(lambda)?)?;
+        let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
+        try_where_(&inside, &zero(self)?, &above)
+    }
 
-        /// x above `threshold`, `value` elsewhere, at the threshold too. PyTorch: `threshold`.
-        fn threshold | try_threshold(&self, threshold: f64, value: f64) -> Self = at {
-            let filled = zero(self)?.try_add(value)?;
-            try_where_(&self.try_le(threshold)?, &filled, self)
-        }
+    /// x above `threshold`, `value` elsewhere, at the threshold too. PyTorch: `threshold`.
+    fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self, Self::Error> {
+        let filled = zero(self)?.try_add(value)?;
+        try_where_(&self.try_le(threshold)?, &filled, self)
+    }
 
-        /// x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
-        fn hardswish | try_hardswish(&self) -> Self = at {
-            let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
-            let outside = low.try_logical_or(&high)?;
-            let inner = try_where_(&outside, &zero(self)?, self)?;
-            let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
-            try_where_(&low, &zero(self)?, &try_where_(&high, self, &curved)?)
-        }
+    /// x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
+    fn try_hardswish(&self) -> Result<Self, Self::Error> {
+        let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
+        let outside = low.try_logical_or(&high)?;
+        let inner = try_where_(&outside, &zero(self)?, self)?;
+        let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
+        try_where_(&low, &zero(self)?, &try_where_(&high, self, &curved)?)
+    }
 
-        /// min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
-        fn hardsigmoid | try_hardsigmoid(&self) -> Self = at {
-            self.apply_unary(Unary::Hardsigmoid, at)
-        }
+    /// min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
+    fn try_hardsigmoid(&self) -> Result<Self, Self::Error> {
+        self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
+    }
 
-        /// ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
-        fn logsigmoid | try_logsigmoid(&self) -> Self = at {
-            // min(x, 0) - ln(1 + e^-|x|), with derivative 1/2 at 0.
-            let negative = self.try_lt(0.0)?;
-            let below = try_where_(&negative, self, &zero(self)?)?;
-            let magnitude = try_where_(&negative, self, &self.try_neg()?)?;
-            below.try_sub(&magnitude.try_exp()?.try_log1p()?)
-        }
+    /// ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
+    fn try_logsigmoid(&self) -> Result<Self, Self::Error> {
+        // min(x, 0) - ln(1 + e^-|x|), with derivative 1/2 at 0.
+        let negative = self.try_lt(0.0)?;
+        let below = try_where_(&negative, self, &zero(self)?)?;
+        let magnitude = try_where_(&negative, self, &self.try_neg()?)?;
+        below.try_sub(&magnitude.try_exp()?.try_log1p()?)
+    }
 
-        /// The first half along `dim` times σ of the second. PyTorch: `glu`.
-        fn glu | try_glu(&self, dim: isize) -> Self = at {
-            let shape = self.shape();
-            if shape.rank() == 0 {
-                return Err(Error::argument(at, "glu does not support 0-dimensional tensors").into());
-            }
-            let axis = crate::axis(dim, shape.rank(), at)?;
-            let size = shape[axis];
-            if !size.is_multiple_of(2) {
-                let message = format!("Halving dimension must be even, but dimension {axis} is size {size}");
-                return Err(Error::argument(at, message).into());
-            }
-            let half = (size / 2) as isize;
-            let gate = self.try_narrow(axis as isize, half, half)?.try_sigmoid()?;
-            self.try_narrow(axis as isize, 0, half)?.try_mul(&gate)
+    /// The first half along `dim` times σ of the second. PyTorch: `glu`.
+    fn try_glu(&self, dim: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("glu");
+        let shape = self.shape();
+        if shape.rank() == 0 {
+            return Err(Error::argument(at, "glu does not support 0-dimensional tensors").into());
         }
+        let axis = crate::axis(dim, shape.rank(), at)?;
+        let size = shape[axis];
+        if !size.is_multiple_of(2) {
+            let message = format!("Halving dimension must be even, but dimension {axis} is size {size}");
+            return Err(Error::argument(at, message).into());
+        }
+        let half = (size / 2) as isize;
+        let gate = self.try_narrow(axis as isize, half, half)?.try_sigmoid()?;
+        self.try_narrow(axis as isize, 0, half)?.try_mul(&gate)
     }
 }
 

@@ -3,60 +3,62 @@
 //! Against a number the derivative is 1 strictly inside and 0 elsewhere, at the bound too. Against a tensor a tie shares the
 //! gradient, since the bound is a variable as well.
 
+use wengert_macros::twins;
+
 use crate::ops::elementwise::activations::strictly_inside;
 use crate::ops::pair::{expanded, join_all, number};
-use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_, twin};
+use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Tensor};
 
 /// `clamp` and its kin.
+#[twins]
 pub trait Clamp: TensorLike<Elem: Float> {
-    twin! { trait
-        /// At least `min`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
-        /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
-        fn clamp_min | try_clamp_min(&self, min: impl Operand<Self>) -> Self = at {
-            match min.into_argument(self) {
-                Argument::Number(min) => above(self, min.to_f64()),
-                min => self.try_maximum(min),
+    /// At least `min`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
+    /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
+    fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self, Self::Error> {
+        match min.into_argument(self) {
+            Argument::Number(min) => above(self, min.to_f64()),
+            min => self.try_maximum(min),
+        }
+    }
+
+    /// At most `max`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
+    /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
+    fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self, Self::Error> {
+        match max.into_argument(self) {
+            Argument::Number(max) => below(self, max.to_f64()),
+            max => self.try_minimum(max),
+        }
+    }
+
+    /// At least `min` and at most `max`; where `min` is above `max`, it is `max`. Both are numbers, or both are tensors.
+    /// PyTorch: `clamp`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
+    /// ```
+    fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let (min, max) = (min.into_argument(self), max.into_argument(self));
+        self.try_clamp_within(Some(min), Some(max))
+    }
+
+    /// [`clamp`](Self::clamp) where a bound may be left out, but not both.
+    fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self, Self::Error> {
+        let at = Site::here("clamp_within");
+        match (min, max) {
+            (Some(Argument::Number(min)), Some(Argument::Number(max))) => {
+                strictly_inside(self, min.to_f64(), max.to_f64())
             }
-        }
-
-        /// At most `max`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
-        /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
-        fn clamp_max | try_clamp_max(&self, max: impl Operand<Self>) -> Self = at {
-            match max.into_argument(self) {
-                Argument::Number(max) => below(self, max.to_f64()),
-                max => self.try_minimum(max),
-            }
-        }
-
-        /// At least `min` and at most `max`; where `min` is above `max`, it is `max`. Both are numbers, or both are tensors.
-        /// PyTorch: `clamp`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
-        /// ```
-        fn clamp | try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Self = at {
-            let (min, max) = (min.into_argument(self), max.into_argument(self));
-            self.try_clamp_within(Some(min), Some(max))
-        }
-
-        /// [`clamp`](Self::clamp) where a bound may be left out, but not both.
-        fn clamp_within | try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Self = at {
-            match (min, max) {
-                (Some(Argument::Number(min)), Some(Argument::Number(max))) => {
-                    strictly_inside(self, min.to_f64(), max.to_f64())
-                }
-                (Some(min), Some(max)) => between(self, array(self, min), array(self, max), at),
-                (Some(min), None) => self.try_clamp_min(min),
-                (None, Some(max)) => self.try_clamp_max(max),
-                (None, None) => {
-                    let message = "torch.clamp: At least one of 'min' or 'max' must not be None";
-                    Err(Error::argument(at, message).into())
-                }
+            (Some(min), Some(max)) => between(self, array(self, min), array(self, max), at),
+            (Some(min), None) => self.try_clamp_min(min),
+            (None, Some(max)) => self.try_clamp_max(max),
+            (None, None) => {
+                let message = "torch.clamp: At least one of 'min' or 'max' must not be None";
+                Err(Error::argument(at, message).into())
             }
         }
     }
@@ -106,61 +108,61 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
 }
 
 /// Replacing what is no number, and functions with bounds of their own.
+#[twins]
 pub trait Bounded: TensorLike<Elem: Float> {
-    twin! { trait
-        /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0
-        /// where replaced. PyTorch: `nan_to_num`.
-        fn nan_to_num | try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Self = at {
-            let largest = Self::Elem::MAX.to_f64();
-            let filled = |value: f64| self.constant(&Tensor::scalar(Self::Elem::from_f64(value))).try_expand(self.shape());
-            let infinite = |sign: f64| self.try_mul(0.0)?.try_isnan()?.try_logical_and(&self.try_mul(sign)?.try_gt(0.0)?);
-            let x = try_where_(&self.try_isnan()?, &filled(nan)?, self)?;
-            let x = try_where_(&infinite(1.0)?, &filled(posinf.unwrap_or(largest))?, &x)?;
-            try_where_(&infinite(-1.0)?, &filled(neginf.unwrap_or(-largest))?, &x)
-        }
+    /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0
+    /// where replaced. PyTorch: `nan_to_num`.
+    fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self, Self::Error> {
+        let largest = Self::Elem::MAX.to_f64();
+        let filled = |value: f64| self.constant(&Tensor::scalar(Self::Elem::from_f64(value))).try_expand(self.shape());
+        let infinite = |sign: f64| self.try_mul(0.0)?.try_isnan()?.try_logical_and(&self.try_mul(sign)?.try_gt(0.0)?);
+        let x = try_where_(&self.try_isnan()?, &filled(nan)?, self)?;
+        let x = try_where_(&infinite(1.0)?, &filled(posinf.unwrap_or(largest))?, &x)?;
+        try_where_(&infinite(-1.0)?, &filled(neginf.unwrap_or(-largest))?, &x)
+    }
 
-        /// ln(x / (1 - x)); ±∞ at 0 and 1, NaN outside. With `eps` x is first brought into [eps, 1 - eps], and the derivative
-        /// is 0 outside. PyTorch: `logit`.
-        fn logit | try_logit(&self, eps: Option<f64>) -> Self = at {
-            match eps {
-                None => self.apply_unary(Unary::Logit, at),
-                Some(eps) => {
-                    let eps = number(self, Self::Elem::from_f64(eps), &self.shape(), at)?;
-                    self.apply_binary(Binary::LogitWithin, &eps, at)
-                }
+    /// ln(x / (1 - x)); ±∞ at 0 and 1, NaN outside. With `eps` x is first brought into [eps, 1 - eps], and the derivative
+    /// is 0 outside. PyTorch: `logit`.
+    fn try_logit(&self, eps: Option<f64>) -> Result<Self, Self::Error> {
+        let at = Site::here("logit");
+        match eps {
+            None => self.apply_unary(Unary::Logit, at),
+            Some(eps) => {
+                let eps = number(self, Self::Elem::from_f64(eps), &self.shape(), at)?;
+                self.apply_binary(Binary::LogitWithin, &eps, at)
             }
         }
+    }
 
-        /// sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
-        fn sinc | try_sinc(&self) -> Self = at {
-            self.apply_unary(Unary::Sinc, at)
-        }
+    /// sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
+    fn try_sinc(&self) -> Result<Self, Self::Error> {
+        self.apply_unary(Unary::Sinc, Site::here("sinc"))
+    }
 
-        /// The part behind the point, with the sign of x: x - trunc x. PyTorch: `frac`.
-        fn frac | try_frac(&self) -> Self = at {
-            self.try_sub(&self.try_trunc()?)
-        }
+    /// The part behind the point, with the sign of x: x - trunc x. PyTorch: `frac`.
+    fn try_frac(&self) -> Result<Self, Self::Error> {
+        self.try_sub(&self.try_trunc()?)
+    }
 
-        /// Rounded to `decimals` digits behind the point (before it where negative), ties to even. PyTorch: `round` with
-        /// `decimals`.
-        fn round_to | try_round_to(&self, decimals: i32) -> Self = at {
-            let power = 10f64.powi(decimals.abs());
-            if decimals >= 0 {
-                self.try_mul(power)?.try_round()?.try_div(power)
-            } else {
-                self.try_div(power)?.try_round()?.try_mul(power)
-            }
+    /// Rounded to `decimals` digits behind the point (before it where negative), ties to even. PyTorch: `round` with
+    /// `decimals`.
+    fn try_round_to(&self, decimals: i32) -> Result<Self, Self::Error> {
+        let power = 10f64.powi(decimals.abs());
+        if decimals >= 0 {
+            self.try_mul(power)?.try_round()?.try_div(power)
+        } else {
+            self.try_div(power)?.try_round()?.try_mul(power)
         }
+    }
 
-        /// Degrees as radians. PyTorch: `deg2rad`.
-        fn deg2rad | try_deg2rad(&self) -> Self = at {
-            self.try_mul(std::f64::consts::PI / 180.0)
-        }
+    /// Degrees as radians. PyTorch: `deg2rad`.
+    fn try_deg2rad(&self) -> Result<Self, Self::Error> {
+        self.try_mul(std::f64::consts::PI / 180.0)
+    }
 
-        /// Radians as degrees. PyTorch: `rad2deg`.
-        fn rad2deg | try_rad2deg(&self) -> Self = at {
-            self.try_mul(180.0 / std::f64::consts::PI)
-        }
+    /// Radians as degrees. PyTorch: `rad2deg`.
+    fn try_rad2deg(&self) -> Result<Self, Self::Error> {
+        self.try_mul(180.0 / std::f64::consts::PI)
     }
 }
 

@@ -1,100 +1,119 @@
 //! Comparisons, masks and choices.
 
+use wengert_macros::twins;
+
 use crate::Float;
 use crate::ops::pair::{expanded, join_all, number, pair};
-use crate::ops::{Argument, Operand, TensorLike, twin};
+use crate::ops::{Argument, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::{Site, raise};
+use crate::shape::error::Site;
 
 /// Comparisons of two operands, which broadcast; functions of masks.
 ///
 /// On tensors a comparison gives a `Tensor<bool>`, on recorded variables zeros and ones. A NaN compares unequal to
 /// everything, itself included. No gradient flows through a comparison.
+#[twins]
 pub trait Comparison: TensorLike {
-    twin! { trait
-        /// Where both are equal. PyTorch: `eq`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([1.0, 2.0, 3.0]);
-        /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
-        /// ```
-        fn eq | try_eq(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Eq, &y, at)
-        }
+    /// Where both are equal. PyTorch: `eq`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
+    /// ```
+    fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("eq");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Eq, &y, at)
+    }
 
-        /// Where they differ. PyTorch: `ne`.
-        fn ne | try_ne(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Ne, &y, at)
-        }
+    /// Where they differ. PyTorch: `ne`.
+    fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("ne");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Ne, &y, at)
+    }
 
-        /// Where `self` is smaller. PyTorch: `lt`.
-        fn lt | try_lt(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Lt, &y, at)
-        }
+    /// Where `self` is smaller. PyTorch: `lt`.
+    fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("lt");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Lt, &y, at)
+    }
 
-        /// Where `self` is smaller or equal. PyTorch: `le`.
-        fn le | try_le(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Le, &y, at)
-        }
+    /// Where `self` is smaller or equal. PyTorch: `le`.
+    fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("le");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Le, &y, at)
+    }
 
-        /// Where `self` is larger. PyTorch: `gt`.
-        fn gt | try_gt(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Gt, &y, at)
-        }
+    /// Where `self` is larger. PyTorch: `gt`.
+    fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("gt");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Gt, &y, at)
+    }
 
-        /// Where `self` is larger or equal. PyTorch: `ge`.
-        fn ge | try_ge(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_compare(Compare::Ge, &y, at)
-        }
+    /// Where `self` is larger or equal. PyTorch: `ge`.
+    fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("ge");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_compare(Compare::Ge, &y, at)
+    }
 
-        /// Where an element is NaN. PyTorch: `isnan`.
-        fn isnan | try_isnan(&self) -> Self::Mask = at {
-            self.apply_compare(Compare::Ne, self, at)
-        }
+    /// Where an element is NaN. PyTorch: `isnan`.
+    fn try_isnan(&self) -> Result<Self::Mask, Self::Error> {
+        self.apply_compare(Compare::Ne, self, Site::here("isnan"))
+    }
 
-        /// Where an element is infinite, of either sign. PyTorch: `isinf`.
-        fn isinf | try_isinf(&self) -> Self::Mask [Self::Elem: Float] = at {
-            let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
-            self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
-        }
+    /// Where an element is infinite, of either sign. PyTorch: `isinf`.
+    fn try_isinf(&self) -> Result<Self::Mask, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("isinf");
+        let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+        self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
+    }
 
-        /// Where an element is neither infinite nor NaN. PyTorch: `isfinite`.
-        fn isfinite | try_isfinite(&self) -> Self::Mask [Self::Elem: Float] = at {
-            let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
-            self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
-        }
+    /// Where an element is neither infinite nor NaN. PyTorch: `isfinite`.
+    fn try_isfinite(&self) -> Result<Self::Mask, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("isfinite");
+        let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+        self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
+    }
 
-        /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
-        fn logical_and | try_logical_and(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = truths(self, other, at)?;
-            x.apply_binary(Binary::Mul, &y, at)
-        }
+    /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
+    fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("logical_and");
+        let (x, y) = truths(self, other, at)?;
+        x.apply_binary(Binary::Mul, &y, at)
+    }
 
-        /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
-        fn logical_or | try_logical_or(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = truths(self, other, at)?;
-            x.apply_binary(Binary::Maximum, &y, at)
-        }
+    /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
+    fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("logical_or");
+        let (x, y) = truths(self, other, at)?;
+        x.apply_binary(Binary::Maximum, &y, at)
+    }
 
-        /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
-        fn logical_xor | try_logical_xor(&self, other: impl Operand<Self>) -> Self::Mask = at {
-            let (x, y) = truths(self, other, at)?;
-            x.apply_compare(Compare::Ne, &y, at)
-        }
+    /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
+    fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("logical_xor");
+        let (x, y) = truths(self, other, at)?;
+        x.apply_compare(Compare::Ne, &y, at)
+    }
 
-        /// Where an element is zero (or `false`). PyTorch: `logical_not`.
-        fn logical_not | try_logical_not(&self) -> Self::Mask = at {
-            let zero = number(self, crate::Scalar::from_i64(0), &self.shape(), at)?;
-            self.apply_compare(Compare::Eq, &zero, at)
-        }
+    /// Where an element is zero (or `false`). PyTorch: `logical_not`.
+    fn try_logical_not(&self) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("logical_not");
+        let zero = number(self, crate::Scalar::from_i64(0), &self.shape(), at)?;
+        self.apply_compare(Compare::Eq, &zero, at)
     }
 }
 
@@ -121,20 +140,10 @@ fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::
 /// A gradient of 0 goes to the side that was not chosen. If that side's own derivative is infinite there, 0·∞ makes NaN
 /// upstream of it: `where_(x > 0, 1/x, 0)` has a NaN gradient at 0, in PyTorch as here.
 ///
-/// # Panics
-///
-/// Where the shapes do not broadcast.
-#[track_caller]
-pub fn where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> A {
-    try_where_(mask, x, y).unwrap_or_else(|error| raise(error))
-}
-
-/// [`where_`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the shapes do not broadcast.
-#[track_caller]
+#[twins]
 pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A, A::Error> {
     let at = Site::here("where");
     let mask_shape = mask.shape();

@@ -1,45 +1,47 @@
 //! Dropout (Srivastava et al. 2014), inverted: what stays is scaled, so that nothing changes outside of training.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::{TensorLike, twin};
-use crate::shape::error::Error;
+use crate::shape::error::{Error, Site};
 use crate::tensor::random::fine;
 use crate::{Float, Scalar, Tensor};
 
 /// Dropout.
+#[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
-    twin! { trait
-        /// Each element made 0 with probability `p`, the others divided by 1 - p; itself where not `training`. With `p` 1
-        /// everything is multiplied by 0, so that a NaN stays one. One number of `random` is drawn for each element, in
-        /// row-major order. PyTorch: `nn.functional.dropout`.
-        ///
-        /// ```
-        /// use rand_pcg::{Pcg64, rand_core::SeedableRng};
-        /// use wengert_tensor::ops::Dropout;
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::<f64>::ones([100]);
-        /// let mut random = Pcg64::seed_from_u64(1);
-        /// let y = x.dropout(0.5, true, &mut random);
-        /// assert!(y.to_vec().iter().all(|&element| element == 0.0 || element == 2.0));
-        /// assert_eq!(x.dropout(0.5, false, &mut random), x);
-        /// ```
-        fn dropout | try_dropout(&self, p: f64, training: bool, random: &mut dyn rand::Rng) -> Self = at {
-            if !(0.0..=1.0).contains(&p) {
-                let message = format!("dropout probability has to be between 0 and 1, but got {p}");
-                return Err(Error::argument(at, message).into());
-            }
-            if !training || p == 0.0 {
-                return Ok(self.clone());
-            }
-            let scale = if p < 1.0 { Self::Elem::from_f64(1.0 / (1.0 - p)) } else { Self::Elem::ZERO };
-            let noise = Tensor::build(&self.shape(), at, |out| {
-                for out in out {
-                    *out = if fine(random) < p { Self::Elem::ZERO } else { scale };
-                }
-            })?;
-            self.times(&self.constant(&noise), at)
+    /// Each element made 0 with probability `p`, the others divided by 1 - p; itself where not `training`. With `p` 1
+    /// everything is multiplied by 0, so that a NaN stays one. One number of `random` is drawn for each element, in
+    /// row-major order. PyTorch: `nn.functional.dropout`.
+    ///
+    /// ```
+    /// use rand_pcg::{Pcg64, rand_core::SeedableRng};
+    /// use wengert_tensor::ops::Dropout;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::<f64>::ones([100]);
+    /// let mut random = Pcg64::seed_from_u64(1);
+    /// let y = x.dropout(0.5, true, &mut random);
+    /// assert!(y.to_vec().iter().all(|&element| element == 0.0 || element == 2.0));
+    /// assert_eq!(x.dropout(0.5, false, &mut random), x);
+    /// ```
+    fn try_dropout(&self, p: f64, training: bool, random: &mut dyn rand::Rng) -> Result<Self, Self::Error> {
+        let at = Site::here("dropout");
+        if !(0.0..=1.0).contains(&p) {
+            let message = format!("dropout probability has to be between 0 and 1, but got {p}");
+            return Err(Error::argument(at, message).into());
         }
+        if !training || p == 0.0 {
+            return Ok(self.clone());
+        }
+        let scale = if p < 1.0 { Self::Elem::from_f64(1.0 / (1.0 - p)) } else { Self::Elem::ZERO };
+        let noise = Tensor::build(&self.shape(), at, |out| {
+            for out in out {
+                *out = if fine(random) < p { Self::Elem::ZERO } else { scale };
+            }
+        })?;
+        self.times(&self.constant(&noise), at)
     }
 }
 

@@ -1,31 +1,32 @@
 //! The incomplete gamma functions. Their values are computed at once; what is recorded is the derivative.
 
+use wengert_macros::twins;
+
 use crate::ops::pair::pair;
-use crate::ops::{Arithmetic, Functions, Operand, TensorLike, twin};
+use crate::ops::{Arithmetic, Functions, Operand, TensorLike};
 use crate::scalar::special;
 use crate::shape::error::Site;
 use crate::{Float, Scalar, Tensor};
 
 /// Parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, cut at `other`. NaN where either is negative. A gradient with respect to `self` must not
 /// be asked for.
+#[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
-    twin! { trait
-        /// The share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let share = Tensor::from([1.0]).igamma(2.0).item();
-        /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
-        /// ```
-        fn igamma | try_igamma(&self, other: impl Operand<Self>) -> Self = at {
-            share(self, other, false, at)
-        }
+    /// The share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let share = Tensor::from([1.0]).igamma(2.0).item();
+    /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
+    /// ```
+    fn try_igamma(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        share(self, other, false, Site::here("igamma"))
+    }
 
-        /// The share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
-        fn igammac | try_igammac(&self, other: impl Operand<Self>) -> Self = at {
-            share(self, other, true, at)
-        }
+    /// The share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
+    fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        share(self, other, true, Site::here("igammac"))
     }
 }
 

@@ -1,146 +1,164 @@
 //! Operations of two and three operands that are made of arithmetic: they broadcast, and their derivatives follow.
 
+use wengert_macros::twins;
+
 use crate::ops::pair::{expanded, join_all, pair};
-use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_, twin};
+use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::scalar::instruction::Binary;
 use crate::shape::error::Site;
 use crate::{Element, Float, Number, Scalar, Shape, Tensor};
 
 /// Mixed arithmetic.
+#[twins]
 pub trait Mixed: TensorLike<Elem: Float> {
-    twin! { trait
-        /// `self + weight · (end - self)`, from the nearer end. PyTorch: `lerp`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (start, end) = (Tensor::from([0.0, 10.0]), Tensor::from([1.0, 20.0]));
-        /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
-        /// ```
-        fn lerp | try_lerp(&self, end: &Self, weight: impl Operand<Self>) -> Self = at {
-            let (x, y, weight) = match weight.into_argument(self) {
-                Argument::Number(weight) => {
-                    let (x, y) = pair(self, end, at)?;
-                    let weight = Argument::Number(weight);
-                    let w = crate::ops::pair::pair(&x, weight, at)?.1;
-                    (x, y, w)
-                }
-                Argument::Array(weight) => three(self, end, &weight, at)?,
-            };
-            // From the nearer end, so that both ends are exact; the derivatives are the same from either.
-            let near = weight.try_abs()?.try_lt(0.5)?;
-            let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
-            try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
-        }
-
-        /// `self + value · x · y`. PyTorch: `addcmul`.
-        fn addcmul | try_addcmul(&self, x: &Self, y: &Self, value: f64) -> Self = at {
-            let (own, x, y) = three(self, x, y, at)?;
-            let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
-            own.try_add(&scaled.try_mul(&y)?)
-        }
-
-        /// `self + value · x / y`. PyTorch: `addcdiv`.
-        fn addcdiv | try_addcdiv(&self, x: &Self, y: &Self, value: f64) -> Self = at {
-            let (own, x, y) = three(self, x, y, at)?;
-            let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
-            own.try_add(&scaled.try_div(&y)?)
-        }
-
-        /// `self · 2^other`. PyTorch: `ldexp`.
-        fn ldexp | try_ldexp(&self, other: impl Operand<Self>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            x.try_mul(&y.try_exp2()?)
-        }
-
-        /// ln(eˣ + eʸ) without overflow. At equal infinities it is that infinity, and the derivative is NaN. PyTorch:
-        /// `logaddexp`.
-        fn logaddexp | try_logaddexp(&self, other: impl Operand<Self>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            sum_of_powers(&x, &y, Self::try_exp, |e| e.try_log1p())
-        }
-
-        /// log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
-        fn logaddexp2 | try_logaddexp2(&self, other: impl Operand<Self>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            sum_of_powers(&x, &y, Self::try_exp2, |e| e.try_log1p()?.try_div(std::f64::consts::LN_2))
-        }
-
-        /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
-        fn xlogy | try_xlogy(&self, other: impl Operand<Self>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_binary(Binary::Xlogy, &y, at)
-        }
-
-        /// x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
-        fn xlog1py | try_xlog1py(&self, other: impl Operand<Self>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            x.apply_binary(Binary::Xlog1py, &y, at)
-        }
-
-        /// 0 below 0, 1 above, `values` at 0; a gradient through it must not be asked for. PyTorch: `heaviside`.
-        fn heaviside | try_heaviside(&self, values: impl Operand<Self>) -> Self = at {
-            let (x, values) = pair(self, values, at)?;
-            let zeros = x.constant(&Tensor::scalar(Self::Elem::ZERO)).try_expand(x.shape())?;
-            let above = try_where_(&x.try_gt(0.0)?, &zeros.try_add(1.0)?, &zeros)?;
-            try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
-        }
-
-        /// Where both differ by at most `atol + rtol · |other|`; equal infinities are close, NaNs only with `equal_nan`.
-        /// PyTorch: `isclose`.
-        fn isclose | try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Self::Mask = at {
-            let (x, y) = pair(self, other, at)?;
-            let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
-            let actual = x.try_sub(&y)?.try_abs()?;
-            let near = actual.try_isfinite()?.try_logical_and(&actual.try_le(&allowed)?)?;
-            let close = Comparison::try_eq(&x, &y)?.try_logical_or(&near)?;
-            if !equal_nan {
-                return Ok(close);
+    /// `self + weight · (end - self)`, from the nearer end. PyTorch: `lerp`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (start, end) = (Tensor::from([0.0, 10.0]), Tensor::from([1.0, 20.0]));
+    /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
+    /// ```
+    fn try_lerp(&self, end: &Self, weight: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("lerp");
+        let (x, y, weight) = match weight.into_argument(self) {
+            Argument::Number(weight) => {
+                let (x, y) = pair(self, end, at)?;
+                let weight = Argument::Number(weight);
+                let w = crate::ops::pair::pair(&x, weight, at)?.1;
+                (x, y, w)
             }
-            close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
-        }
+            Argument::Array(weight) => three(self, end, &weight, at)?,
+        };
+        // From the nearer end, so that both ends are exact; the derivatives are the same from either.
+        let near = weight.try_abs()?.try_lt(0.5)?;
+        let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
+        try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
+    }
 
-        /// Where an element is +∞. PyTorch: `isposinf`.
-        fn isposinf | try_isposinf(&self) -> Self::Mask = at {
-            Comparison::try_eq(self, f64::INFINITY)
-        }
+    /// `self + value · x · y`. PyTorch: `addcmul`.
+    fn try_addcmul(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("addcmul");
+        let (own, x, y) = three(self, x, y, at)?;
+        let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
+        own.try_add(&scaled.try_mul(&y)?)
+    }
 
-        /// Where an element is -∞. PyTorch: `isneginf`.
-        fn isneginf | try_isneginf(&self) -> Self::Mask = at {
-            Comparison::try_eq(self, f64::NEG_INFINITY)
-        }
+    /// `self + value · x / y`. PyTorch: `addcdiv`.
+    fn try_addcdiv(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("addcdiv");
+        let (own, x, y) = three(self, x, y, at)?;
+        let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
+        own.try_add(&scaled.try_div(&y)?)
+    }
 
-        /// Where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
-        fn signbit | try_signbit(&self) -> Self::Mask = at {
-            let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;
-            ones.apply_binary(Binary::Copysign, &self.detach(), at)?.try_lt(0.0)
+    /// `self · 2^other`. PyTorch: `ldexp`.
+    fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("ldexp");
+        let (x, y) = pair(self, other, at)?;
+        x.try_mul(&y.try_exp2()?)
+    }
+
+    /// ln(eˣ + eʸ) without overflow. At equal infinities it is that infinity, and the derivative is NaN. PyTorch:
+    /// `logaddexp`.
+    fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("logaddexp");
+        let (x, y) = pair(self, other, at)?;
+        sum_of_powers(&x, &y, Self::try_exp, |e| e.try_log1p())
+    }
+
+    /// log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
+    fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("logaddexp2");
+        let (x, y) = pair(self, other, at)?;
+        sum_of_powers(&x, &y, Self::try_exp2, |e| e.try_log1p()?.try_div(std::f64::consts::LN_2))
+    }
+
+    /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
+    fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("xlogy");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_binary(Binary::Xlogy, &y, at)
+    }
+
+    /// x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
+    fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("xlog1py");
+        let (x, y) = pair(self, other, at)?;
+        x.apply_binary(Binary::Xlog1py, &y, at)
+    }
+
+    /// 0 below 0, 1 above, `values` at 0; a gradient through it must not be asked for. PyTorch: `heaviside`.
+    fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("heaviside");
+        let (x, values) = pair(self, values, at)?;
+        let zeros = x.constant(&Tensor::scalar(Self::Elem::ZERO)).try_expand(x.shape())?;
+        let above = try_where_(&x.try_gt(0.0)?, &zeros.try_add(1.0)?, &zeros)?;
+        try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
+    }
+
+    /// Where both differ by at most `atol + rtol · |other|`; equal infinities are close, NaNs only with `equal_nan`.
+    /// PyTorch: `isclose`.
+    fn try_isclose(
+        &self,
+        other: impl Operand<Self>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("isclose");
+        let (x, y) = pair(self, other, at)?;
+        let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
+        let actual = x.try_sub(&y)?.try_abs()?;
+        let near = actual.try_isfinite()?.try_logical_and(&actual.try_le(&allowed)?)?;
+        let close = Comparison::try_eq(&x, &y)?.try_logical_or(&near)?;
+        if !equal_nan {
+            return Ok(close);
         }
+        close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
+    }
+
+    /// Where an element is +∞. PyTorch: `isposinf`.
+    fn try_isposinf(&self) -> Result<Self::Mask, Self::Error> {
+        Comparison::try_eq(self, f64::INFINITY)
+    }
+
+    /// Where an element is -∞. PyTorch: `isneginf`.
+    fn try_isneginf(&self) -> Result<Self::Mask, Self::Error> {
+        Comparison::try_eq(self, f64::NEG_INFINITY)
+    }
+
+    /// Where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
+    fn try_signbit(&self) -> Result<Self::Mask, Self::Error> {
+        let at = Site::here("signbit");
+        let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;
+        ones.apply_binary(Binary::Copysign, &self.detach(), at)?.try_lt(0.0)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Mixed for A {}
 
 /// Filling by a mask, for every element type.
+#[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    twin! { trait
-        /// `value` where `mask` holds, `self` elsewhere; both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
-        fn masked_fill | try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Self = at {
-            // PyTorch names the mask first.
-            let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
-            let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
-            let value = match value.into_argument(self) {
-                Argument::Number(value) => crate::ops::pair::number(self, value, &shape, at)?,
-                Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
-                Argument::Array(value) => {
-                    let message = format!(
-                        "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
-                        value.shape().rank()
-                    );
-                    return Err(crate::Error::argument(at, message).into());
-                }
-            };
-            Self::apply_select(&mask, &value, &x, at)
-        }
+    /// `value` where `mask` holds, `self` elsewhere; both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
+    fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("masked_fill");
+        // PyTorch names the mask first.
+        let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
+        let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
+        let value = match value.into_argument(self) {
+            Argument::Number(value) => crate::ops::pair::number(self, value, &shape, at)?,
+            Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
+            Argument::Array(value) => {
+                let message = format!(
+                    "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                    value.shape().rank()
+                );
+                return Err(crate::Error::argument(at, message).into());
+            }
+        };
+        Self::apply_select(&mask, &value, &x, at)
     }
 }
 

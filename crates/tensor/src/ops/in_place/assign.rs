@@ -3,56 +3,17 @@
 //! Tensors copy on write, so an in-place operation never changes another tensor: it saves memory, it does not communicate.
 //! On a recorded variable it makes the name stand for the result.
 
+use wengert_macros::twins;
+
 use crate::engine::map;
 use crate::ops::pair::{pair_in_place, same_shape};
 use crate::ops::{Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Element, Float, Number, Tensor};
-
-/// Writes the in-place methods that are one instruction each, in pairs of a panicking one and one that returns the error.
-macro_rules! in_place {
-    (binary $($(#[$doc:meta])* $name:ident | $try_name:ident [$($clause:tt)*] = $op:ident;)*) => {$(
-        $(#[$doc])*
-        #[track_caller]
-        fn $name(&mut self, other: impl Operand<Self>) where $($clause)* {
-            self.$try_name(other).unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// Where the result would not have the shape of `self`, or `self` is expanded.
-        #[track_caller]
-        fn $try_name(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> where $($clause)* {
-            self.update(Binary::$op, other, Site::here(stringify!($name)))
-        }
-    )*};
-    (unary $($(#[$doc:meta])* $name:ident | $try_name:ident [$($clause:tt)*] = $op:ident;)*) => {$(
-        $(#[$doc])*
-        #[track_caller]
-        fn $name(&mut self) where $($clause)* {
-            self.$try_name().unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// Where `self` is expanded.
-        #[track_caller]
-        fn $try_name(&mut self) -> Result<(), Self::Error> where $($clause)* {
-            let at = Site::here(stringify!($name));
-            self.check_write(None, at)?;
-            let value = self.apply_unary(Unary::$op, at)?;
-            self.put(value, at)
-        }
-    )*};
-}
 
 /// Operations in place. The left side's shape may not change, and a tensor with several elements in one place (an expanded
 /// one) is refused, as in PyTorch.
@@ -68,6 +29,7 @@ macro_rules! in_place {
 /// let error = y.try_add_(&Tensor::ones([3, 1, 7])).unwrap_err();
 /// assert_eq!(error.sentence(), "output with shape [1, 3, 1] doesn't match the broadcast shape [3, 3, 7]");
 /// ```
+#[twins]
 pub trait InPlace: TensorLike {
     /// Refuses a left side that cannot be written to, alone or while `source` is read.
     #[doc(hidden)]
@@ -94,84 +56,232 @@ pub trait InPlace: TensorLike {
         self.put_binary(op, &y, at)
     }
 
-    in_place! { binary
-        /// `self += other`. PyTorch: `add_`.
-        add_ | try_add_ [] = Add;
-        /// `self -= other`. PyTorch: `sub_`.
-        sub_ | try_sub_ [Self::Elem: Number] = Sub;
-        /// `self *= other`. PyTorch: `mul_`.
-        mul_ | try_mul_ [] = Mul;
-        /// `self /= other`. PyTorch: `div_`.
-        div_ | try_div_ [Self::Elem: Float] = Div;
-        /// `self = self.pow(exponent)`. PyTorch: `pow_`.
-        pow_ | try_pow_ [Self::Elem: Number] = Pow;
-        /// `self = self.fmod(other)`. PyTorch: `fmod_`.
-        fmod_ | try_fmod_ [Self::Elem: Number] = Fmod;
-        /// `self = self.remainder(other)`. PyTorch: `remainder_`.
-        remainder_ | try_remainder_ [Self::Elem: Number] = Remainder;
-        /// `self = self.div_floor(other)`. PyTorch: `div_` with `rounding_mode='floor'`.
-        div_floor_ | try_div_floor_ [Self::Elem: Number] = FloorDivide;
-        /// `self = self.atan2(other)`. PyTorch: `atan2_`.
-        atan2_ | try_atan2_ [Self::Elem: Float] = Atan2;
-        /// `self = self.hypot(other)`. PyTorch: `hypot_`.
-        hypot_ | try_hypot_ [Self::Elem: Float] = Hypot;
-        /// `self = self.copysign(other)`. PyTorch: `copysign_`.
-        copysign_ | try_copysign_ [Self::Elem: Float] = Copysign;
-        /// `self = self.nextafter(other)`. PyTorch: `nextafter_`.
-        nextafter_ | try_nextafter_ [Self::Elem: Float] = Nextafter;
-        /// `self = self.bitwise_and(other)`. PyTorch: `bitwise_and_`.
-        bitwise_and_ | try_bitwise_and_ [] = And;
-        /// `self = self.bitwise_or(other)`. PyTorch: `bitwise_or_`.
-        bitwise_or_ | try_bitwise_or_ [] = Or;
-        /// `self = self.bitwise_xor(other)`. PyTorch: `bitwise_xor_`.
-        bitwise_xor_ | try_bitwise_xor_ [] = Xor;
-        /// `self = self.bitwise_left_shift(other)`. PyTorch: `bitwise_left_shift_`.
-        bitwise_left_shift_ | try_bitwise_left_shift_ [] = ShiftLeft;
-        /// `self = self.bitwise_right_shift(other)`. PyTorch: `bitwise_right_shift_`.
-        bitwise_right_shift_ | try_bitwise_right_shift_ [] = ShiftRight;
-        /// `self = self.gcd(other)`. PyTorch: `gcd_`.
-        gcd_ | try_gcd_ [] = Gcd;
-        /// `self = self.lcm(other)`. PyTorch: `lcm_`.
-        lcm_ | try_lcm_ [] = Lcm;
+    /// `self = op(self)`.
+    #[doc(hidden)]
+    fn update_unary(&mut self, op: Unary, at: Site) -> Result<(), Self::Error> {
+        self.check_write(None, at)?;
+        let value = self.apply_unary(op, at)?;
+        self.put(value, at)
     }
 
-    in_place! { unary
-        /// `self = -self`. PyTorch: `neg_`.
-        neg_ | try_neg_ [Self::Elem: Number] = Neg;
-        /// `self = |self|`. PyTorch: `abs_`.
-        abs_ | try_abs_ [Self::Elem: Number] = Abs;
-        /// `self = self²`. PyTorch: `square_`.
-        square_ | try_square_ [Self::Elem: Number] = Square;
-        /// `self = √self`. PyTorch: `sqrt_`.
-        sqrt_ | try_sqrt_ [Self::Elem: Float] = Sqrt;
-        /// `self = exp(self)`. PyTorch: `exp_`.
-        exp_ | try_exp_ [Self::Elem: Float] = Exp;
-        /// `self = ln(self)`. PyTorch: `log_`.
-        log_ | try_log_ [Self::Elem: Float] = Log;
-        /// `self = sin(self)`. PyTorch: `sin_`.
-        sin_ | try_sin_ [Self::Elem: Float] = Sin;
-        /// `self = cos(self)`. PyTorch: `cos_`.
-        cos_ | try_cos_ [Self::Elem: Float] = Cos;
-        /// `self = tanh(self)`. PyTorch: `tanh_`.
-        tanh_ | try_tanh_ [Self::Elem: Float] = Tanh;
-        /// `self = sigmoid(self)`. PyTorch: `sigmoid_`.
-        sigmoid_ | try_sigmoid_ [Self::Elem: Float] = Sigmoid;
-        /// `self = max(self, 0)`. PyTorch: `relu_`.
-        relu_ | try_relu_ [Self::Elem: Number] = Relu;
+    /// `self += other`. PyTorch: `add_`.
+    fn try_add_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Add, other, Site::here("add_"))
+    }
+
+    /// `self -= other`. PyTorch: `sub_`.
+    fn try_sub_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update(Binary::Sub, other, Site::here("sub_"))
+    }
+
+    /// `self *= other`. PyTorch: `mul_`.
+    fn try_mul_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Mul, other, Site::here("mul_"))
+    }
+
+    /// `self /= other`. PyTorch: `div_`.
+    fn try_div_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Div, other, Site::here("div_"))
+    }
+
+    /// `self = self.pow(exponent)`. PyTorch: `pow_`.
+    fn try_pow_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update(Binary::Pow, other, Site::here("pow_"))
+    }
+
+    /// `self = self.fmod(other)`. PyTorch: `fmod_`.
+    fn try_fmod_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update(Binary::Fmod, other, Site::here("fmod_"))
+    }
+
+    /// `self = self.remainder(other)`. PyTorch: `remainder_`.
+    fn try_remainder_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update(Binary::Remainder, other, Site::here("remainder_"))
+    }
+
+    /// `self = self.div_floor(other)`. PyTorch: `div_` with `rounding_mode='floor'`.
+    fn try_div_floor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update(Binary::FloorDivide, other, Site::here("div_floor_"))
+    }
+
+    /// `self = self.atan2(other)`. PyTorch: `atan2_`.
+    fn try_atan2_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Atan2, other, Site::here("atan2_"))
+    }
+
+    /// `self = self.hypot(other)`. PyTorch: `hypot_`.
+    fn try_hypot_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Hypot, other, Site::here("hypot_"))
+    }
+
+    /// `self = self.copysign(other)`. PyTorch: `copysign_`.
+    fn try_copysign_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Copysign, other, Site::here("copysign_"))
+    }
+
+    /// `self = self.nextafter(other)`. PyTorch: `nextafter_`.
+    fn try_nextafter_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Nextafter, other, Site::here("nextafter_"))
+    }
+
+    /// `self = self.bitwise_and(other)`. PyTorch: `bitwise_and_`.
+    fn try_bitwise_and_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::And, other, Site::here("bitwise_and_"))
+    }
+
+    /// `self = self.bitwise_or(other)`. PyTorch: `bitwise_or_`.
+    fn try_bitwise_or_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Or, other, Site::here("bitwise_or_"))
+    }
+
+    /// `self = self.bitwise_xor(other)`. PyTorch: `bitwise_xor_`.
+    fn try_bitwise_xor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Xor, other, Site::here("bitwise_xor_"))
+    }
+
+    /// `self = self.bitwise_left_shift(other)`. PyTorch: `bitwise_left_shift_`.
+    fn try_bitwise_left_shift_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::ShiftLeft, other, Site::here("bitwise_left_shift_"))
+    }
+
+    /// `self = self.bitwise_right_shift(other)`. PyTorch: `bitwise_right_shift_`.
+    fn try_bitwise_right_shift_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::ShiftRight, other, Site::here("bitwise_right_shift_"))
+    }
+
+    /// `self = self.gcd(other)`. PyTorch: `gcd_`.
+    fn try_gcd_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Gcd, other, Site::here("gcd_"))
+    }
+
+    /// `self = self.lcm(other)`. PyTorch: `lcm_`.
+    fn try_lcm_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        self.update(Binary::Lcm, other, Site::here("lcm_"))
+    }
+
+    /// `self = -self`. PyTorch: `neg_`.
+    fn try_neg_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update_unary(Unary::Neg, Site::here("neg_"))
+    }
+
+    /// `self = |self|`. PyTorch: `abs_`.
+    fn try_abs_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update_unary(Unary::Abs, Site::here("abs_"))
+    }
+
+    /// `self = self²`. PyTorch: `square_`.
+    fn try_square_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update_unary(Unary::Square, Site::here("square_"))
+    }
+
+    /// `self = √self`. PyTorch: `sqrt_`.
+    fn try_sqrt_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Sqrt, Site::here("sqrt_"))
+    }
+
+    /// `self = exp(self)`. PyTorch: `exp_`.
+    fn try_exp_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Exp, Site::here("exp_"))
+    }
+
+    /// `self = ln(self)`. PyTorch: `log_`.
+    fn try_log_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Log, Site::here("log_"))
+    }
+
+    /// `self = sin(self)`. PyTorch: `sin_`.
+    fn try_sin_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Sin, Site::here("sin_"))
+    }
+
+    /// `self = cos(self)`. PyTorch: `cos_`.
+    fn try_cos_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Cos, Site::here("cos_"))
+    }
+
+    /// `self = tanh(self)`. PyTorch: `tanh_`.
+    fn try_tanh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Tanh, Site::here("tanh_"))
+    }
+
+    /// `self = sigmoid(self)`. PyTorch: `sigmoid_`.
+    fn try_sigmoid_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update_unary(Unary::Sigmoid, Site::here("sigmoid_"))
+    }
+
+    /// `self = max(self, 0)`. PyTorch: `relu_`.
+    fn try_relu_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.update_unary(Unary::Relu, Site::here("relu_"))
     }
 
     /// `self = other`, expanded to the shape of `self`. PyTorch: `copy_`.
-    #[track_caller]
-    fn copy_(&mut self, other: impl Operand<Self>) {
-        self.try_copy_(other).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`copy_`](Self::copy_), with the error as a value.
     ///
     /// # Errors
     ///
     /// Where `other` does not expand to the shape of `self`, or `self` is expanded.
-    #[track_caller]
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
         let other = other.into_argument(self);

@@ -1,35 +1,12 @@
 //! The in-place forms of functions of one operand, and of views: for both, `self` becomes the result.
 
+use wengert_macros::twins;
+
 use crate::ops::{Activations, Bounded, Cumulative, Diagonals, Functions, InPlace, TensorLike, Views};
 use crate::scalar::instruction::Unary;
 use crate::shape::dims::Dims;
-use crate::shape::error::{Site, raise};
+use crate::shape::error::Site;
 use crate::{Float, Number};
-
-/// Writes pairs of a method that panics and one that returns the error. `check` looks at the left side first.
-macro_rules! in_place {
-    ($check:ident: $(
-        $name:ident | $try_name:ident ($($arg:ident: $ty:ty),*) [$($clause:tt)*] = $plain:ident | $function:ident;
-    )*) => {$(
-        #[doc = concat!("`self` becomes its `", stringify!($plain), "`. PyTorch: `", stringify!($name), "`.")]
-        #[track_caller]
-        fn $name(&mut self, $($arg: $ty),*) where $($clause)* {
-            self.$try_name($($arg),*).unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// Where the arguments are refused, or `self` is expanded and would be written to.
-        #[track_caller]
-        fn $try_name(&mut self, $($arg: $ty),*) -> Result<(), Self::Error> where $($clause)* {
-            $check(self, Site::here(stringify!($name)))?;
-            *self = self.$function($($arg),*)?;
-            Ok(())
-        }
-    )*};
-}
 
 /// Functions of one operand, in place. A left side with several elements in one place is refused, as in PyTorch.
 ///
@@ -41,70 +18,431 @@ macro_rules! in_place {
 /// assert_eq!(x.to_vec(), [4.0, 0.25]);
 /// assert!(Tensor::<f64>::ones([1]).expand([3]).try_floor_().is_err());
 /// ```
+#[twins]
 pub trait FunctionsInPlace: InPlace {
-    in_place! { written:
-        acos_ | try_acos_() [Self::Elem: Float] = acos | try_acos;
-        acosh_ | try_acosh_() [Self::Elem: Float] = acosh | try_acosh;
-        asin_ | try_asin_() [Self::Elem: Float] = asin | try_asin;
-        asinh_ | try_asinh_() [Self::Elem: Float] = asinh | try_asinh;
-        atan_ | try_atan_() [Self::Elem: Float] = atan | try_atan;
-        atanh_ | try_atanh_() [Self::Elem: Float] = atanh | try_atanh;
-        ceil_ | try_ceil_() [Self::Elem: Number] = ceil | try_ceil;
-        cosh_ | try_cosh_() [Self::Elem: Float] = cosh | try_cosh;
-        digamma_ | try_digamma_() [Self::Elem: Float] = digamma | try_digamma;
-        erf_ | try_erf_() [Self::Elem: Float] = erf | try_erf;
-        erfc_ | try_erfc_() [Self::Elem: Float] = erfc | try_erfc;
-        erfinv_ | try_erfinv_() [Self::Elem: Float] = erfinv | try_erfinv;
-        exp2_ | try_exp2_() [Self::Elem: Float] = exp2 | try_exp2;
-        expm1_ | try_expm1_() [Self::Elem: Float] = expm1 | try_expm1;
-        floor_ | try_floor_() [Self::Elem: Number] = floor | try_floor;
-        lgamma_ | try_lgamma_() [Self::Elem: Float] = lgamma | try_lgamma;
-        log10_ | try_log10_() [Self::Elem: Float] = log10 | try_log10;
-        log1p_ | try_log1p_() [Self::Elem: Float] = log1p | try_log1p;
-        log2_ | try_log2_() [Self::Elem: Float] = log2 | try_log2;
-        reciprocal_ | try_reciprocal_() [Self::Elem: Float] = reciprocal | try_reciprocal;
-        round_ | try_round_() [Self::Elem: Number] = round | try_round;
-        rsqrt_ | try_rsqrt_() [Self::Elem: Float] = rsqrt | try_rsqrt;
-        sign_ | try_sign_() [Self::Elem: Number] = sign | try_sign;
-        sinc_ | try_sinc_() [Self::Elem: Float] = sinc | try_sinc;
-        sinh_ | try_sinh_() [Self::Elem: Float] = sinh | try_sinh;
-        tan_ | try_tan_() [Self::Elem: Float] = tan | try_tan;
-        trunc_ | try_trunc_() [Self::Elem: Number] = trunc | try_trunc;
-        frac_ | try_frac_() [Self::Elem: Float] = frac | try_frac;
-        deg2rad_ | try_deg2rad_() [Self::Elem: Float] = deg2rad | try_deg2rad;
-        rad2deg_ | try_rad2deg_() [Self::Elem: Float] = rad2deg | try_rad2deg;
-        round_to_ | try_round_to_(decimals: i32) [Self::Elem: Float] = round_to | try_round_to;
-        logit_ | try_logit_(eps: Option<f64>) [Self::Elem: Float] = logit | try_logit;
-        nan_to_num_ | try_nan_to_num_(nan: f64, posinf: Option<f64>, neginf: Option<f64>) [Self::Elem: Float]
-            = nan_to_num | try_nan_to_num;
-        elu_ | try_elu_(alpha: f64) [Self::Elem: Float] = elu | try_elu;
-        celu_ | try_celu_(alpha: f64) [Self::Elem: Float] = celu | try_celu;
-        selu_ | try_selu_() [Self::Elem: Float] = selu | try_selu;
-        hardtanh_ | try_hardtanh_(low: f64, high: f64) [Self::Elem: Float] = hardtanh | try_hardtanh;
-        threshold_ | try_threshold_(threshold: f64, value: f64) [Self::Elem: Float] = threshold | try_threshold;
-        cumsum_ | try_cumsum_(dim: isize) [Self::Elem: Number] = cumsum | try_cumsum;
-        cumprod_ | try_cumprod_(dim: isize) [Self::Elem: Number] = cumprod | try_cumprod;
-        tril_ | try_tril_(diagonal: isize) [Self::Elem: Number] = tril | try_tril;
-        triu_ | try_triu_(diagonal: isize) [Self::Elem: Number] = triu | try_triu;
+    /// `self` becomes its `acos`. PyTorch: `acos_`.
+    fn try_acos_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("acos_"))?;
+        *self = self.try_acos()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `acosh`. PyTorch: `acosh_`.
+    fn try_acosh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("acosh_"))?;
+        *self = self.try_acosh()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `asin`. PyTorch: `asin_`.
+    fn try_asin_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("asin_"))?;
+        *self = self.try_asin()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `asinh`. PyTorch: `asinh_`.
+    fn try_asinh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("asinh_"))?;
+        *self = self.try_asinh()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `atan`. PyTorch: `atan_`.
+    fn try_atan_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("atan_"))?;
+        *self = self.try_atan()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `atanh`. PyTorch: `atanh_`.
+    fn try_atanh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("atanh_"))?;
+        *self = self.try_atanh()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `ceil`. PyTorch: `ceil_`.
+    fn try_ceil_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("ceil_"))?;
+        *self = self.try_ceil()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `cosh`. PyTorch: `cosh_`.
+    fn try_cosh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("cosh_"))?;
+        *self = self.try_cosh()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `digamma`. PyTorch: `digamma_`.
+    fn try_digamma_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("digamma_"))?;
+        *self = self.try_digamma()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `erf`. PyTorch: `erf_`.
+    fn try_erf_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("erf_"))?;
+        *self = self.try_erf()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `erfc`. PyTorch: `erfc_`.
+    fn try_erfc_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("erfc_"))?;
+        *self = self.try_erfc()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `erfinv`. PyTorch: `erfinv_`.
+    fn try_erfinv_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("erfinv_"))?;
+        *self = self.try_erfinv()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `exp2`. PyTorch: `exp2_`.
+    fn try_exp2_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("exp2_"))?;
+        *self = self.try_exp2()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `expm1`. PyTorch: `expm1_`.
+    fn try_expm1_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("expm1_"))?;
+        *self = self.try_expm1()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `floor`. PyTorch: `floor_`.
+    fn try_floor_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("floor_"))?;
+        *self = self.try_floor()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `lgamma`. PyTorch: `lgamma_`.
+    fn try_lgamma_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("lgamma_"))?;
+        *self = self.try_lgamma()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `log10`. PyTorch: `log10_`.
+    fn try_log10_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("log10_"))?;
+        *self = self.try_log10()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `log1p`. PyTorch: `log1p_`.
+    fn try_log1p_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("log1p_"))?;
+        *self = self.try_log1p()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `log2`. PyTorch: `log2_`.
+    fn try_log2_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("log2_"))?;
+        *self = self.try_log2()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `reciprocal`. PyTorch: `reciprocal_`.
+    fn try_reciprocal_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("reciprocal_"))?;
+        *self = self.try_reciprocal()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `round`. PyTorch: `round_`.
+    fn try_round_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("round_"))?;
+        *self = self.try_round()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `rsqrt`. PyTorch: `rsqrt_`.
+    fn try_rsqrt_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("rsqrt_"))?;
+        *self = self.try_rsqrt()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `sign`. PyTorch: `sign_`.
+    fn try_sign_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("sign_"))?;
+        *self = self.try_sign()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `sinc`. PyTorch: `sinc_`.
+    fn try_sinc_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("sinc_"))?;
+        *self = self.try_sinc()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `sinh`. PyTorch: `sinh_`.
+    fn try_sinh_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("sinh_"))?;
+        *self = self.try_sinh()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `tan`. PyTorch: `tan_`.
+    fn try_tan_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("tan_"))?;
+        *self = self.try_tan()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `trunc`. PyTorch: `trunc_`.
+    fn try_trunc_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("trunc_"))?;
+        *self = self.try_trunc()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `frac`. PyTorch: `frac_`.
+    fn try_frac_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("frac_"))?;
+        *self = self.try_frac()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `deg2rad`. PyTorch: `deg2rad_`.
+    fn try_deg2rad_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("deg2rad_"))?;
+        *self = self.try_deg2rad()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `rad2deg`. PyTorch: `rad2deg_`.
+    fn try_rad2deg_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("rad2deg_"))?;
+        *self = self.try_rad2deg()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `round_to`. PyTorch: `round_to_`.
+    fn try_round_to_(&mut self, decimals: i32) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("round_to_"))?;
+        *self = self.try_round_to(decimals)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `logit`. PyTorch: `logit_`.
+    fn try_logit_(&mut self, eps: Option<f64>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("logit_"))?;
+        *self = self.try_logit(eps)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `nan_to_num`. PyTorch: `nan_to_num_`.
+    fn try_nan_to_num_(&mut self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("nan_to_num_"))?;
+        *self = self.try_nan_to_num(nan, posinf, neginf)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `elu`. PyTorch: `elu_`.
+    fn try_elu_(&mut self, alpha: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("elu_"))?;
+        *self = self.try_elu(alpha)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `celu`. PyTorch: `celu_`.
+    fn try_celu_(&mut self, alpha: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("celu_"))?;
+        *self = self.try_celu(alpha)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `selu`. PyTorch: `selu_`.
+    fn try_selu_(&mut self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("selu_"))?;
+        *self = self.try_selu()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `hardtanh`. PyTorch: `hardtanh_`.
+    fn try_hardtanh_(&mut self, low: f64, high: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("hardtanh_"))?;
+        *self = self.try_hardtanh(low, high)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `threshold`. PyTorch: `threshold_`.
+    fn try_threshold_(&mut self, threshold: f64, value: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.check_write(None, Site::here("threshold_"))?;
+        *self = self.try_threshold(threshold, value)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `cumsum`. PyTorch: `cumsum_`.
+    fn try_cumsum_(&mut self, dim: isize) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("cumsum_"))?;
+        *self = self.try_cumsum(dim)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `cumprod`. PyTorch: `cumprod_`.
+    fn try_cumprod_(&mut self, dim: isize) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("cumprod_"))?;
+        *self = self.try_cumprod(dim)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `tril`. PyTorch: `tril_`.
+    fn try_tril_(&mut self, diagonal: isize) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("tril_"))?;
+        *self = self.try_tril(diagonal)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `triu`. PyTorch: `triu_`.
+    fn try_triu_(&mut self, diagonal: isize) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.check_write(None, Site::here("triu_"))?;
+        *self = self.try_triu(diagonal)?;
+        Ok(())
     }
 
     /// Every bit inverted; of `bool`: not. PyTorch: `bitwise_not_`.
-    #[track_caller]
-    fn bitwise_not_(&mut self) {
-        self.try_bitwise_not_().unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`bitwise_not_`](Self::bitwise_not_), with the error as a value.
-    ///
-    /// # Errors
-    ///
-    /// Where the elements are floating-point numbers, or `self` is expanded.
-    #[track_caller]
     fn try_bitwise_not_(&mut self) -> Result<(), Self::Error> {
-        let at = Site::here("bitwise_not_");
-        written(self, at)?;
-        *self = self.apply_unary(Unary::Not, at)?;
-        Ok(())
+        self.update_unary(Unary::Not, Site::here("bitwise_not_"))
     }
 }
 
@@ -121,12 +459,30 @@ impl<A: InPlace> FunctionsInPlace for A {}
 /// x.squeeze_(1);
 /// assert_eq!(x.to_vec(), [1.0, 2.0, 3.0]);
 /// ```
+#[twins]
 pub trait ViewsInPlace: TensorLike {
-    in_place! { renamed:
-        t_ | try_t_() [] = t | try_t;
-        transpose_ | try_transpose_(first: isize, second: isize) [] = transpose | try_transpose;
-        unsqueeze_ | try_unsqueeze_(dim: isize) [] = unsqueeze | try_unsqueeze;
-        squeeze_ | try_squeeze_(dims: impl Into<Dims>) [] = squeeze | try_squeeze;
+    /// `self` becomes its `t`. PyTorch: `t_`.
+    fn try_t_(&mut self) -> Result<(), Self::Error> {
+        *self = self.try_t()?;
+        Ok(())
+    }
+
+    /// `self` becomes its `transpose`. PyTorch: `transpose_`.
+    fn try_transpose_(&mut self, first: isize, second: isize) -> Result<(), Self::Error> {
+        *self = self.try_transpose(first, second)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `unsqueeze`. PyTorch: `unsqueeze_`.
+    fn try_unsqueeze_(&mut self, dim: isize) -> Result<(), Self::Error> {
+        *self = self.try_unsqueeze(dim)?;
+        Ok(())
+    }
+
+    /// `self` becomes its `squeeze`. PyTorch: `squeeze_`.
+    fn try_squeeze_(&mut self, dims: impl Into<Dims>) -> Result<(), Self::Error> {
+        *self = self.try_squeeze(dims)?;
+        Ok(())
     }
 
     /// Cut off from what it was made of: no gradient flows through it any more. PyTorch: `detach_`.
@@ -137,15 +493,6 @@ pub trait ViewsInPlace: TensorLike {
 }
 
 impl<A: TensorLike> ViewsInPlace for A {}
-
-fn written<A: InPlace>(target: &A, at: Site) -> Result<(), A::Error> {
-    target.check_write(None, at)
-}
-
-#[allow(clippy::unnecessary_wraps)]
-fn renamed<A: TensorLike>(_target: &A, _at: Site) -> Result<(), A::Error> {
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

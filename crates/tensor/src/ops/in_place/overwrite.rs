@@ -2,37 +2,13 @@
 //!
 //! PyTorch's order of checks: that the left side may be written to, then that the result has its shape.
 
+use wengert_macros::twins;
+
 use crate::ops::pair::{expanded, join_all, number, same_shape};
 use crate::ops::{Activations, Argument, Arithmetic, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::{Float, Number, Scalar, Shape};
-
-/// Writes pairs of a method that panics and one that returns the error, for a left side that is changed.
-macro_rules! overwrite {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident | $try_name:ident(&mut $this:ident $(, $arg:ident: $ty:ty)*) [$($clause:tt)*] = $at:ident $body:block
-    )*) => {$(
-        $(#[$doc])*
-        #[track_caller]
-        fn $name(&mut $this $(, $arg: $ty)*) where $($clause)* {
-            $this.$try_name($($arg),*).unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// Where the result would not have the shape of `self`, or `self` is expanded.
-        #[track_caller]
-        fn $try_name(&mut $this $(, $arg: $ty)*) -> Result<(), Self::Error> where $($clause)* {
-            #[allow(unused_variables)]
-            let $at = Site::here(stringify!($name));
-            $body
-        }
-    )*};
-}
 
 /// In-place forms. The left side's shape may not change; one with several elements in one place is refused, but by
 /// [`fill_`](Self::fill_), [`zero_`](Self::zero_) and [`masked_fill_`](Self::masked_fill_), as in PyTorch.
@@ -45,168 +21,224 @@ macro_rules! overwrite {
 /// x.lerp_(&Tensor::from([10.0]), 0.5);
 /// assert_eq!(x.to_vec(), [5.0, 5.25, 5.5]);
 /// ```
+#[twins]
 pub trait Overwrite: InPlace {
-    overwrite! {
-        /// `self = self.addcmul(x, y, value)`. PyTorch: `addcmul_`.
-        fn addcmul_ | try_addcmul_(&mut self, x: &Self, y: &Self, value: f64) [Self::Elem: Float] = at {
-            rewrite(self, &[x, y], at, |own| own.try_addcmul(x, y, value))
-        }
+    /// `self = self.addcmul(x, y, value)`. PyTorch: `addcmul_`.
+    fn try_addcmul_(&mut self, x: &Self, y: &Self, value: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("addcmul_");
+        rewrite(self, &[x, y], at, |own| own.try_addcmul(x, y, value))
+    }
 
-        /// `self = self.addcdiv(x, y, value)`. PyTorch: `addcdiv_`.
-        fn addcdiv_ | try_addcdiv_(&mut self, x: &Self, y: &Self, value: f64) [Self::Elem: Float] = at {
-            rewrite(self, &[x, y], at, |own| own.try_addcdiv(x, y, value))
-        }
+    /// `self = self.addcdiv(x, y, value)`. PyTorch: `addcdiv_`.
+    fn try_addcdiv_(&mut self, x: &Self, y: &Self, value: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("addcdiv_");
+        rewrite(self, &[x, y], at, |own| own.try_addcdiv(x, y, value))
+    }
 
-        /// `self = self.lerp(end, weight)`. PyTorch: `lerp_`.
-        fn lerp_ | try_lerp_(&mut self, end: &Self, weight: impl Operand<Self>) [Self::Elem: Float] = at {
-            match weight.into_argument(self) {
-                Argument::Array(weight) => rewrite(self, &[end, &weight], at, |own| own.try_lerp(end, &weight)),
-                weight => rewrite(self, &[end], at, |own| own.try_lerp(end, weight)),
+    /// `self = self.lerp(end, weight)`. PyTorch: `lerp_`.
+    fn try_lerp_(&mut self, end: &Self, weight: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("lerp_");
+        match weight.into_argument(self) {
+            Argument::Array(weight) => rewrite(self, &[end, &weight], at, |own| own.try_lerp(end, &weight)),
+            weight => rewrite(self, &[end], at, |own| own.try_lerp(end, weight)),
+        }
+    }
+
+    /// `self = self.clamp(min, max)`. PyTorch: `clamp_`.
+    fn try_clamp_(&mut self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("clamp_");
+        let (min, max) = (min.into_argument(self), max.into_argument(self));
+        let reads: Vec<Self> = [&min, &max].into_iter().filter_map(array).collect();
+        rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp(min, max))
+    }
+
+    /// [`clamp_`](Self::clamp_) where a bound may be left out, but not both.
+    fn try_clamp_within_(&mut self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("clamp_within_");
+        let reads: Vec<Self> = [&min, &max].into_iter().flatten().filter_map(array).collect();
+        rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp_within(min, max))
+    }
+
+    /// `self = self.clamp_min(min)`. PyTorch: `clamp_min_`.
+    fn try_clamp_min_(&mut self, min: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("clamp_min_");
+        one_operand(self, min, at, |own, min| own.try_clamp_min(min))
+    }
+
+    /// `self = self.clamp_max(max)`. PyTorch: `clamp_max_`.
+    fn try_clamp_max_(&mut self, max: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("clamp_max_");
+        one_operand(self, max, at, |own, max| own.try_clamp_max(max))
+    }
+
+    /// `self = self.xlogy(other)`. PyTorch: `xlogy_`.
+    fn try_xlogy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        self.update(Binary::Xlogy, other, Site::here("xlogy_"))
+    }
+
+    /// `self = self.ldexp(other)`. PyTorch: `ldexp_`.
+    fn try_ldexp_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("ldexp_");
+        one_operand(self, other, at, |own, other| own.try_ldexp(other))
+    }
+
+    /// `self = self.heaviside(values)`. PyTorch: `heaviside_`.
+    fn try_heaviside_(&mut self, values: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("heaviside_");
+        one_operand(self, values, at, |own, values| own.try_heaviside(values))
+    }
+
+    /// `self = self.div_trunc(other)`. PyTorch: `div_` with `rounding_mode='trunc'`.
+    fn try_div_trunc_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("div_trunc_");
+        one_operand(self, other, at, |own, other| own.try_div_trunc(other))
+    }
+
+    /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
+    fn try_floor_divide_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("floor_divide_");
+        self.update(Binary::FloorDivide, other, at)?;
+        let value = self.opaque(at)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.leaky_relu(slope)`. PyTorch: `leaky_relu_`.
+    fn try_leaky_relu_(&mut self, slope: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("leaky_relu_");
+        rewrite(self, &[], at, |own| own.try_leaky_relu(slope))
+    }
+
+    /// `self = self.masked_fill(mask, value)`; the mask expands to `self`. PyTorch: `masked_fill_`.
+    fn try_masked_fill_(&mut self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("masked_fill_");
+        let (own, other) = (self.shape(), mask.shape());
+        same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
+        let value = self.try_masked_fill(mask, value)?;
+        self.put(value, at)
+    }
+
+    /// Every element `value`: a number, or a tensor without dimensions. PyTorch: `fill_`.
+    fn try_fill_(&mut self, value: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("fill_");
+        let shape = self.shape();
+        let filled = match value.into_argument(self) {
+            Argument::Number(value) => number(self, value, &shape, at)?,
+            Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
+            Argument::Array(value) => {
+                let message = format!(
+                    "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                    value.shape().rank()
+                );
+                return Err(Error::argument(at, message).into());
             }
-        }
+        };
+        self.put(filled, at)
+    }
 
-        /// `self = self.clamp(min, max)`. PyTorch: `clamp_`.
-        fn clamp_ | try_clamp_(&mut self, min: impl Operand<Self>, max: impl Operand<Self>) [Self::Elem: Float] = at {
-            let (min, max) = (min.into_argument(self), max.into_argument(self));
-            let reads: Vec<Self> = [&min, &max].into_iter().filter_map(array).collect();
-            rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp(min, max))
-        }
+    /// Every element 0. PyTorch: `zero_`.
+    fn try_zero_(&mut self) -> Result<(), Self::Error> {
+        let at = Site::here("zero_");
+        let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
+        self.put(zeros, at)
+    }
 
-        /// [`clamp_`](Self::clamp_) where a bound may be left out, but not both.
-        fn clamp_within_ | try_clamp_within_(&mut self, min: Option<Argument<Self>>, max: Option<Argument<Self>>)
-            [Self::Elem: Float] = at
-        {
-            let reads: Vec<Self> = [&min, &max].into_iter().flatten().filter_map(array).collect();
-            rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp_within(min, max))
-        }
+    /// 1 where both are equal, 0 elsewhere. PyTorch: `eq_`.
+    fn try_eq_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Eq, other, Site::here("eq_"))
+    }
 
-        /// `self = self.clamp_min(min)`. PyTorch: `clamp_min_`.
-        fn clamp_min_ | try_clamp_min_(&mut self, min: impl Operand<Self>) [Self::Elem: Float] = at {
-            one_operand(self, min, at, |own, min| own.try_clamp_min(min))
-        }
+    /// 1 where they differ, 0 elsewhere. PyTorch: `ne_`.
+    fn try_ne_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Ne, other, Site::here("ne_"))
+    }
 
-        /// `self = self.clamp_max(max)`. PyTorch: `clamp_max_`.
-        fn clamp_max_ | try_clamp_max_(&mut self, max: impl Operand<Self>) [Self::Elem: Float] = at {
-            one_operand(self, max, at, |own, max| own.try_clamp_max(max))
-        }
+    /// 1 where `self` is smaller, 0 elsewhere. PyTorch: `lt_`.
+    fn try_lt_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Lt, other, Site::here("lt_"))
+    }
 
-        /// `self = self.xlogy(other)`. PyTorch: `xlogy_`.
-        fn xlogy_ | try_xlogy_(&mut self, other: impl Operand<Self>) [Self::Elem: Float] = at {
-            self.update(Binary::Xlogy, other, at)
-        }
+    /// 1 where `self` is smaller or equal, 0 elsewhere. PyTorch: `le_`.
+    fn try_le_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Le, other, Site::here("le_"))
+    }
 
-        /// `self = self.ldexp(other)`. PyTorch: `ldexp_`.
-        fn ldexp_ | try_ldexp_(&mut self, other: impl Operand<Self>) [Self::Elem: Float] = at {
-            one_operand(self, other, at, |own, other| own.try_ldexp(other))
-        }
+    /// 1 where `self` is larger, 0 elsewhere. PyTorch: `gt_`.
+    fn try_gt_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Gt, other, Site::here("gt_"))
+    }
 
-        /// `self = self.heaviside(values)`. PyTorch: `heaviside_`.
-        fn heaviside_ | try_heaviside_(&mut self, values: impl Operand<Self>) [Self::Elem: Float] = at {
-            one_operand(self, values, at, |own, values| own.try_heaviside(values))
-        }
+    /// 1 where `self` is larger or equal, 0 elsewhere. PyTorch: `ge_`.
+    fn try_ge_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        compared(self, Compare::Ge, other, Site::here("ge_"))
+    }
 
-        /// `self = self.div_trunc(other)`. PyTorch: `div_` with `rounding_mode='trunc'`.
-        fn div_trunc_ | try_div_trunc_(&mut self, other: impl Operand<Self>) [Self::Elem: Number] = at {
-            one_operand(self, other, at, |own, other| own.try_div_trunc(other))
-        }
+    /// 1 where both are not 0, 0 elsewhere. PyTorch: `logical_and_`.
+    fn try_logical_and_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("logical_and_");
+        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_and(other)?, at))
+    }
 
-        /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
-        fn floor_divide_ | try_floor_divide_(&mut self, other: impl Operand<Self>) [Self::Elem: Number] = at {
-            self.update(Binary::FloorDivide, other, at)?;
-            let value = self.opaque(at)?;
-            self.put(value, at)
-        }
+    /// 1 where one at least is not 0, 0 elsewhere. PyTorch: `logical_or_`.
+    fn try_logical_or_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("logical_or_");
+        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_or(other)?, at))
+    }
 
-        /// `self = self.leaky_relu(slope)`. PyTorch: `leaky_relu_`.
-        fn leaky_relu_ | try_leaky_relu_(&mut self, slope: f64) [Self::Elem: Float] = at {
-            rewrite(self, &[], at, |own| own.try_leaky_relu(slope))
-        }
+    /// 1 where exactly one is not 0, 0 elsewhere. PyTorch: `logical_xor_`.
+    fn try_logical_xor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("logical_xor_");
+        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_xor(other)?, at))
+    }
 
-        /// `self = self.masked_fill(mask, value)`; the mask expands to `self`. PyTorch: `masked_fill_`.
-        fn masked_fill_ | try_masked_fill_(&mut self, mask: &Self::Mask, value: impl Operand<Self>) [] = at {
-            let (own, other) = (self.shape(), mask.shape());
-            same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
-            let value = self.try_masked_fill(mask, value)?;
-            self.put(value, at)
-        }
+    /// 1 where `self` is 0, 0 elsewhere. PyTorch: `logical_not_`.
+    fn try_logical_not_(&mut self) -> Result<(), Self::Error> {
+        let at = Site::here("logical_not_");
+        rewrite(self, &[], at, |own| ones(own, &own.try_logical_not()?, at))
+    }
 
-        /// Every element `value`: a number, or a tensor without dimensions. PyTorch: `fill_`.
-        fn fill_ | try_fill_(&mut self, value: impl Operand<Self>) [] = at {
-            let shape = self.shape();
-            let filled = match value.into_argument(self) {
-                Argument::Number(value) => number(self, value, &shape, at)?,
-                Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
-                Argument::Array(value) => {
-                    let message = format!(
-                        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-                        value.shape().rank()
-                    );
-                    return Err(Error::argument(at, message).into());
-                }
-            };
-            self.put(filled, at)
-        }
-
-        /// Every element 0. PyTorch: `zero_`.
-        fn zero_ | try_zero_(&mut self) [] = at {
-            let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
-            self.put(zeros, at)
-        }
-
-        /// 1 where both are equal, 0 elsewhere. PyTorch: `eq_`.
-        fn eq_ | try_eq_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Eq, other, at)
-        }
-
-        /// 1 where they differ, 0 elsewhere. PyTorch: `ne_`.
-        fn ne_ | try_ne_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Ne, other, at)
-        }
-
-        /// 1 where `self` is smaller, 0 elsewhere. PyTorch: `lt_`.
-        fn lt_ | try_lt_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Lt, other, at)
-        }
-
-        /// 1 where `self` is smaller or equal, 0 elsewhere. PyTorch: `le_`.
-        fn le_ | try_le_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Le, other, at)
-        }
-
-        /// 1 where `self` is larger, 0 elsewhere. PyTorch: `gt_`.
-        fn gt_ | try_gt_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Gt, other, at)
-        }
-
-        /// 1 where `self` is larger or equal, 0 elsewhere. PyTorch: `ge_`.
-        fn ge_ | try_ge_(&mut self, other: impl Operand<Self>) [] = at {
-            compared(self, Compare::Ge, other, at)
-        }
-
-        /// 1 where both are not 0, 0 elsewhere. PyTorch: `logical_and_`.
-        fn logical_and_ | try_logical_and_(&mut self, other: impl Operand<Self>) [] = at {
-            one_operand(self, other, at, |own, other| ones(own, &own.try_logical_and(other)?, at))
-        }
-
-        /// 1 where one at least is not 0, 0 elsewhere. PyTorch: `logical_or_`.
-        fn logical_or_ | try_logical_or_(&mut self, other: impl Operand<Self>) [] = at {
-            one_operand(self, other, at, |own, other| ones(own, &own.try_logical_or(other)?, at))
-        }
-
-        /// 1 where exactly one is not 0, 0 elsewhere. PyTorch: `logical_xor_`.
-        fn logical_xor_ | try_logical_xor_(&mut self, other: impl Operand<Self>) [] = at {
-            one_operand(self, other, at, |own, other| ones(own, &own.try_logical_xor(other)?, at))
-        }
-
-        /// 1 where `self` is 0, 0 elsewhere. PyTorch: `logical_not_`.
-        fn logical_not_ | try_logical_not_(&mut self) [] = at {
-            rewrite(self, &[], at, |own| ones(own, &own.try_logical_not()?, at))
-        }
-
-        /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
-        fn apply_ | try_apply_(&mut self, op: Unary) [] = at {
-            rewrite(self, &[], Site { operation: op.name(), ..at }, |own| own.apply_unary(op, at))
-        }
+    /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
+        let at = Site::here("apply_");
+        rewrite(self, &[], Site { operation: op.name(), ..at }, |own| own.apply_unary(op, at))
     }
 }
 

@@ -1,81 +1,81 @@
 //! The forms of [`Scatter`] that change the left side. Its shape may not change, and a tensor with several elements in one
 //! place is refused, except by [`index_put_`](ScatterInPlace::index_put_): PyTorch's rules.
 
+use wengert_macros::twins;
+
 use crate::ops::pair::same_shape;
 use crate::ops::{Argument, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::{Number, Tensor};
 
-/// Writes methods in pairs: one that panics and one that returns the error.
-macro_rules! in_place {
-    ($($(#[$doc:meta])*
-        $name:ident | $try_name:ident [$($clause:tt)*] = $function:ident ($($argument:ident: $type:ty),*), $source:expr;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
-        #[track_caller]
-        fn $name(&mut self, $($argument: $type),*) where $($clause)* {
-            self.$try_name($($argument),*).unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// What the other one panics with.
-        #[track_caller]
-        fn $try_name(&mut self, $($argument: $type),*) -> Result<(), Self::Error> where $($clause)* {
-            let at = Site::here(stringify!($name));
-            self.check_write($source, at)?;
-            let value = self.$function($($argument),*)?;
-            self.put(value, at)
-        }
-    )*};
-}
-
 /// Writing by index tensors, in place.
+#[twins]
 pub trait ScatterInPlace: InPlace {
-    in_place! {
-        /// `self = self.scatter(dim, index, source)`. PyTorch: `scatter_`.
-        scatter_ | try_scatter_ []
-            = try_scatter(dim: isize, index: &Tensor<i64>, source: &Self), Some(source);
-        /// `self = self.scatter_value(dim, index, value)`. PyTorch: `scatter_` with a value.
-        scatter_value_ | try_scatter_value_ []
-            = try_scatter_value(dim: isize, index: &Tensor<i64>, value: Self::Elem), None;
-        /// `self = self.scatter_add(dim, index, source)`. PyTorch: `scatter_add_`.
-        scatter_add_ | try_scatter_add_ [Self::Elem: Number]
-            = try_scatter_add(dim: isize, index: &Tensor<i64>, source: &Self), Some(source);
-        /// `self = self.index_add(dim, index, source, alpha)`. PyTorch: `index_add_`.
-        index_add_ | try_index_add_ [Self::Elem: Number]
-            = try_index_add(dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64), Some(source);
-        /// `self = self.index_copy(dim, index, source)`. PyTorch: `index_copy_`.
-        index_copy_ | try_index_copy_ []
-            = try_index_copy(dim: isize, index: &Tensor<i64>, source: &Self), Some(source);
-        /// `self = self.index_fill(dim, index, value)`. PyTorch: `index_fill_`.
-        index_fill_ | try_index_fill_ []
-            = try_index_fill(dim: isize, index: &Tensor<i64>, value: impl Operand<Self>), None;
+    /// `self = self.scatter(dim, index, source)`. PyTorch: `scatter_`.
+    fn try_scatter_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error> {
+        let at = Site::here("scatter_");
+        self.check_write(Some(source), at)?;
+        let value = self.try_scatter(dim, index, source)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.scatter_value(dim, index, value)`. PyTorch: `scatter_` with a value.
+    fn try_scatter_value_(&mut self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Result<(), Self::Error> {
+        let at = Site::here("scatter_value_");
+        self.check_write(None, at)?;
+        let value = self.try_scatter_value(dim, index, value)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.scatter_add(dim, index, source)`. PyTorch: `scatter_add_`.
+    fn try_scatter_add_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("scatter_add_");
+        self.check_write(Some(source), at)?;
+        let value = self.try_scatter_add(dim, index, source)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.index_add(dim, index, source, alpha)`. PyTorch: `index_add_`.
+    fn try_index_add_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("index_add_");
+        self.check_write(Some(source), at)?;
+        let value = self.try_index_add(dim, index, source, alpha)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.index_copy(dim, index, source)`. PyTorch: `index_copy_`.
+    fn try_index_copy_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error> {
+        let at = Site::here("index_copy_");
+        self.check_write(Some(source), at)?;
+        let value = self.try_index_copy(dim, index, source)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.index_fill(dim, index, value)`. PyTorch: `index_fill_`.
+    fn try_index_fill_(
+        &mut self,
+        dim: isize,
+        index: &Tensor<i64>,
+        value: impl Operand<Self>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("index_fill_");
+        self.check_write(None, at)?;
+        let value = self.try_index_fill(dim, index, value)?;
+        self.put(value, at)
     }
 
     /// `self = self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.
     ///
-    /// # Panics
-    ///
-    /// Where `items` do not fit `self`, or `values` not what they choose.
-    #[track_caller]
-    fn index_put_(&mut self, items: &[IndexItem], values: &Self, accumulate: bool)
-    where
-        Self::Elem: Number,
-    {
-        self.try_index_put_(items, values, accumulate).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`index_put_`](Self::index_put_), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where `items` do not fit `self`, or `values` not what they choose.
-    #[track_caller]
     fn try_index_put_(&mut self, items: &[IndexItem], values: &Self, accumulate: bool) -> Result<(), Self::Error>
     where
         Self::Elem: Number,
@@ -95,20 +95,9 @@ pub trait ScatterInPlace: InPlace {
     /// assert_eq!(x.to_vec(), [0.0, 0.0, 3.0, 4.0]);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where `items` do not fit `self`, or `value` not what they choose.
-    #[track_caller]
-    fn index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) {
-        self.try_index_set_(items, value).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`index_set_`](Self::index_set_), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where `items` do not fit `self`, or `value` not what they choose.
-    #[track_caller]
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
         let value = value.into_argument(self);
@@ -122,20 +111,9 @@ pub trait ScatterInPlace: InPlace {
 
     /// `self = self.masked_scatter(mask, source)`; `mask` expands to the shape of `self`. PyTorch: `masked_scatter_`.
     ///
-    /// # Panics
-    ///
-    /// Where `mask` does not expand so, `source` has too few elements, or `self` is expanded.
-    #[track_caller]
-    fn masked_scatter_(&mut self, mask: &Tensor<bool>, source: &Self) {
-        self.try_masked_scatter_(mask, source).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`masked_scatter_`](Self::masked_scatter_), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where `mask` does not expand so, `source` has too few elements, or `self` is expanded.
-    #[track_caller]
     fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: &Self) -> Result<(), Self::Error> {
         let at = Site::here("masked_scatter_");
         self.check_write(Some(source), at)?;

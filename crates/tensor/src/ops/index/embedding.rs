@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::index::positions::slices;
-use crate::ops::{TensorLike, twin};
-use crate::shape::error::Error;
+use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Shape, Tensor};
 
 /// What [`embedding`](Embedding::embedding) does beyond reading.
@@ -18,54 +20,54 @@ pub struct EmbeddingOptions {
 }
 
 /// Embeddings.
+#[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
-    twin! { trait
-        /// The rows of `self`, a table `[rows, width]`, whose numbers are in `index`: of shape `index.shape()` and `width`.
-        /// Nothing is renormalized (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, arguments swapped.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::Embedding;
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let table = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        /// let rows = table.embedding(&Tensor::from([1i64, 1, 0]), Default::default());
-        /// assert_eq!(rows, Tensor::from([[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]));
-        /// ```
-        fn embedding | try_embedding(&self, index: &Tensor<i64>, options: EmbeddingOptions) -> Self = at {
-            let table = self.shape();
-            if table.rank() != 2 {
-                return Err(Error::argument(at, "'weight' must be 2-D").into());
-            }
-            let rows = table[0] as i64;
-            let padding = match options.padding_idx.map(|row| row as i64) {
-                Some(row) if !(-rows..rows).contains(&row) => {
-                    return Err(Error::argument(at, "Padding_idx must be within num_embeddings").into());
-                }
-                row => row.map(|row| if row < 0 { row + rows } else { row }),
-            };
-            let line = index.elements(at)?;
-            if line.iter().any(|row| !(0..rows).contains(row)) {
-                return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
-            }
-            let mut read = self.apply_take(&slices(&table, 0, &line, at)?, at)?;
-            let column: Shape = [line.len(), 1].into();
-            if options.scale_grad_by_freq {
-                let mut counts: HashMap<i64, u32> = HashMap::new();
-                line.iter().for_each(|&row| *counts.entry(row).or_default() += 1);
-                let share = line.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[row])));
-                let share = Tensor::try_from_vec(share.collect(), &column)?;
-                let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
-                read = read.with_derivative(terms, at)?;
-            }
-            if let Some(padding) = padding.filter(|padding| line.contains(padding)) {
-                let is_word = line.iter().map(|&row| row != padding).collect();
-                let mask = self.mask_over(&Tensor::try_from_vec(is_word, &column)?, &read.shape(), at)?;
-                read = read.chosen(&mask, &read.detach(), at)?;
-            }
-            let mut shape = index.shape().clone();
-            shape.push(table[1]);
-            read.reshaped(shape, at)
+    /// The rows of `self`, a table `[rows, width]`, whose numbers are in `index`: of shape `index.shape()` and `width`.
+    /// Nothing is renormalized (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, arguments swapped.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::Embedding;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let table = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// let rows = table.embedding(&Tensor::from([1i64, 1, 0]), Default::default());
+    /// assert_eq!(rows, Tensor::from([[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]));
+    /// ```
+    fn try_embedding(&self, index: &Tensor<i64>, options: EmbeddingOptions) -> Result<Self, Self::Error> {
+        let at = Site::here("embedding");
+        let table = self.shape();
+        if table.rank() != 2 {
+            return Err(Error::argument(at, "'weight' must be 2-D").into());
         }
+        let rows = table[0] as i64;
+        let padding = match options.padding_idx.map(|row| row as i64) {
+            Some(row) if !(-rows..rows).contains(&row) => {
+                return Err(Error::argument(at, "Padding_idx must be within num_embeddings").into());
+            }
+            row => row.map(|row| if row < 0 { row + rows } else { row }),
+        };
+        let line = index.elements(at)?;
+        if line.iter().any(|row| !(0..rows).contains(row)) {
+            return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
+        }
+        let mut read = self.apply_take(&slices(&table, 0, &line, at)?, at)?;
+        let column: Shape = [line.len(), 1].into();
+        if options.scale_grad_by_freq {
+            let mut counts: HashMap<i64, u32> = HashMap::new();
+            line.iter().for_each(|&row| *counts.entry(row).or_default() += 1);
+            let share = line.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[row])));
+            let share = Tensor::try_from_vec(share.collect(), &column)?;
+            let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
+            read = read.with_derivative(terms, at)?;
+        }
+        if let Some(padding) = padding.filter(|padding| line.contains(padding)) {
+            let is_word = line.iter().map(|&row| row != padding).collect();
+            let mask = self.mask_over(&Tensor::try_from_vec(is_word, &column)?, &read.shape(), at)?;
+            read = read.chosen(&mask, &read.detach(), at)?;
+        }
+        let mut shape = index.shape().clone();
+        shape.push(table[1]);
+        read.reshaped(shape, at)
     }
 }
 

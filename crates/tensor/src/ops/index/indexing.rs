@@ -4,139 +4,144 @@
 //! adds to those positions, so where one element is read several times its gradients add up. Lists of mixed items, as in
 //! `x[1, :, index]`, are in [`ItemIndexing`](crate::ops::ItemIndexing).
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::{Formula, join};
 use crate::ops::index::positions::{along, check_range, from_the_end, of_mask, slices};
-use crate::ops::{TensorLike, twin};
 use crate::shape::dims;
-use crate::shape::error::Error;
+use crate::shape::error::{Error, Site};
 use crate::{Shape, Tensor};
 
 /// Reading by index tensors. Where one position is read several times, its gradients add up.
+#[twins]
 pub trait Indexing: TensorLike {
-    twin! { trait
-        /// Along dimension `dim`, the elements at the positions `index`, a vector; negative ones are refused. PyTorch:
-        /// `index_select`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
-        /// ```
-        fn index_select | try_index_select(&self, dim: isize, index: &Tensor<i64>) -> Self = at {
-            let shape = self.shape();
-            let axis = dims::axis(dim, shape.rank(), at)?;
-            if index.rank() > 1 {
-                return Err(Error::argument(at, "index_select(): Index is supposed to be a vector").into());
-            }
-            let whole = one_dim(&shape);
-            let line = index.elements(at)?;
-            if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
-                let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
-                return Err(Error::IndexRange { message, at }.into());
-            }
-            if shape.rank() == 0 && line.len() != 1 {
-                let message = "index_select(): Index to scalar can have only 1 value, got 0 value(s)";
-                return Err(Error::argument(at, message).into());
-            }
-            let taken = self.apply_take(&slices(&whole, axis, &line, at)?, at)?;
-            if shape.rank() == 0 { taken.reshaped(shape, at) } else { Ok(taken) }
+    /// Along dimension `dim`, the elements at the positions `index`, a vector; negative ones are refused. PyTorch:
+    /// `index_select`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
+    /// ```
+    fn try_index_select(&self, dim: isize, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+        let at = Site::here("index_select");
+        let shape = self.shape();
+        let axis = dims::axis(dim, shape.rank(), at)?;
+        if index.rank() > 1 {
+            return Err(Error::argument(at, "index_select(): Index is supposed to be a vector").into());
         }
+        let whole = one_dim(&shape);
+        let line = index.elements(at)?;
+        if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
+            let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
+            return Err(Error::IndexRange { message, at }.into());
+        }
+        if shape.rank() == 0 && line.len() != 1 {
+            let message = "index_select(): Index to scalar can have only 1 value, got 0 value(s)";
+            return Err(Error::argument(at, message).into());
+        }
+        let taken = self.apply_take(&slices(&whole, axis, &line, at)?, at)?;
+        if shape.rank() == 0 { taken.reshaped(shape, at) } else { Ok(taken) }
+    }
 
-        /// Along dimension `dim`, the element at the position that `index` gives, for every place of `index`, whose other
-        /// sizes are at most those of `self`. PyTorch: `gather`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let scores = Tensor::from([[0.1, 0.9], [0.8, 0.2]]);
-        /// let classes = Tensor::from([[1i64], [0]]);
-        /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
-        /// ```
-        fn gather | try_gather(&self, dim: isize, index: &Tensor<i64>) -> Self = at {
-            let shape = self.shape();
-            let axis = dims::axis(dim, shape.rank(), at)?;
-            if index.numel() == 0 {
-                return self.apply_take(index, at);
-            }
-            let (from, place) = (one_dim(&shape), one_dim(index.shape()));
-            if from.rank() != place.rank() {
-                let message = "Index tensor must have the same number of dimensions as input tensor";
-                return Err(Error::argument(at, message).into());
-            }
-            if (0..from.rank()).any(|other| other != axis && place[other] > from[other]) {
-                let message = format!(
-                    "Size does not match at dimension {axis} expected index {place} to be no larger than self {from} apart \
-                     from dimension {axis}"
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            check_range(&index.elements(at)?, from[axis], axis, at)?;
-            let positions = along(&from, axis, &index.reshaped(place, at)?, at)?;
-            self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
+    /// Along dimension `dim`, the element at the position that `index` gives, for every place of `index`, whose other
+    /// sizes are at most those of `self`. PyTorch: `gather`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let scores = Tensor::from([[0.1, 0.9], [0.8, 0.2]]);
+    /// let classes = Tensor::from([[1i64], [0]]);
+    /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
+    /// ```
+    fn try_gather(&self, dim: isize, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+        let at = Site::here("gather");
+        let shape = self.shape();
+        let axis = dims::axis(dim, shape.rank(), at)?;
+        if index.numel() == 0 {
+            return self.apply_take(index, at);
         }
+        let (from, place) = (one_dim(&shape), one_dim(index.shape()));
+        if from.rank() != place.rank() {
+            let message = "Index tensor must have the same number of dimensions as input tensor";
+            return Err(Error::argument(at, message).into());
+        }
+        if (0..from.rank()).any(|other| other != axis && place[other] > from[other]) {
+            let message = format!(
+                "Size does not match at dimension {axis} expected index {place} to be no larger than self {from} apart \
+                 from dimension {axis}"
+            );
+            return Err(Error::argument(at, message).into());
+        }
+        check_range(&index.elements(at)?, from[axis], axis, at)?;
+        let positions = along(&from, axis, &index.reshaped(place, at)?, at)?;
+        self.apply_take(&positions.reshaped(index.shape().clone(), at)?, at)
+    }
 
-        /// [`gather`](Self::gather) with all dimensions but `dim` broadcast; both have as many dimensions. Without `dim`, both
-        /// are flattened first. What `argsort` and `argmax` give fits. PyTorch: `take_along_dim`.
-        fn take_along_dim | try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Self = at {
-            let Some(dim) = dim else {
-                let line = self.reshaped([self.shape().numel()], at)?;
-                return line.try_gather(0, &index.reshaped([index.numel()], at)?);
-            };
-            let shape = self.shape();
-            if shape.rank() != index.rank() {
-                let message = format!(
-                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
-                     dimensions for input, and {} dimensions for indices",
-                    shape.rank(),
-                    index.rank()
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let axis = dims::axis(dim, shape.rank(), at)?;
-            let with = |shape: &Shape, size: usize| {
-                let mut shape = shape.clone();
-                if let Some(place) = shape.get_mut(axis) {
-                    *place = size;
-                }
-                shape
-            };
-            let (own, count) = (shape.get(axis).copied().unwrap_or(1), index.shape().get(axis).copied().unwrap_or(1));
-            let wide = join(&with(&shape, count), index.shape(), at)?;
-            self.over(&with(&wide, own), at)?.try_gather(dim, &index.over(&wide, at)?)
+    /// [`gather`](Self::gather) with all dimensions but `dim` broadcast; both have as many dimensions. Without `dim`, both
+    /// are flattened first. What `argsort` and `argmax` give fits. PyTorch: `take_along_dim`.
+    fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self, Self::Error> {
+        let at = Site::here("take_along_dim");
+        let Some(dim) = dim else {
+            let line = self.reshaped([self.shape().numel()], at)?;
+            return line.try_gather(0, &index.reshaped([index.numel()], at)?);
+        };
+        let shape = self.shape();
+        if shape.rank() != index.rank() {
+            let message = format!(
+                "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+                 dimensions for input, and {} dimensions for indices",
+                shape.rank(),
+                index.rank()
+            );
+            return Err(Error::argument(at, message).into());
         }
+        let axis = dims::axis(dim, shape.rank(), at)?;
+        let with = |shape: &Shape, size: usize| {
+            let mut shape = shape.clone();
+            if let Some(place) = shape.get_mut(axis) {
+                *place = size;
+            }
+            shape
+        };
+        let (own, count) = (shape.get(axis).copied().unwrap_or(1), index.shape().get(axis).copied().unwrap_or(1));
+        let wide = join(&with(&shape, count), index.shape(), at)?;
+        self.over(&with(&wide, own), at)?.try_gather(dim, &index.over(&wide, at)?)
+    }
 
-        /// Elements at the positions `index` in row-major order, in the shape of `index`; negative ones count from the end.
-        /// PyTorch: `take`.
-        fn take | try_take(&self, index: &Tensor<i64>) -> Self = at {
-            let count = self.shape().numel();
-            if count == 0 && index.numel() > 0 {
-                let message = "take(): tried to take from an empty tensor".into();
-                return Err(Error::IndexRange { message, at }.into());
-            }
-            let mut line = index.elements(at)?;
-            if let Some(position) = from_the_end(&mut line, count) {
-                let message =
-                    format!("out of range: tried to access index {position} on a tensor of {count} elements.");
-                return Err(Error::IndexRange { message, at }.into());
-            }
-            self.apply_take(&Tensor::try_from_vec(line, index.shape())?, at)
+    /// Elements at the positions `index` in row-major order, in the shape of `index`; negative ones count from the end.
+    /// PyTorch: `take`.
+    fn try_take(&self, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+        let at = Site::here("take");
+        let count = self.shape().numel();
+        if count == 0 && index.numel() > 0 {
+            let message = "take(): tried to take from an empty tensor".into();
+            return Err(Error::IndexRange { message, at }.into());
         }
+        let mut line = index.elements(at)?;
+        if let Some(position) = from_the_end(&mut line, count) {
+            let message = format!("out of range: tried to access index {position} on a tensor of {count} elements.");
+            return Err(Error::IndexRange { message, at }.into());
+        }
+        self.apply_take(&Tensor::try_from_vec(line, index.shape())?, at)
+    }
 
-        /// The elements where `mask` holds, in row-major order, as a vector; the two broadcast. PyTorch: `masked_select`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
-        /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);
-        /// ```
-        fn masked_select | try_masked_select(&self, mask: &Tensor<bool>) -> Self = at {
-            let shape = join(mask.shape(), &self.shape(), at)?;
-            let chosen = of_mask(&mask.over(&shape, at)?, at)?;
-            let count = chosen.len();
-            self.over(&shape, at)?.apply_take(&Tensor::try_from_vec(chosen, [count])?, at)
-        }
+    /// The elements where `mask` holds, in row-major order, as a vector; the two broadcast. PyTorch: `masked_select`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
+    /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);
+    /// ```
+    fn try_masked_select(&self, mask: &Tensor<bool>) -> Result<Self, Self::Error> {
+        let at = Site::here("masked_select");
+        let shape = join(mask.shape(), &self.shape(), at)?;
+        let chosen = of_mask(&mask.over(&shape, at)?, at)?;
+        let count = chosen.len();
+        self.over(&shape, at)?.apply_take(&Tensor::try_from_vec(chosen, [count])?, at)
     }
 }
 

@@ -8,38 +8,40 @@
 
 pub use crate::ops::index::item::IndexItem;
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::index::positions::everywhere;
 use crate::ops::index::resolve::{positions, resolve};
-use crate::ops::{TensorLike, twin};
 use crate::shape::error::{Error, Site};
 use crate::{Shape, Tensor};
 
 /// Indexing with a list of items.
+#[twins]
 pub trait ItemIndexing: TensorLike {
-    twin! { trait
-        /// The elements that `items` choose. A view where they have no index tensor and no mask. PyTorch: `x[items]`.
-        ///
-        /// ```
-        /// use wengert_tensor::{index_items, prelude::*};
-        ///
-        /// let x = Tensor::<f64>::arange(24).reshape([2, 3, 4]);
-        /// assert_eq!(x.index(&index_items![1, .., 1..3]).shape(), &[3, 2]);
-        /// let rows = Tensor::from([[2i64, 0], [0, 2]]);
-        /// assert_eq!(x.index(&index_items![.., &rows]).shape(), &[2, 2, 2, 4]);
-        /// assert_eq!(x.index(&index_items![&x.gt(21.0)]).to_vec(), [22.0, 23.0]);
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// Where there are more items than dimensions, a position is out of range, a mask's shape is not that of its
-        /// dimensions, or index tensors do not broadcast.
-        fn index | try_index(&self, items: &[IndexItem]) -> Self = at {
-            let (view, chosen) = resolve(self, items, at)?;
-            if chosen.is_empty() {
-                return Ok(view);
-            }
-            view.apply_take(&positions(&view.shape(), chosen, at)?, at)
+    /// The elements that `items` choose. A view where they have no index tensor and no mask. PyTorch: `x[items]`.
+    ///
+    /// ```
+    /// use wengert_tensor::{index_items, prelude::*};
+    ///
+    /// let x = Tensor::<f64>::arange(24).reshape([2, 3, 4]);
+    /// assert_eq!(x.index(&index_items![1, .., 1..3]).shape(), &[3, 2]);
+    /// let rows = Tensor::from([[2i64, 0], [0, 2]]);
+    /// assert_eq!(x.index(&index_items![.., &rows]).shape(), &[2, 2, 2, 4]);
+    /// assert_eq!(x.index(&index_items![&x.gt(21.0)]).to_vec(), [22.0, 23.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where there are more items than dimensions, a position is out of range, a mask's shape is not that of its
+    /// dimensions, or index tensors do not broadcast.
+    fn try_index(&self, items: &[IndexItem]) -> Result<Self, Self::Error> {
+        let at = Site::here("index");
+        let (view, chosen) = resolve(self, items, at)?;
+        if chosen.is_empty() {
+            return Ok(view);
         }
+        view.apply_take(&positions(&view.shape(), chosen, at)?, at)
     }
 }
 

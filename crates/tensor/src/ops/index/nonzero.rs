@@ -1,44 +1,53 @@
 //! From masks and classes to indices and back. Everything here is plain data, through which no gradient flows.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::index::positions::{of_mask, unravel};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Compare;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::{Scalar, Tensor};
 
 /// Where elements are not zero.
+#[twins]
 pub trait Nonzero: TensorLike {
-    twin! { trait
-        /// Indices `[count, rank]` of the elements that are not zero (or `true`), in row-major order; a NaN counts. PyTorch:
-        /// `nonzero`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
-        /// assert_eq!(x.nonzero(), Tensor::from([[0i64, 1], [1, 0]]));
-        /// ```
-        fn nonzero | try_nonzero(&self) -> Tensor<i64> = at {
-            let columns = indices(self, at)?;
-            let count = columns.first().map_or(usize::from(count(self, at)? > 0), Vec::len);
-            let rank = columns.len();
-            Ok(Tensor::build(&[count, rank].into(), at, |out| {
-                for (position, out) in out.iter_mut().enumerate() {
-                    *out = columns[position % rank][position / rank];
-                }
-            })?)
-        }
-
-        /// Indices of the elements that are not zero (or `true`), one vector per dimension: what
-        /// [`index`](crate::ops::ItemIndexing::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
-        /// `nonzero` with `as_tuple=True`.
-        fn where_nonzero | try_where_nonzero(&self) -> Vec<Tensor<i64>> = at {
-            if self.shape().rank() == 0 {
-                return Ok(vec![Tensor::zeros([count(self, at)?])]);
+    /// Indices `[count, rank]` of the elements that are not zero (or `true`), in row-major order; a NaN counts. PyTorch:
+    /// `nonzero`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
+    /// assert_eq!(x.nonzero(), Tensor::from([[0i64, 1], [1, 0]]));
+    /// ```
+    fn try_nonzero(&self) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("nonzero");
+        let columns = indices(self, at)?;
+        let count = columns.first().map_or(usize::from(count(self, at)? > 0), Vec::len);
+        let rank = columns.len();
+        Ok(Tensor::build(&[count, rank].into(), at, |out| {
+            for (position, out) in out.iter_mut().enumerate() {
+                *out = columns[position % rank][position / rank];
             }
-            let columns = indices(self, at)?;
-            Ok(columns.into_iter().map(|column| { let count = column.len(); Tensor::from_vec(column, [count]) }).collect())
+        })?)
+    }
+
+    /// Indices of the elements that are not zero (or `true`), one vector per dimension: what
+    /// [`index`](crate::ops::ItemIndexing::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
+    /// `nonzero` with `as_tuple=True`.
+    fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
+        let at = Site::here("where_nonzero");
+        if self.shape().rank() == 0 {
+            return Ok(vec![Tensor::zeros([count(self, at)?])]);
         }
+        let columns = indices(self, at)?;
+        Ok(columns
+            .into_iter()
+            .map(|column| {
+                let count = column.len();
+                Tensor::from_vec(column, [count])
+            })
+            .collect())
     }
 }
 
@@ -69,20 +78,10 @@ fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
 /// assert_eq!(encoded, Tensor::from([[0i64, 0, 1], [1, 0, 0]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where a class is negative or not below `classes`, or there is neither a class nor their number.
-#[track_caller]
-pub fn one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Tensor<i64> {
-    try_one_hot(index, classes).unwrap_or_else(|error| raise(error))
-}
-
-/// [`one_hot`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where a class is negative or not below `classes`, or there is neither a class nor their number.
-#[track_caller]
+#[twins]
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");
     let refuse = |message: &str| Err(Error::argument(at, message));

@@ -3,159 +3,175 @@
 //!
 //! Where an element is written several times, the last one wins and every source gets its gradient; what is added adds up.
 
+use wengert_macros::twins;
+
 use crate::ops::formula::{Formula, join};
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::positions_of;
 use crate::ops::index::positions::{along, check_range, slices, wrapped};
 use crate::ops::index::replace::{add_at, overwrite, overwrite_with_number, without};
 use crate::ops::shape::views::Views;
-use crate::ops::{Argument, IndexItem, Operand, TensorLike, twin};
+use crate::ops::{Argument, IndexItem, Operand, TensorLike};
 use crate::shape::broadcast::Expansion;
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::{Number, Shape, Tensor};
 
 /// Writing by index tensors.
+#[twins]
 pub trait Scatter: TensorLike {
-    twin! { trait
-        /// `self` with `source` written, along dimension `dim`, to the positions that `index` gives: the inverse of
-        /// [`gather`](crate::ops::Indexing::gather). `index` may be smaller than `source`, of which a part is read then. PyTorch:
-        /// `scatter`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::<f64>::zeros([2, 3]);
-        /// let index = Tensor::from([[2i64], [0]]);
-        /// let y = x.scatter(1, &index, &Tensor::from([[5.0], [7.0]]));
-        /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
-        /// ```
-        fn scatter | try_scatter(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Self = at {
-            let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
-            overwrite(self, &positions, &leading(source, index.shape(), at)?, at)
-        }
+    /// `self` with `source` written, along dimension `dim`, to the positions that `index` gives: the inverse of
+    /// [`gather`](crate::ops::Indexing::gather). `index` may be smaller than `source`, of which a part is read then. PyTorch:
+    /// `scatter`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::<f64>::zeros([2, 3]);
+    /// let index = Tensor::from([[2i64], [0]]);
+    /// let y = x.scatter(1, &index, &Tensor::from([[5.0], [7.0]]));
+    /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
+    /// ```
+    fn try_scatter(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("scatter");
+        let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
+        overwrite(self, &positions, &leading(source, index.shape(), at)?, at)
+    }
 
-        /// `self` with one number written, along dimension `dim`, to the positions that `index` gives. PyTorch: `scatter`
-        /// with a value.
-        fn scatter_value | try_scatter_value(&self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Self = at {
-            let Some(positions) = places(self, dim, index, None, at)? else { return Ok(self.clone()) };
-            overwrite_with_number(self, &positions, value, at)
-        }
+    /// `self` with one number written, along dimension `dim`, to the positions that `index` gives. PyTorch: `scatter`
+    /// with a value.
+    fn try_scatter_value(&self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Result<Self, Self::Error> {
+        let at = Site::here("scatter_value");
+        let Some(positions) = places(self, dim, index, None, at)? else { return Ok(self.clone()) };
+        overwrite_with_number(self, &positions, value, at)
+    }
 
-        /// `self` with `source` added, along dimension `dim`, at the positions that `index` gives: the adjoint of
-        /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
-        fn scatter_add | try_scatter_add(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Self
-            [Self::Elem: Number] = at {
-            let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
-            add_at(self, &positions, &leading(source, index.shape(), at)?, at)
-        }
+    /// `self` with `source` added, along dimension `dim`, at the positions that `index` gives: the adjoint of
+    /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
+    fn try_scatter_add(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("scatter_add");
+        let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
+        add_at(self, &positions, &leading(source, index.shape(), at)?, at)
+    }
 
-        /// `self` with `alpha` times the slices of `source` added to its slices at `index`, a vector, along dimension `dim`:
-        /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
-        fn index_add | try_index_add(&self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Self
-            [Self::Elem: Number] = at {
-            let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
-            let from = one_dim(&source.shape());
-            check_slices("index_add_()", &whole, axis, index, &from, at)?;
-            let line = index.elements(at)?;
-            if line.iter().any(|&position| position < 0 || position as usize >= whole[axis]) {
-                return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
+    /// `self` with `alpha` times the slices of `source` added to its slices at `index`, a vector, along dimension `dim`:
+    /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
+    fn try_index_add(&self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("index_add");
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        let from = one_dim(&source.shape());
+        check_slices("index_add_()", &whole, axis, index, &from, at)?;
+        let line = index.elements(at)?;
+        if line.iter().any(|&position| position < 0 || position as usize >= whole[axis]) {
+            return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
+        }
+        let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
+        add_at(self, &slices(&whole, axis, &line, at)?, &values.reshaped(from, at)?, at)
+    }
+
+    /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:
+    /// `index_copy`.
+    fn try_index_copy(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("index_copy");
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        let from = one_dim(&source.shape());
+        check_slices("index_copy_()", &whole, axis, index, &from, at)?;
+        let line = index.elements(at)?;
+        check_range(&line, whole[axis], axis, at)?;
+        overwrite(self, &slices(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
+    }
+
+    /// `self` with `value`, a number or a tensor of rank 0, written to its slices at `index`, a vector, along dimension
+    /// `dim`; negative positions count from the end. PyTorch: `index_fill`.
+    fn try_index_fill(&self, dim: isize, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("index_fill");
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        if index.rank() > 1 {
+            return Err(Error::argument(at, "Index has to be a vector/scalar").into());
+        }
+        let line = wrapped(index, whole[axis], axis, at)?.elements(at)?;
+        let positions = slices(&whole, axis, &line, at)?;
+        match value.into_argument(self) {
+            Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
+            Argument::Array(value) if value.shape().rank() == 0 => {
+                let kept = without(&self.shape(), &positions, at)?;
+                self.chosen(&self.mask(&kept), &value, at)
             }
-            let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-            add_at(self, &slices(&whole, axis, &line, at)?, &values.reshaped(from, at)?, at)
-        }
-
-        /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:
-        /// `index_copy`.
-        fn index_copy | try_index_copy(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Self = at {
-            let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
-            let from = one_dim(&source.shape());
-            check_slices("index_copy_()", &whole, axis, index, &from, at)?;
-            let line = index.elements(at)?;
-            check_range(&line, whole[axis], axis, at)?;
-            overwrite(self, &slices(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
-        }
-
-        /// `self` with `value`, a number or a tensor of rank 0, written to its slices at `index`, a vector, along dimension
-        /// `dim`; negative positions count from the end. PyTorch: `index_fill`.
-        fn index_fill | try_index_fill(&self, dim: isize, index: &Tensor<i64>, value: impl Operand<Self>) -> Self = at {
-            let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
-            if index.rank() > 1 {
-                return Err(Error::argument(at, "Index has to be a vector/scalar").into());
-            }
-            let line = wrapped(index, whole[axis], axis, at)?.elements(at)?;
-            let positions = slices(&whole, axis, &line, at)?;
-            match value.into_argument(self) {
-                Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
-                Argument::Array(value) if value.shape().rank() == 0 => {
-                    let kept = without(&self.shape(), &positions, at)?;
-                    self.chosen(&self.mask(&kept), &value, at)
-                }
-                Argument::Array(value) => {
-                    let message = format!(
-                        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
-                        value.shape().rank()
-                    );
-                    Err(Error::argument(at, message).into())
-                }
-            }
-        }
-
-        /// `self` with `values`, which broadcast, written to the elements that `items` choose, or added to them where
-        /// `accumulate` is set. PyTorch: `index_put`.
-        fn index_put | try_index_put(&self, items: &[IndexItem], values: &Self, accumulate: bool) -> Self
-            [Self::Elem: Number] = at {
-            let positions = positions_of(&self.shape(), items, at)?;
-            let values = fitted(values, positions.shape(), at)?;
-            if accumulate { add_at(self, &positions, &values, at) } else { overwrite(self, &positions, &values, at) }
-        }
-
-        /// `self` with `value` written to the elements that `items` choose. A tensor is expanded to their shape, after
-        /// dropping leading dimensions of size 1. PyTorch: `x[items] = value`.
-        ///
-        /// ```
-        /// use wengert_tensor::{index_items, prelude::*};
-        ///
-        /// let x = Tensor::<f64>::zeros([2, 3]);
-        /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
-        /// ```
-        fn index_set | try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Self = at {
-            let positions = positions_of(&self.shape(), items, at)?;
-            match value.into_argument(self) {
-                Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
-                Argument::Array(value) => {
-                    let value = if crate::ops::index::items::is_view(items) {
-                        without_leading_ones(&value, at)?.try_expand(positions.shape())?
-                    } else {
-                        fitted(&value, positions.shape(), at)?
-                    };
-                    overwrite(self, &positions, &value, at)
-                }
+            Argument::Array(value) => {
+                let message = format!(
+                    "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                    value.shape().rank()
+                );
+                Err(Error::argument(at, message).into())
             }
         }
+    }
 
-        /// `self` with the elements of `source`, in row-major order, written where `mask` holds; `self` and `mask` broadcast.
-        /// What is left of `source` is not read. PyTorch: `masked_scatter`.
-        fn masked_scatter | try_masked_scatter(&self, mask: &Tensor<bool>, source: &Self) -> Self = at {
-            let shape = join(&self.shape(), mask.shape(), at)?;
-            let mask = mask.over(&shape, at)?;
-            let mut taken = -1;
-            let numbers = Tensor::build(&shape, at, |numbers| {
-                for (number, chosen) in numbers.iter_mut().zip(mask.iter()) {
-                    taken += i64::from(chosen);
-                    *number = taken.max(0);
-                }
-            })?;
-            if taken >= source.shape().numel() as i64 {
-                return Err(Error::argument(at, "Number of elements of source < number of ones in mask").into());
+    /// `self` with `values`, which broadcast, written to the elements that `items` choose, or added to them where
+    /// `accumulate` is set. PyTorch: `index_put`.
+    fn try_index_put(&self, items: &[IndexItem], values: &Self, accumulate: bool) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("index_put");
+        let positions = positions_of(&self.shape(), items, at)?;
+        let values = fitted(values, positions.shape(), at)?;
+        if accumulate { add_at(self, &positions, &values, at) } else { overwrite(self, &positions, &values, at) }
+    }
+
+    /// `self` with `value` written to the elements that `items` choose. A tensor is expanded to their shape, after
+    /// dropping leading dimensions of size 1. PyTorch: `x[items] = value`.
+    ///
+    /// ```
+    /// use wengert_tensor::{index_items, prelude::*};
+    ///
+    /// let x = Tensor::<f64>::zeros([2, 3]);
+    /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
+    /// ```
+    fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("index_set");
+        let positions = positions_of(&self.shape(), items, at)?;
+        match value.into_argument(self) {
+            Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
+            Argument::Array(value) => {
+                let value = if crate::ops::index::items::is_view(items) {
+                    without_leading_ones(&value, at)?.try_expand(positions.shape())?
+                } else {
+                    fitted(&value, positions.shape(), at)?
+                };
+                overwrite(self, &positions, &value, at)
             }
-            let x = self.over(&shape, at)?;
-            if taken < 0 {
-                return Ok(x);
-            }
-            let values = source.apply_take(&numbers, at)?;
-            Self::apply_select(&self.mask(&mask), &values, &x, at)
         }
+    }
+
+    /// `self` with the elements of `source`, in row-major order, written where `mask` holds; `self` and `mask` broadcast.
+    /// What is left of `source` is not read. PyTorch: `masked_scatter`.
+    fn try_masked_scatter(&self, mask: &Tensor<bool>, source: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("masked_scatter");
+        let shape = join(&self.shape(), mask.shape(), at)?;
+        let mask = mask.over(&shape, at)?;
+        let mut taken = -1;
+        let numbers = Tensor::build(&shape, at, |numbers| {
+            for (number, chosen) in numbers.iter_mut().zip(mask.iter()) {
+                taken += i64::from(chosen);
+                *number = taken.max(0);
+            }
+        })?;
+        if taken >= source.shape().numel() as i64 {
+            return Err(Error::argument(at, "Number of elements of source < number of ones in mask").into());
+        }
+        let x = self.over(&shape, at)?;
+        if taken < 0 {
+            return Ok(x);
+        }
+        let values = source.apply_take(&numbers, at)?;
+        Self::apply_select(&self.mask(&mask), &values, &x, at)
     }
 }
 

@@ -3,12 +3,14 @@
 //!
 //! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
 
+use wengert_macros::twins;
+
 use crate::ops::pair::{expanded, number, same_shape};
 use crate::ops::reduce::along::with_number;
-use crate::ops::{InPlace, TensorLike, twin};
+use crate::ops::{InPlace, TensorLike};
 use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Number, Scalar, Shape};
 
@@ -16,168 +18,154 @@ use crate::{Number, Scalar, Shape};
 ///
 /// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
 /// is left out, with `alpha` = 0 the product: a NaN there does not matter.
+#[twins]
 pub trait Blas: TensorLike<Elem: Number> {
-    twin! { trait
-        /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
-        fn mm | try_mm(&self, other: &Self) -> Self = at {
-            matrices("mm", "self", self, other, at)?;
-            self.apply_matmul(other, at)
-        }
+    /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
+    fn try_mm(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("mm");
+        matrices("mm", "self", self, other, at)?;
+        self.apply_matmul(other, at)
+    }
 
-        /// The products of two batches of as many matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
-        fn bmm | try_bmm(&self, other: &Self) -> Self = at {
-            batches(&self.shape(), &other.shape(), at)?;
-            self.apply_matmul(other, at)
-        }
+    /// The products of two batches of as many matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
+    fn try_bmm(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("bmm");
+        batches(&self.shape(), &other.shape(), at)?;
+        self.apply_matmul(other, at)
+    }
 
-        /// The product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
-        fn mv | try_mv(&self, vector: &Self) -> Self = at {
-            let rows = self.shape().first().copied().unwrap_or(1);
-            matrix_by_vector(self, vector, &Shape::from([rows]), at)
-        }
+    /// The product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
+    fn try_mv(&self, vector: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("mv");
+        let rows = self.shape().first().copied().unwrap_or(1);
+        matrix_by_vector(self, vector, &Shape::from([rows]), at)
+    }
 
-        /// The sum of products of two vectors of one length. PyTorch: `dot`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
-        /// ```
-        fn dot | try_dot(&self, other: &Self) -> Self = at {
-            let (left, right) = (self.shape(), other.shape());
-            if left.rank() != 1 || right.rank() != 1 {
-                let message =
-                    format!("1D tensors expected, but got {}D and {}D tensors", left.rank(), right.rank());
+    /// The sum of products of two vectors of one length. PyTorch: `dot`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
+    /// ```
+    fn try_dot(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("dot");
+        let (left, right) = (self.shape(), other.shape());
+        if left.rank() != 1 || right.rank() != 1 {
+            let message = format!("1D tensors expected, but got {}D and {}D tensors", left.rank(), right.rank());
+            return Err(Error::argument(at, message).into());
+        }
+        if left != right {
+            return Err(crate::ops::linalg::products::unequal_vectors(&left, &right, at).into());
+        }
+        let product = self.apply_binary(Binary::Mul, other, at)?;
+        product.apply_reduce(Reduction::Sum, &[0], at)?.apply_view(View::Reshape(Shape::scalar()), at)
+    }
+
+    /// `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` expands to `[m, n]`.
+    /// PyTorch: `addmm`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0]]);
+    /// let weight = Tensor::from([[3.0], [4.0]]);
+    /// assert_eq!(Tensor::from([0.5]).addmm(&x, &weight, 1, 1), Tensor::from([[11.5]]));
+    /// ```
+    fn try_addmm(
+        &self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("addmm");
+        let shape = matrices("addmm", "mat1", first, second, at)?;
+        let own = grown(self, &shape, at)?;
+        sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+    }
+
+    /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
+    /// `addmv`.
+    fn try_addmv(
+        &self,
+        matrix: &Self,
+        vector: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("addmv");
+        let shape = self.shape();
+        let product = matrix_by_vector(matrix, vector, &shape, at)?;
+        sum(&grown(self, &product.shape(), at)?, beta.into(), product, alpha.into(), at)
+    }
+
+    /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
+    /// `[b, m, n]`. PyTorch: `baddbmm`.
+    fn try_baddbmm(
+        &self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("baddbmm");
+        let shape = batches(&first.shape(), &second.shape(), at)?;
+        let own = grown(self, &shape, at)?;
+        sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+    }
+
+    /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
+    /// expands to `[m, n]`. PyTorch: `addbmm`.
+    fn try_addbmm(
+        &self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("addbmm");
+        let mut shape = batches(&first.shape(), &second.shape(), at)?;
+        shape.remove(0);
+        let own = grown(self, &shape, at)?;
+        let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
+        let product = all.apply_view(View::Reshape(shape), at)?;
+        sum(&own, beta.into(), product, alpha.into(), at)
+    }
+
+    /// `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`; `self` expands to `[m, n]`.
+    /// PyTorch: `addr`.
+    fn try_addr(
+        &self,
+        column: &Self,
+        row: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("addr");
+        let (left, right) = (column.shape(), row.shape());
+        for (name, shape) in [("vec1", &left), ("vec2", &right)] {
+            if shape.rank() != 1 {
+                let message = format!("addr: Expected 1-D argument {name}, but got {}-D", shape.rank());
                 return Err(Error::argument(at, message).into());
             }
-            if left != right {
-                return Err(crate::ops::linalg::products::unequal_vectors(&left, &right, at).into());
-            }
-            let product = self.apply_binary(Binary::Mul, other, at)?;
-            product.apply_reduce(Reduction::Sum, &[0], at)?.apply_view(View::Reshape(Shape::scalar()), at)
         }
-
-        /// `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` expands to `[m, n]`.
-        /// PyTorch: `addmm`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0]]);
-        /// let weight = Tensor::from([[3.0], [4.0]]);
-        /// assert_eq!(Tensor::from([0.5]).addmm(&x, &weight, 1, 1), Tensor::from([[11.5]]));
-        /// ```
-        fn addmm | try_addmm(
-            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
-        ) -> Self = at {
-            let shape = matrices("addmm", "mat1", first, second, at)?;
-            let own = grown(self, &shape, at)?;
-            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
-        }
-
-        /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
-        /// `addmv`.
-        fn addmv | try_addmv(
-            &self, matrix: &Self, vector: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
-        ) -> Self = at {
-            let shape = self.shape();
-            let product = matrix_by_vector(matrix, vector, &shape, at)?;
-            sum(&grown(self, &product.shape(), at)?, beta.into(), product, alpha.into(), at)
-        }
-
-        /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
-        /// `[b, m, n]`. PyTorch: `baddbmm`.
-        fn baddbmm | try_baddbmm(
-            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
-        ) -> Self = at {
-            let shape = batches(&first.shape(), &second.shape(), at)?;
-            let own = grown(self, &shape, at)?;
-            sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
-        }
-
-        /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
-        /// expands to `[m, n]`. PyTorch: `addbmm`.
-        fn addbmm | try_addbmm(
-            &self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
-        ) -> Self = at {
-            let mut shape = batches(&first.shape(), &second.shape(), at)?;
-            shape.remove(0);
-            let own = grown(self, &shape, at)?;
-            let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
-            let product = all.apply_view(View::Reshape(shape), at)?;
-            sum(&own, beta.into(), product, alpha.into(), at)
-        }
-
-        /// `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`; `self` expands to `[m, n]`.
-        /// PyTorch: `addr`.
-        fn addr | try_addr(
-            &self, column: &Self, row: &Self, beta: impl Into<f64>, alpha: impl Into<f64>,
-        ) -> Self = at {
-            let (left, right) = (column.shape(), row.shape());
-            for (name, shape) in [("vec1", &left), ("vec2", &right)] {
-                if shape.rank() != 1 {
-                    let message = format!("addr: Expected 1-D argument {name}, but got {}-D", shape.rank());
-                    return Err(Error::argument(at, message).into());
-                }
-            }
-            let own = grown(self, &Shape::from([left[0], right[0]]), at)?;
-            sum(&own, beta.into(), outer(column, row, at)?, alpha.into(), at)
-        }
+        let own = grown(self, &Shape::from([left[0], right[0]]), at)?;
+        sum(&own, beta.into(), outer(column, row, at)?, alpha.into(), at)
     }
 }
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
-/// Writes pairs of a method that panics and one that returns the error.
-macro_rules! in_place {
-    ($($(#[$doc:meta])* $name:ident | $try_name:ident ($x:ident, $y:ident) = $function:ident;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// Panics at the caller's line where the twin that begins with `try_` returns an error.
-        #[track_caller]
-        fn $name(&mut self, $x: &Self, $y: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
-            self.$try_name($x, $y, beta, alpha).unwrap_or_else(|error| raise(error));
-        }
-
-        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), "), with the error as a value.")]
-        ///
-        /// # Errors
-        ///
-        /// Where the operands do not multiply, the result has not the shape of `self`, or `self` is expanded.
-        #[track_caller]
-        fn $try_name(
-            &mut self,
-            $x: &Self,
-            $y: &Self,
-            beta: impl Into<f64>,
-            alpha: impl Into<f64>,
-        ) -> Result<(), Self::Error> {
-            let at = Site::here(stringify!($name));
-            self.check_write(None, at)?;
-            let (own, value) = (self.shape(), self.$function($x, $y, beta, alpha)?);
-            same_shape(&own, &value.shape(), &value.shape(), at)?;
-            self.put(value, at)
-        }
-    )*};
-}
-
 /// The products that are added, in place.
+#[twins]
 pub trait BlasInPlace: Blas + InPlace {
     /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
     /// PyTorch: `addmm_`.
     ///
-    /// Panics at the caller's line where the twin that begins with `try_` returns an error.
-    #[track_caller]
-    fn addmm_(&mut self, first: &Self, second: &Self, beta: impl Into<f64>, alpha: impl Into<f64>) {
-        self.try_addmm_(first, second, beta, alpha).unwrap_or_else(|error| raise(error));
-    }
-
-    /// [`addmm_`](Self::addmm_), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where the matrices do not multiply, their product has not the shape of `self`, or `self` is expanded.
-    #[track_caller]
     fn try_addmm_(
         &mut self,
         first: &Self,
@@ -197,19 +185,68 @@ pub trait BlasInPlace: Blas + InPlace {
         self.put(value, at)
     }
 
-    in_place! {
-        /// `self` = `beta` * `self` + `alpha` * (`matrix` x `vector`); `self` is `[m]`. PyTorch: `addmv_`.
-        addmv_ | try_addmv_(matrix, vector) = try_addmv;
-        /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
-        baddbmm_ | try_baddbmm_(first, second) = try_baddbmm;
-        /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
-        addbmm_ | try_addbmm_(first, second) = try_addbmm;
-        /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
-        addr_ | try_addr_(column, row) = try_addr;
+    /// `self` = `beta` * `self` + `alpha` * (`matrix` x `vector`); `self` is `[m]`. PyTorch: `addmv_`.
+    fn try_addmv_(
+        &mut self,
+        matrix: &Self,
+        vector: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("addmv_");
+        add_in_place(self, at, |own| own.try_addmv(matrix, vector, beta, alpha))
+    }
+
+    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
+    fn try_baddbmm_(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("baddbmm_");
+        add_in_place(self, at, |own| own.try_baddbmm(first, second, beta, alpha))
+    }
+
+    /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
+    fn try_addbmm_(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("addbmm_");
+        add_in_place(self, at, |own| own.try_addbmm(first, second, beta, alpha))
+    }
+
+    /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
+    fn try_addr_(
+        &mut self,
+        column: &Self,
+        row: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error> {
+        let at = Site::here("addr_");
+        add_in_place(self, at, |own| own.try_addr(column, row, beta, alpha))
     }
 }
 
 impl<A: Blas + InPlace> BlasInPlace for A {}
+
+/// `target` becomes `value` of it, which has its shape.
+fn add_in_place<A: InPlace>(
+    target: &mut A,
+    at: Site,
+    value: impl FnOnce(&A) -> Result<A, A::Error>,
+) -> Result<(), A::Error> {
+    target.check_write(None, at)?;
+    let (own, value) = (target.shape(), value(target)?);
+    same_shape(&own, &value.shape(), &value.shape(), at)?;
+    target.put(value, at)
+}
 
 /// Every product of an element of one vector and an element of another: `[m, n]`.
 pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {

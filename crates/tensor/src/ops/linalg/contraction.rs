@@ -3,12 +3,14 @@
 //! Operands are joined two at a time, from the left. A name that both have and nothing later asks for is contracted: a matrix
 //! product over batches. Names that the result keeps broadcast. A size 1 goes with any size, as everywhere.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::dims::{Axes, Dims};
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Number, Shape};
 
@@ -42,22 +44,21 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 }
 
 /// `tensordot`; see [`einsum`] for dimensions with names.
+#[twins]
 pub trait Contractions: TensorLike<Elem: Number> {
-    twin! { trait
-        /// Sums of products over pairs of dimensions: the last `n` of `self` with the first `n` of `other`, or two lists of
-        /// dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted size 1 goes
-        /// with any size. PyTorch: `tensordot`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (x, y) = (Tensor::<f64>::ones([2, 3, 4]), Tensor::ones([4, 3, 5]));
-        /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
-        /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
-        /// ```
-        fn tensordot | try_tensordot(&self, other: &Self, dims: impl Into<Contracted>) -> Self = at {
-            tensordot(self, other, &dims.into(), at)
-        }
+    /// Sums of products over pairs of dimensions: the last `n` of `self` with the first `n` of `other`, or two lists of
+    /// dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted size 1 goes
+    /// with any size. PyTorch: `tensordot`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::<f64>::ones([2, 3, 4]), Tensor::ones([4, 3, 5]));
+    /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
+    /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
+    /// ```
+    fn try_tensordot(&self, other: &Self, dims: impl Into<Contracted>) -> Result<Self, Self::Error> {
+        tensordot(self, other, &dims.into(), Site::here("tensordot"))
     }
 }
 
@@ -112,20 +113,10 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// assert_eq!(einsum("...j->...", &[x]).to_vec(), [3.0, 7.0]);
 /// ```
 ///
-/// # Panics
-///
-/// Where the equation cannot be read, or the operands do not fit it.
-#[track_caller]
-pub fn einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> A {
-    try_einsum(equation, operands).unwrap_or_else(|error| raise(error))
-}
-
-/// [`einsum`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the equation cannot be read, or the operands do not fit it.
-#[track_caller]
+#[twins]
 pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A, A::Error> {
     let at = Site::here("einsum");
     let refuse = |message: String| A::Error::from(Error::argument(at, message));

@@ -1,37 +1,38 @@
 //! The affine maps of neural networks: a weight, and a bias that expands.
 
+use wengert_macros::twins;
+
 use crate::ops::linalg::blas::{grown, matrices};
 
+use crate::ops::TensorLike;
 use crate::ops::linalg::products::product;
 use crate::ops::pair::{expanded, join_all, same_shape};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Number, Shape};
 
 /// `linear` and `bilinear`.
+#[twins]
 pub trait LinearMaps: TensorLike<Elem: Number> {
-    twin! { trait
-        /// x Wᵀ + b: `self` is `[…, k]`, `weight` `[n, k]` (or `[k]`, which gives `[…]`), `bias` expands to the result,
-        /// `[…, n]`. PyTorch: `nn.functional.linear`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
-        /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
-        /// ```
-        fn linear | try_linear(&self, weight: &Self, bias: Option<&Self>) -> Self = at {
-            linear(self, weight, bias, at)
-        }
+    /// x Wᵀ + b: `self` is `[…, k]`, `weight` `[n, k]` (or `[k]`, which gives `[…]`), `bias` expands to the result,
+    /// `[…, n]`. PyTorch: `nn.functional.linear`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
+    /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
+    /// ```
+    fn try_linear(&self, weight: &Self, bias: Option<&Self>) -> Result<Self, Self::Error> {
+        linear(self, weight, bias, Site::here("linear"))
+    }
 
-        /// x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` `[…, k]` over the same other dimensions, `weight`
-        /// `[n, j, k]`, `bias` `[n]`; the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
-        fn bilinear | try_bilinear(&self, other: &Self, weight: &Self, bias: Option<&Self>) -> Self = at {
-            bilinear(self, other, weight, bias, at)
-        }
+    /// x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` `[…, k]` over the same other dimensions, `weight`
+    /// `[n, j, k]`, `bias` `[n]`; the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
+    fn try_bilinear(&self, other: &Self, weight: &Self, bias: Option<&Self>) -> Result<Self, Self::Error> {
+        bilinear(self, other, weight, bias, Site::here("bilinear"))
     }
 }
 

@@ -1,34 +1,38 @@
 //! Matrix products.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::pair::expanded;
-use crate::ops::{TensorLike, twin};
 use crate::shape::broadcast;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Number, Shape};
 
 /// Matrix products.
+#[twins]
 pub trait Products: TensorLike {
-    twin! { trait
-        /// The matrix product, with batch dimensions that broadcast. PyTorch: `matmul`.
-        ///
-        /// | `self` | `other` | result |
-        /// |---|---|---|
-        /// | `[k]` | `[k]` | `[]` |
-        /// | `[m, k]` | `[k]` | `[m]` |
-        /// | `[k]` | `[k, n]` | `[n]` |
-        /// | `[…, m, k]` | `[…, k, n]` | `[…, m, n]`, the batch dimensions broadcast |
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let batch = Tensor::<f64>::ones([5, 2, 3]);
-        /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
-        /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));
-        /// ```
-        fn matmul | try_matmul(&self, other: &Self) -> Self [Self::Elem: Number] = at {
-            product(self, other, at)
-        }
+    /// The matrix product, with batch dimensions that broadcast. PyTorch: `matmul`.
+    ///
+    /// | `self` | `other` | result |
+    /// |---|---|---|
+    /// | `[k]` | `[k]` | `[]` |
+    /// | `[m, k]` | `[k]` | `[m]` |
+    /// | `[k]` | `[k, n]` | `[n]` |
+    /// | `[…, m, k]` | `[…, k, n]` | `[…, m, n]`, the batch dimensions broadcast |
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let batch = Tensor::<f64>::ones([5, 2, 3]);
+    /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
+    /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));
+    /// ```
+    fn try_matmul(&self, other: &Self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        product(self, other, Site::here("matmul"))
     }
 }
 

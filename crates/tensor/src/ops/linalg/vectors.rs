@@ -1,9 +1,11 @@
 //! Products of vectors, along one dimension or of every pair of elements.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::linalg::blas::outer;
 use crate::ops::pair::{expanded, pair};
 use crate::ops::reduce::reductions::reduced;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::dims;
 use crate::shape::dims::Dims;
@@ -12,103 +14,106 @@ use crate::shape::view::View;
 use crate::{Number, Scalar, Shape};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
+#[twins]
 pub trait Vectors: TensorLike<Elem: Number> {
-    twin! { trait
-        /// Every product of an element of one vector, `[m]`, and an element of another, `[n]`: `[m, n]`. PyTorch: `outer`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([1.0, 2.0]);
-        /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
-        /// ```
-        fn outer | try_outer(&self, other: &Self) -> Self = at {
-            for (name, rank) in [("self", self.shape().rank()), ("vec2", other.shape().rank())] {
-                if rank != 1 {
-                    let message = format!("outer: Expected 1-D argument {name}, but got {rank}-D");
-                    return Err(Error::argument(at, message).into());
-                }
-            }
-            outer(self, other, at)
-        }
-
-        /// Sums of products along the last dimension of both, for every pair of the other dimensions: `[…, k]` and
-        /// `[…', k]` give `[…, …']`. A rank-0 operand multiplies. PyTorch: `inner`.
-        fn inner | try_inner(&self, other: &Self) -> Self = at {
-            let (left, right) = (self.shape(), other.shape());
-            let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
-                let (x, y) = pair(self, other, at)?;
-                return x.apply_binary(Binary::Mul, &y, at);
-            };
-            if first != second {
-                let message = format!(
-                    "inner() the last dimension must match on both input tensors but got shapes {left} and {right}"
-                );
-                return Err(Error::MatmulShape { message, at }.into());
-            }
-            let rows = |x: &Self, shape: &Shape| {
-                let count = Shape::from(&shape[..shape.rank() - 1]).numel();
-                x.apply_view(View::Reshape(Shape::from([count, first])), at)
-            };
-            let columns = rows(other, &right)?.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
-            let product = rows(self, &left)?.apply_matmul(&columns, at)?;
-            let shape = left[..left.rank() - 1].iter().chain(&right[..right.rank() - 1]).copied().collect();
-            product.apply_view(View::Reshape(shape), at)
-        }
-
-        /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
-        fn vecdot | try_vecdot(&self, other: &Self, dim: isize) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim), false, at)
-        }
-
-        /// The vector product along `dim`, of size 3 in both, which have the same rank; the other sizes broadcast. PyTorch:
-        /// `linalg.cross`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
-        /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
-        /// ```
-        fn cross | try_cross(&self, other: &Self, dim: isize) -> Self = at {
-            cross(self, other, dim, at)
-        }
-
-        /// The Kronecker product: every element of `self` times all of `other`. Ranks align with leading ones, and sizes
-        /// multiply. PyTorch: `kron`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([1.0, 10.0]);
-        /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
-        /// ```
-        fn kron | try_kron(&self, other: &Self) -> Self = at {
-            let (left, right) = (self.shape(), other.shape());
-            let rank = left.rank().max(right.rank());
-            let size = |shape: &Shape, axis: usize| crate::shape::broadcast::size_at(shape, rank, axis);
-            let alternating = |of: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(of).collect::<Shape>();
-            let x = self.apply_view(View::Reshape(alternating(&|axis| [size(&left, axis), 1])), at)?;
-            let y = other.apply_view(View::Reshape(alternating(&|axis| [1, size(&right, axis)])), at)?;
-            let whole = alternating(&|axis| [size(&left, axis), size(&right, axis)]);
-            let product = expanded(&x, &whole, at)?.apply_binary(Binary::Mul, &expanded(&y, &whole, at)?, at)?;
-            let shape: Option<Shape> =
-                (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
-            let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
-            product.apply_view(View::Reshape(shape), at)
-        }
-
-        /// The sum of the diagonal of a matrix. PyTorch: `trace`.
-        fn trace | try_trace(&self) -> Self = at {
-            let rank = self.shape().rank();
-            if rank != 2 {
-                let message = format!("trace: expected a matrix, but got tensor with dim {rank}");
+    /// Every product of an element of one vector, `[m]`, and an element of another, `[n]`: `[m, n]`. PyTorch: `outer`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
+    /// ```
+    fn try_outer(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("outer");
+        for (name, rank) in [("self", self.shape().rank()), ("vec2", other.shape().rank())] {
+            if rank != 1 {
+                let message = format!("outer: Expected 1-D argument {name}, but got {rank}-D");
                 return Err(Error::argument(at, message).into());
             }
-            let diagonal = self.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?;
-            reduced(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
         }
+        outer(self, other, at)
+    }
+
+    /// Sums of products along the last dimension of both, for every pair of the other dimensions: `[…, k]` and
+    /// `[…', k]` give `[…, …']`. A rank-0 operand multiplies. PyTorch: `inner`.
+    fn try_inner(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("inner");
+        let (left, right) = (self.shape(), other.shape());
+        let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
+            let (x, y) = pair(self, other, at)?;
+            return x.apply_binary(Binary::Mul, &y, at);
+        };
+        if first != second {
+            let message = format!(
+                "inner() the last dimension must match on both input tensors but got shapes {left} and {right}"
+            );
+            return Err(Error::MatmulShape { message, at }.into());
+        }
+        let rows = |x: &Self, shape: &Shape| {
+            let count = Shape::from(&shape[..shape.rank() - 1]).numel();
+            x.apply_view(View::Reshape(Shape::from([count, first])), at)
+        };
+        let columns = rows(other, &right)?.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
+        let product = rows(self, &left)?.apply_matmul(&columns, at)?;
+        let shape = left[..left.rank() - 1].iter().chain(&right[..right.rank() - 1]).copied().collect();
+        product.apply_view(View::Reshape(shape), at)
+    }
+
+    /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
+    fn try_vecdot(&self, other: &Self, dim: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("vecdot");
+        let (x, y) = pair(self, other, at)?;
+        reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim), false, at)
+    }
+
+    /// The vector product along `dim`, of size 3 in both, which have the same rank; the other sizes broadcast. PyTorch:
+    /// `linalg.cross`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
+    /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
+    /// ```
+    fn try_cross(&self, other: &Self, dim: isize) -> Result<Self, Self::Error> {
+        cross(self, other, dim, Site::here("cross"))
+    }
+
+    /// The Kronecker product: every element of `self` times all of `other`. Ranks align with leading ones, and sizes
+    /// multiply. PyTorch: `kron`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([1.0, 10.0]);
+    /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
+    /// ```
+    fn try_kron(&self, other: &Self) -> Result<Self, Self::Error> {
+        let at = Site::here("kron");
+        let (left, right) = (self.shape(), other.shape());
+        let rank = left.rank().max(right.rank());
+        let size = |shape: &Shape, axis: usize| crate::shape::broadcast::size_at(shape, rank, axis);
+        let alternating = |of: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(of).collect::<Shape>();
+        let x = self.apply_view(View::Reshape(alternating(&|axis| [size(&left, axis), 1])), at)?;
+        let y = other.apply_view(View::Reshape(alternating(&|axis| [1, size(&right, axis)])), at)?;
+        let whole = alternating(&|axis| [size(&left, axis), size(&right, axis)]);
+        let product = expanded(&x, &whole, at)?.apply_binary(Binary::Mul, &expanded(&y, &whole, at)?, at)?;
+        let shape: Option<Shape> = (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
+        let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
+        product.apply_view(View::Reshape(shape), at)
+    }
+
+    /// The sum of the diagonal of a matrix. PyTorch: `trace`.
+    fn try_trace(&self) -> Result<Self, Self::Error> {
+        let at = Site::here("trace");
+        let rank = self.shape().rank();
+        if rank != 2 {
+            let message = format!("trace: expected a matrix, but got tensor with dim {rank}");
+            return Err(Error::argument(at, message).into());
+        }
+        let diagonal = self.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?;
+        reduced(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Attention (Vaswani et al. 2017, "Attention Is All You Need", 3.2.1).
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::{Formula, join};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
@@ -22,38 +24,46 @@ pub enum AttentionMask<'m, A> {
 }
 
 /// Attention.
+#[twins]
 pub trait Attention: TensorLike<Elem: Float> {
-    twin! { trait
-        /// softmax(q kᵀ · scale) v of queries `[…, l, e]` (`self`), keys `[…, s, e]` and values `[…, s, ev]`, whose batch
-        /// dimensions broadcast; `scale` is 1/√e where not given. A query that sees no key gives 0, with gradient 0. PyTorch:
-        /// `nn.functional.scaled_dot_product_attention`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{Attention, AttentionMask};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
-        /// let v = Tensor::from([[10.0], [20.0]]);
-        /// let y = q.scaled_dot_product_attention(&k, &v, AttentionMask::Causal, None);
-        /// assert_eq!(y.to_vec(), [10.0, 15.0]);
-        /// ```
-        fn scaled_dot_product_attention | try_scaled_dot_product_attention(
-            &self, key: &Self, value: &Self, mask: AttentionMask<'_, Self>, scale: Option<f64>
-        ) -> Self = at {
-            attend(self, key, value, mask, scale, at)
-        }
+    /// softmax(q kᵀ · scale) v of queries `[…, l, e]` (`self`), keys `[…, s, e]` and values `[…, s, ev]`, whose batch
+    /// dimensions broadcast; `scale` is 1/√e where not given. A query that sees no key gives 0, with gradient 0. PyTorch:
+    /// `nn.functional.scaled_dot_product_attention`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{Attention, AttentionMask};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
+    /// let v = Tensor::from([[10.0], [20.0]]);
+    /// let y = q.scaled_dot_product_attention(&k, &v, AttentionMask::Causal, None);
+    /// assert_eq!(y.to_vec(), [10.0, 15.0]);
+    /// ```
+    fn try_scaled_dot_product_attention(
+        &self,
+        key: &Self,
+        value: &Self,
+        mask: AttentionMask<'_, Self>,
+        scale: Option<f64>,
+    ) -> Result<Self, Self::Error> {
+        attend(self, key, value, mask, scale, Site::here("scaled_dot_product_attention"))
+    }
 
-        /// The same with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
-        /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
-        fn grouped_query_attention | try_grouped_query_attention(
-            &self, key: &Self, value: &Self, mask: AttentionMask<'_, Self>, scale: Option<f64>
-        ) -> Self = at {
-            let shape = self.shape();
-            let Some(heads) = shape.rank().checked_sub(3).map(|axis| shape[axis]) else {
-                return Err(Error::argument(at, format_args!("queries of shape {shape} have no heads")).into());
-            };
-            attend(self, &shared(key, heads, at)?, &shared(value, heads, at)?, mask, scale, at)
-        }
+    /// The same with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
+    /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
+    fn try_grouped_query_attention(
+        &self,
+        key: &Self,
+        value: &Self,
+        mask: AttentionMask<'_, Self>,
+        scale: Option<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("grouped_query_attention");
+        let shape = self.shape();
+        let Some(heads) = shape.rank().checked_sub(3).map(|axis| shape[axis]) else {
+            return Err(Error::argument(at, format_args!("queries of shape {shape} have no heads")).into());
+        };
+        attend(self, &shared(key, heads, at)?, &shared(value, heads, at)?, mask, scale, at)
     }
 }
 

@@ -1,10 +1,12 @@
 //! One step of a recurrent network. `self` is the input `[n, i]` (or `[i]`), the state is `[n, h]` (or `[h]`); the layout of
 //! weights and the order of gates are PyTorch's, so that its checkpoints fit.
 
+use wengert_macros::twins;
+
 use crate::Float;
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::linalg::products::product;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Unary;
 use crate::shape::error::{Error, Site};
 
@@ -30,42 +32,49 @@ impl<A> Clone for CellWeights<'_, A> {
 impl<A> Copy for CellWeights<'_, A> {}
 
 /// Recurrent cells.
+#[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
-    twin! { trait
-        /// tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
-        fn rnn_tanh_cell | try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
-            let (x, h) = sums(self, state, &weights, 1, at)?;
-            x.plus(&h, at)?.mapped(Unary::Tanh, at)
-        }
+    /// tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
+    fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("rnn_tanh_cell");
+        let (x, h) = sums(self, state, &weights, 1, at)?;
+        x.plus(&h, at)?.mapped(Unary::Tanh, at)
+    }
 
-        /// relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
-        fn rnn_relu_cell | try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
-            let (x, h) = sums(self, state, &weights, 1, at)?;
-            x.plus(&h, at)?.mapped(Unary::Relu, at)
-        }
+    /// relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
+    fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("rnn_relu_cell");
+        let (x, h) = sums(self, state, &weights, 1, at)?;
+        x.plus(&h, at)?.mapped(Unary::Relu, at)
+    }
 
-        /// The next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
-        /// Schmidhuber and Cummins 2000). PyTorch: `lstm_cell`.
-        fn lstm_cell | try_lstm_cell(&self, state: &Self, cell: &Self, weights: CellWeights<'_, Self>) -> (Self, Self)
-            = at {
-            let (x, h) = sums(self, state, &weights, 4, at)?;
-            let gates = x.plus(&h, at)?;
-            let sigmoid = |number: usize| gate(&gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
-            let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
-            let new = gate(&gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
-            let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
-            Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
-        }
+    /// The next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
+    /// Schmidhuber and Cummins 2000). PyTorch: `lstm_cell`.
+    fn try_lstm_cell(
+        &self,
+        state: &Self,
+        cell: &Self,
+        weights: CellWeights<'_, Self>,
+    ) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("lstm_cell");
+        let (x, h) = sums(self, state, &weights, 4, at)?;
+        let gates = x.plus(&h, at)?;
+        let sigmoid = |number: usize| gate(&gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
+        let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
+        let new = gate(&gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
+        let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
+        Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
+    }
 
-        /// The next state of a gated recurrent unit (Cho et al. 2014; the reset gate after the product, as in cuDNN).
-        /// PyTorch: `gru_cell`.
-        fn gru_cell | try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Self = at {
-            let (x, h) = sums(self, state, &weights, 3, at)?;
-            let both = |number: usize| gate(&x, number, 3, at)?.plus(&gate(&h, number, 3, at)?, at);
-            let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
-            let new = gate(&x, 2, 3, at)?.plus(&reset.times(&gate(&h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
-            state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
-        }
+    /// The next state of a gated recurrent unit (Cho et al. 2014; the reset gate after the product, as in cuDNN).
+    /// PyTorch: `gru_cell`.
+    fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("gru_cell");
+        let (x, h) = sums(self, state, &weights, 3, at)?;
+        let both = |number: usize| gate(&x, number, 3, at)?.plus(&gate(&h, number, 3, at)?, at);
+        let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
+        let new = gate(&x, 2, 3, at)?.plus(&reset.times(&gate(&h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
+        state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
     }
 }
 

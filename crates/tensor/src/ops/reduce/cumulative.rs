@@ -4,8 +4,10 @@
 //! (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986): every step is recorded, so that derivatives of every
 //! order are exact, zeros among the factors of a product included. See [`Extremes`](crate::ops::Extremes) for running extremes.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::reduce::along::{Along, compared, filled};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
@@ -13,57 +15,72 @@ use crate::shape::view::View;
 use crate::{DType, Float, Number, Scalar};
 
 /// `cumsum` and its kin.
+#[twins]
 pub trait Cumulative: TensorLike {
-    twin! { trait
-        /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
-        /// ```
-        fn cumsum | try_cumsum(&self, dim: isize) -> Self [Self::Elem: Number] = at {
-            if Self::Elem::DTYPE == DType::U8 {
-                return Err(Error::ElementType { dtype: DType::U8, at }.into());
-            }
-            let along = Along::new(self, dim, at)?;
-            along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
+    /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+    /// ```
+    fn try_cumsum(&self, dim: isize) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("cumsum");
+        if Self::Elem::DTYPE == DType::U8 {
+            return Err(Error::ElementType { dtype: DType::U8, at }.into());
         }
+        let along = Along::new(self, dim, at)?;
+        along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
+    }
 
-        /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
-        /// `cumprod`.
-        fn cumprod | try_cumprod(&self, dim: isize) -> Self [Self::Elem: Number] = at {
-            scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
-        }
+    /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
+    /// `cumprod`.
+    fn try_cumprod(&self, dim: isize) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("cumprod");
+        scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
+    }
 
-        /// ln Σ eˣ over the elements up to each along `dim`, without overflow. PyTorch: `logcumsumexp`.
-        fn logcumsumexp | try_logcumsumexp(&self, dim: isize) -> Self [Self::Elem: Float] = at {
-            scan(self, dim, at, |x, y| log_of_sum(x, y, at))
-        }
+    /// ln Σ eˣ over the elements up to each along `dim`, without overflow. PyTorch: `logcumsumexp`.
+    fn try_logcumsumexp(&self, dim: isize) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("logcumsumexp");
+        scan(self, dim, at, |x, y| log_of_sum(x, y, at))
+    }
 
-        /// The difference of each element and the one before it along `dim`, taken `n` times: `n` elements fewer, none where
-        /// there were no more. Refused at rank 0. PyTorch: `diff`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
-        /// ```
-        fn diff | try_diff(&self, n: usize, dim: isize) -> Self [Self::Elem: Number] = at {
-            let shape = self.shape();
-            if shape.rank() == 0 {
-                return Err(Error::argument(at, "diff expects input to be at least one-dimensional").into());
-            }
-            let axis = dims::axis(dim, shape.rank(), at)?;
-            let mut z = self.clone();
-            // Once nothing is left, nothing changes any more.
-            for len in (0..shape[axis]).rev().chain([0]).take(n) {
-                let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
-                let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
-                z = later.apply_binary(Binary::Sub, &earlier, at)?;
-            }
-            Ok(z)
+    /// The difference of each element and the one before it along `dim`, taken `n` times: `n` elements fewer, none where
+    /// there were no more. Refused at rank 0. PyTorch: `diff`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
+    /// ```
+    fn try_diff(&self, n: usize, dim: isize) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("diff");
+        let shape = self.shape();
+        if shape.rank() == 0 {
+            return Err(Error::argument(at, "diff expects input to be at least one-dimensional").into());
         }
+        let axis = dims::axis(dim, shape.rank(), at)?;
+        let mut z = self.clone();
+        // Once nothing is left, nothing changes any more.
+        for len in (0..shape[axis]).rev().chain([0]).take(n) {
+            let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
+            let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
+            z = later.apply_binary(Binary::Sub, &earlier, at)?;
+        }
+        Ok(z)
     }
 }
 

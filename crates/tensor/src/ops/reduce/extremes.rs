@@ -3,12 +3,14 @@
 //! Which element is meant at a tie, and what a derivative does there, follows PyTorch: along a dimension all of it goes to
 //! the one that was chosen; over everything it is shared evenly, a NaN tying with other NaNs.
 
+use wengert_macros::twins;
+
 use crate::Shape;
 use crate::Tensor;
 use crate::kernel::scan::lanes;
+use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Reduction;
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
@@ -16,74 +18,78 @@ use crate::shape::view::View;
 
 /// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
 /// alone, with the derivative shared between ties.
+#[twins]
 pub trait Extremes: TensorLike {
-    twin! { trait
-        /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-        /// Refused over nothing. PyTorch: `max` with a dimension.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
-        /// let (values, positions) = x.max(1, false);
-        /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
-        /// ```
-        fn max | try_max(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
-            extreme(self, true, dim, keepdim, at)
-        }
+    /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
+    /// Refused over nothing. PyTorch: `max` with a dimension.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
+    /// let (values, positions) = x.max(1, false);
+    /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
+    /// ```
+    fn try_max(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        extreme(self, true, dim, keepdim, Site::here("max"))
+    }
 
-        /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-        /// Refused over nothing. PyTorch: `min` with a dimension.
-        fn min | try_min(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
-            extreme(self, false, dim, keepdim, at)
-        }
+    /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
+    /// Refused over nothing. PyTorch: `min` with a dimension.
+    fn try_min(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        extreme(self, false, dim, keepdim, Site::here("min"))
+    }
 
-        /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-        /// over nothing. PyTorch: `max` without a dimension.
-        fn max_all | try_max_all(&self) -> Self = at {
-            not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
-            reduced(self, Reduction::Max, &Dims::from(..), false, at)
-        }
+    /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
+    /// over nothing. PyTorch: `max` without a dimension.
+    fn try_max_all(&self) -> Result<Self, Self::Error> {
+        let at = Site::here("max_all");
+        not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
+        reduced(self, Reduction::Max, &Dims::from(..), false, at)
+    }
 
-        /// The smallest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-        /// over nothing. PyTorch: `min` without a dimension.
-        fn min_all | try_min_all(&self) -> Self = at {
-            not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
-            reduced(self, Reduction::Min, &Dims::from(..), false, at)
-        }
+    /// The smallest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
+    /// over nothing. PyTorch: `min` without a dimension.
+    fn try_min_all(&self) -> Result<Self, Self::Error> {
+        let at = Site::here("min_all");
+        not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
+        reduced(self, Reduction::Min, &Dims::from(..), false, at)
+    }
 
-        /// The smallest and the largest over `dims`; both NaN if any is NaN. Derivative: evenly over the ties, from both
-        /// sides. Refused over nothing. PyTorch: `aminmax`.
-        fn aminmax | try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> (Self, Self) = at {
-            let dims = dims.into();
-            not_over_nothing(&self.shape(), &dims, at)?;
-            let smallest = reduced(self, Reduction::Amin, &dims, keepdim, at)?;
-            Ok((smallest, reduced(self, Reduction::Amax, &dims, keepdim, at)?))
-        }
+    /// The smallest and the largest over `dims`; both NaN if any is NaN. Derivative: evenly over the ties, from both
+    /// sides. Refused over nothing. PyTorch: `aminmax`.
+    fn try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("aminmax");
+        let dims = dims.into();
+        not_over_nothing(&self.shape(), &dims, at)?;
+        let smallest = reduced(self, Reduction::Amin, &dims, keepdim, at)?;
+        Ok((smallest, reduced(self, Reduction::Amax, &dims, keepdim, at)?))
+    }
 
-        /// Position of the largest of all elements in row-major order: of the first of several; a NaN wins. Refused over
-        /// nothing. PyTorch: `argmax` without a dimension.
-        fn argmax_all | try_argmax_all(&self) -> Tensor<i64> = at {
-            position_of_all(self, true, Site { operation: "argmax", ..at })
-        }
+    /// Position of the largest of all elements in row-major order: of the first of several; a NaN wins. Refused over
+    /// nothing. PyTorch: `argmax` without a dimension.
+    fn try_argmax_all(&self) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("argmax_all");
+        position_of_all(self, true, Site { operation: "argmax", ..at })
+    }
 
-        /// Position of the smallest of all elements in row-major order: of the first of several; a NaN wins. Refused over
-        /// nothing. PyTorch: `argmin` without a dimension.
-        fn argmin_all | try_argmin_all(&self) -> Tensor<i64> = at {
-            position_of_all(self, false, Site { operation: "argmin", ..at })
-        }
+    /// Position of the smallest of all elements in row-major order: of the first of several; a NaN wins. Refused over
+    /// nothing. PyTorch: `argmin` without a dimension.
+    fn try_argmin_all(&self) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("argmin_all");
+        position_of_all(self, false, Site { operation: "argmin", ..at })
+    }
 
-        /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a
-        /// NaN, the latest one. Derivative: to that element. PyTorch: `cummax`.
-        fn cummax | try_cummax(&self, dim: isize) -> (Self, Tensor<i64>) = at {
-            running(self, true, dim, at)
-        }
+    /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a
+    /// NaN, the latest one. Derivative: to that element. PyTorch: `cummax`.
+    fn try_cummax(&self, dim: isize) -> Result<(Self, Tensor<i64>), Self::Error> {
+        running(self, true, dim, Site::here("cummax"))
+    }
 
-        /// The smallest of the elements up to each along `dim`, and its position: of the last of several; once there is a
-        /// NaN, the latest one. Derivative: to that element. PyTorch: `cummin`.
-        fn cummin | try_cummin(&self, dim: isize) -> (Self, Tensor<i64>) = at {
-            running(self, false, dim, at)
-        }
+    /// The smallest of the elements up to each along `dim`, and its position: of the last of several; once there is a
+    /// NaN, the latest one. Derivative: to that element. PyTorch: `cummin`.
+    fn try_cummin(&self, dim: isize) -> Result<(Self, Tensor<i64>), Self::Error> {
+        running(self, false, dim, Site::here("cummin"))
     }
 }
 

@@ -3,8 +3,10 @@
 //! All take the mean first and the mean square of what is left after it (two passes), never E[x²] - E[x]², which cancels.
 //! Nothing here keeps a state: batch normalization in training returns the statistics that a layer may keep.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::{Formula, count};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Unary;
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
@@ -22,131 +24,158 @@ pub struct BatchNormed<A> {
 }
 
 /// Normalizations.
+#[twins]
 pub trait Normalization: TensorLike<Elem: Float> {
-    twin! { trait
-        /// Normalized over the last dimensions, which have the sizes `shape`, as have `weight` and `bias`. Over one element:
-        /// 0 (or the bias). PyTorch: `nn.functional.layer_norm`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::Normalization;
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
-        /// assert_eq!(x.layer_norm([2], None, None, 0.0), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
-        /// ```
-        fn layer_norm | try_layer_norm(
-            &self, shape: impl Into<Sizes>, weight: Option<&Self>, bias: Option<&Self>, eps: f64
-        ) -> Self = at {
-            let normalized = last(self, &shape.into(), at)?;
-            let own = self.shape();
-            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-                check_parameter(parameter, name, &normalized, at)?;
-            }
-            let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-            affine(standardized(self, &axes, eps, at)?, weight, bias, at)
+    /// Normalized over the last dimensions, which have the sizes `shape`, as have `weight` and `bias`. Over one element:
+    /// 0 (or the bias). PyTorch: `nn.functional.layer_norm`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::Normalization;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0]]);
+    /// assert_eq!(x.layer_norm([2], None, None, 0.0), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
+    /// ```
+    fn try_layer_norm(
+        &self,
+        shape: impl Into<Sizes>,
+        weight: Option<&Self>,
+        bias: Option<&Self>,
+        eps: f64,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("layer_norm");
+        let normalized = last(self, &shape.into(), at)?;
+        let own = self.shape();
+        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+            check_parameter(parameter, name, &normalized, at)?;
         }
+        let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
+        affine(standardized(self, &axes, eps, at)?, weight, bias, at)
+    }
 
-        /// Divided by the root of the mean square over the last dimensions, which have the sizes `shape`, as has `weight`.
-        /// Without `eps`, that is the machine epsilon of the element type. PyTorch: `nn.functional.rms_norm`.
-        fn rms_norm | try_rms_norm(&self, shape: impl Into<Sizes>, weight: Option<&Self>, eps: Option<f64>) -> Self = at {
-            let normalized = last(self, &shape.into(), at)?;
-            let own = self.shape();
-            check_parameter(weight, "weight", &normalized, at)?;
-            let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-            let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
-            let scale = inverse_root(&self.mapped(Unary::Square, at)?.averaged(&axes, at)?, eps, at)?;
-            affine(self.times(&scale, at)?, weight, None, at)
-        }
+    /// Divided by the root of the mean square over the last dimensions, which have the sizes `shape`, as has `weight`.
+    /// Without `eps`, that is the machine epsilon of the element type. PyTorch: `nn.functional.rms_norm`.
+    fn try_rms_norm(
+        &self,
+        shape: impl Into<Sizes>,
+        weight: Option<&Self>,
+        eps: Option<f64>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("rms_norm");
+        let normalized = last(self, &shape.into(), at)?;
+        let own = self.shape();
+        check_parameter(weight, "weight", &normalized, at)?;
+        let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
+        let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
+        let scale = inverse_root(&self.mapped(Unary::Square, at)?.averaged(&axes, at)?, eps, at)?;
+        affine(self.times(&scale, at)?, weight, None, at)
+    }
 
-        /// Normalized over each of `groups` groups of channels of `[n, c, …]`, all positions together; `weight` and `bias` are
-        /// `[c]`. PyTorch: `nn.functional.group_norm`.
-        fn group_norm | try_group_norm(
-            &self, groups: usize, weight: Option<&Self>, bias: Option<&Self>, eps: f64
-        ) -> Self = at {
-            let own = self.shape();
-            if own.rank() < 2 {
-                let message = format!("Expected at least 2 dimensions for input tensor but received {}", own.rank());
-                return Err(Error::argument(at, message).into());
-            }
-            if groups == 0 || !own[1].is_multiple_of(groups) {
-                let message = format!(
-                    "Expected number of channels in input to be divisible by num_groups, but got input of shape {own} and \
-                     num_groups={groups}"
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-                check_channels(parameter, name, own[1], at)?;
-            }
-            let rest = count(&own[1..]) / groups;
-            let grouped = self.reshaped([own[0], groups, rest], at)?;
-            let z = standardized(&grouped, &[2], eps, at)?.reshaped(own.clone(), at)?;
-            affine_by_channel(z, weight, bias, at)
+    /// Normalized over each of `groups` groups of channels of `[n, c, …]`, all positions together; `weight` and `bias` are
+    /// `[c]`. PyTorch: `nn.functional.group_norm`.
+    fn try_group_norm(
+        &self,
+        groups: usize,
+        weight: Option<&Self>,
+        bias: Option<&Self>,
+        eps: f64,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("group_norm");
+        let own = self.shape();
+        if own.rank() < 2 {
+            let message = format!("Expected at least 2 dimensions for input tensor but received {}", own.rank());
+            return Err(Error::argument(at, message).into());
         }
+        if groups == 0 || !own[1].is_multiple_of(groups) {
+            let message = format!(
+                "Expected number of channels in input to be divisible by num_groups, but got input of shape {own} and \
+                 num_groups={groups}"
+            );
+            return Err(Error::argument(at, message).into());
+        }
+        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+            check_channels(parameter, name, own[1], at)?;
+        }
+        let rest = count(&own[1..]) / groups;
+        let grouped = self.reshaped([own[0], groups, rest], at)?;
+        let z = standardized(&grouped, &[2], eps, at)?.reshaped(own.clone(), at)?;
+        affine_by_channel(z, weight, bias, at)
+    }
 
-        /// Normalized over the positions of each channel of each example of `[n, c, …]`; `weight` and `bias` are `[c]`.
-        /// PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
-        fn instance_norm | try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Self = at {
-            let own = self.shape();
-            if own.rank() < 3 || count(&own[2..]) == 1 {
-                let message = format!("Expected more than 1 spatial element when training, got input size {own}");
-                return Err(Error::argument(at, message).into());
-            }
-            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-                check_channels(parameter, name, own[1], at)?;
-            }
-            let axes: Vec<usize> = (2..own.rank()).collect();
-            affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
+    /// Normalized over the positions of each channel of each example of `[n, c, …]`; `weight` and `bias` are `[c]`.
+    /// PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
+    fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("instance_norm");
+        let own = self.shape();
+        if own.rank() < 3 || count(&own[2..]) == 1 {
+            let message = format!("Expected more than 1 spatial element when training, got input size {own}");
+            return Err(Error::argument(at, message).into());
         }
+        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+            check_channels(parameter, name, own[1], at)?;
+        }
+        let axes: Vec<usize> = (2..own.rank()).collect();
+        affine_by_channel(standardized(self, &axes, eps, at)?, weight, bias, at)
+    }
 
-        /// Each channel of `[n, c, …]` normalized by a given mean and variance, as outside of training; all parameters are
-        /// `[c]`. PyTorch: `nn.functional.batch_norm` with `training=False`.
-        fn batch_norm | try_batch_norm(
-            &self, mean: &Self, variance: &Self, weight: Option<&Self>, bias: Option<&Self>, eps: f64
-        ) -> Self = at {
-            let own = self.shape();
-            let channels = channels(&own, at)?;
-            let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
-            for (parameter, name) in all {
-                check_channels(parameter, name, channels, at)?;
-            }
-            let placed = |parameter: &Self| parameter.reshaped(by_channel(&own), at);
-            let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
-            affine_by_channel(z, weight, bias, at)
+    /// Each channel of `[n, c, …]` normalized by a given mean and variance, as outside of training; all parameters are
+    /// `[c]`. PyTorch: `nn.functional.batch_norm` with `training=False`.
+    fn try_batch_norm(
+        &self,
+        mean: &Self,
+        variance: &Self,
+        weight: Option<&Self>,
+        bias: Option<&Self>,
+        eps: f64,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("batch_norm");
+        let own = self.shape();
+        let channels = channels(&own, at)?;
+        let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
+        for (parameter, name) in all {
+            check_channels(parameter, name, channels, at)?;
         }
+        let placed = |parameter: &Self| parameter.reshaped(by_channel(&own), at);
+        let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
+        affine_by_channel(z, weight, bias, at)
+    }
 
-        /// Each channel of `[n, c, …]` normalized over the batch and all positions, and the statistics of the batch; `weight`
-        /// and `bias` are `[c]`. The result is normalized by the variance divided by count; the one returned is divided by
-        /// count - 1, which is what running statistics hold. PyTorch: `nn.functional.batch_norm` with `training=True`.
-        ///
-        /// # Errors
-        ///
-        /// Where a channel has one value only.
-        fn batch_norm_training | try_batch_norm_training(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64)
-            -> BatchNormed<Self> = at {
-            let own = self.shape();
-            let channels = channels(&own, at)?;
-            let values = count(&[own[0], count(&own[2..])]);
-            if values == 1 {
-                let message =
-                    format!("Expected more than 1 value per channel when training, got input size torch.Size({own})");
-                return Err(Error::argument(at, message).into());
-            }
-            for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
-                check_channels(parameter, name, channels, at)?;
-            }
-            let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
-            let mean = self.averaged(&axes, at)?;
-            let centred = self.minus(&mean, at)?;
-            let variance = centred.mapped(Unary::Square, at)?.averaged(&axes, at)?;
-            let z = centred.times(&inverse_root(&variance, eps, at)?, at)?;
-            let unbiased = variance.times(values as f64 / (values as f64 - 1.0), at)?;
-            Ok(BatchNormed {
-                output: affine_by_channel(z, weight, bias, at)?,
-                mean: mean.reshaped([channels], at)?,
-                variance: unbiased.reshaped([channels], at)?,
-            })
+    /// Each channel of `[n, c, …]` normalized over the batch and all positions, and the statistics of the batch; `weight`
+    /// and `bias` are `[c]`. The result is normalized by the variance divided by count; the one returned is divided by
+    /// count - 1, which is what running statistics hold. PyTorch: `nn.functional.batch_norm` with `training=True`.
+    ///
+    /// # Errors
+    ///
+    /// Where a channel has one value only.
+    fn try_batch_norm_training(
+        &self,
+        weight: Option<&Self>,
+        bias: Option<&Self>,
+        eps: f64,
+    ) -> Result<BatchNormed<Self>, Self::Error> {
+        let at = Site::here("batch_norm_training");
+        let own = self.shape();
+        let channels = channels(&own, at)?;
+        let values = count(&[own[0], count(&own[2..])]);
+        if values == 1 {
+            let message =
+                format!("Expected more than 1 value per channel when training, got input size torch.Size({own})");
+            return Err(Error::argument(at, message).into());
         }
+        for (parameter, name) in [(weight, "weight"), (bias, "bias")] {
+            check_channels(parameter, name, channels, at)?;
+        }
+        let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
+        let mean = self.averaged(&axes, at)?;
+        let centred = self.minus(&mean, at)?;
+        let variance = centred.mapped(Unary::Square, at)?.averaged(&axes, at)?;
+        let z = centred.times(&inverse_root(&variance, eps, at)?, at)?;
+        let unbiased = variance.times(values as f64 / (values as f64 - 1.0), at)?;
+        Ok(BatchNormed {
+            output: affine_by_channel(z, weight, bias, at)?,
+            mean: mean.reshaped([channels], at)?,
+            variance: unbiased.reshaped([channels], at)?,
+        })
     }
 }
 

@@ -3,10 +3,12 @@
 //! The norm is a primitive, for its derivative: where the formula is open (the zero vector, zero entries, ties) PyTorch has
 //! conventions for the first and the second derivative that no composition of others has. See the rule for them.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::reduce::along::{compared, filled, with_number};
 use crate::ops::reduce::statistics::{axis_set, squeezed};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
@@ -15,94 +17,99 @@ use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Axes, Element, Float, Shape, Tensor};
 
 /// Norms and distances.
+#[twins]
 pub trait Norms: TensorLike<Elem: Float> {
-    twin! { trait
-        /// The `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord) for any `ord`, negative ones and those below 1 included; the
-        /// largest or smallest magnitude for ±∞; the number of elements that are not zero for 0. Squares and powers may
-        /// overflow where the norm would not.
-        ///
-        /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 of nothing; for `ord` below 0
-        /// and for ∞, refused over nothing. PyTorch: `linalg.vector_norm`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([3.0, -4.0]);
-        /// assert_eq!(x.vector_norm(2, .., false).item(), 5.0);
-        /// assert_eq!(x.vector_norm(f64::INFINITY, .., false).item(), 4.0);
-        /// assert_eq!(x.vector_norm(1, 0, true).to_vec(), [7.0]);
-        /// ```
-        fn vector_norm | try_vector_norm(
-            &self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool,
-        ) -> Self = at {
-            norm(self, ord.into(), &dims.into(), keepdim, at)
-        }
+    /// The `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord) for any `ord`, negative ones and those below 1 included; the
+    /// largest or smallest magnitude for ±∞; the number of elements that are not zero for 0. Squares and powers may
+    /// overflow where the norm would not.
+    ///
+    /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 of nothing; for `ord` below 0
+    /// and for ∞, refused over nothing. PyTorch: `linalg.vector_norm`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([3.0, -4.0]);
+    /// assert_eq!(x.vector_norm(2, .., false).item(), 5.0);
+    /// assert_eq!(x.vector_norm(f64::INFINITY, .., false).item(), 4.0);
+    /// assert_eq!(x.vector_norm(1, 0, true).to_vec(), [7.0]);
+    /// ```
+    fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
+    }
 
-        /// The `p`-norm of all elements. PyTorch: `norm`; see [`vector_norm`](Self::vector_norm) for some dimensions.
-        fn norm | try_norm(&self, p: impl Into<f64>) -> Self = at {
-            norm(self, p.into(), &Dims::from(..), false, at)
-        }
+    /// The `p`-norm of all elements. PyTorch: `norm`; see [`vector_norm`](Self::vector_norm) for some dimensions.
+    fn try_norm(&self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        norm(self, p.into(), &Dims::from(..), false, Site::here("norm"))
+    }
 
-        /// The `p`-norm of the difference, over everything; the shapes broadcast. Derivative 0 at equal points. PyTorch:
-        /// `dist`.
-        fn dist | try_dist(&self, other: &Self, p: impl Into<f64>) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
-        }
+    /// The `p`-norm of the difference, over everything; the shapes broadcast. Derivative 0 at equal points. PyTorch:
+    /// `dist`.
+    fn try_dist(&self, other: &Self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        let at = Site::here("dist");
+        let (x, y) = pair(self, other, at)?;
+        norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
+    }
 
-        /// Distances by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`:
-        /// `[…, m, n]`, the batch dimensions broadcast. Derivative 0 at equal points; for p = ∞ whole to every tied
-        /// coordinate. PyTorch: `cdist`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
-        /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
-        /// ```
-        fn cdist | try_cdist(&self, other: &Self, p: impl Into<f64>) -> Self = at {
-            distances(self, other, p.into(), at)
-        }
+    /// Distances by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`:
+    /// `[…, m, n]`, the batch dimensions broadcast. Derivative 0 at equal points; for p = ∞ whole to every tied
+    /// coordinate. PyTorch: `cdist`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
+    /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
+    /// ```
+    fn try_cdist(&self, other: &Self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        distances(self, other, p.into(), Site::here("cdist"))
+    }
 
-        /// The `p`-norm of x - y + `eps` over the last dimension; the shapes broadcast. PyTorch: `pairwise_distance`.
-        fn pairwise_distance | try_pairwise_distance(
-            &self, other: &Self, p: impl Into<f64>, eps: f64, keepdim: bool,
-        ) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            let difference = with_number(Binary::Add, &x.apply_binary(Binary::Sub, &y, at)?, eps, at)?;
-            norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
-        }
+    /// The `p`-norm of x - y + `eps` over the last dimension; the shapes broadcast. PyTorch: `pairwise_distance`.
+    fn try_pairwise_distance(
+        &self,
+        other: &Self,
+        p: impl Into<f64>,
+        eps: f64,
+        keepdim: bool,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("pairwise_distance");
+        let (x, y) = pair(self, other, at)?;
+        let difference = with_number(Binary::Add, &x.apply_binary(Binary::Sub, &y, at)?, eps, at)?;
+        norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
+    }
 
-        /// Divided by the `p`-norm over `dims`, or by `eps` where that is larger. PyTorch: `nn.functional.normalize`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
-        /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);
-        /// ```
-        fn normalize | try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Self = at {
-            let length = norm(self, p.into(), &dims.into(), true, at)?;
-            let divisor = filled(&length, &compared(Compare::Le, &length, eps, at)?, eps, at)?;
-            self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
-        }
+    /// Divided by the `p`-norm over `dims`, or by `eps` where that is larger. PyTorch: `nn.functional.normalize`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
+    /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);
+    /// ```
+    fn try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("normalize");
+        let length = norm(self, p.into(), &dims.into(), true, at)?;
+        let divisor = filled(&length, &compared(Compare::Le, &length, eps, at)?, eps, at)?;
+        self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
+    }
 
-        /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
-        /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
-        fn cosine_similarity | try_cosine_similarity(&self, other: &Self, dim: isize, eps: f64) -> Self = at {
-            let (x, y) = pair(self, other, at)?;
-            let shape = x.shape();
-            let dims = Dims::from(dim);
-            let unit = |x: &Self| {
-                let length = norm(x, 2.0, &dims, true, at)?;
-                // The lower bound is in the value only: the derivative is that of the length, as in PyTorch.
-                let short = compared(Compare::Lt, &length, eps, at)?;
-                let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
-                x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
-            };
-            let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
-            crate::ops::reduce::reductions::reduced(&product, Reduction::Sum, &dims, false, at)
-        }
+    /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
+    /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
+    fn try_cosine_similarity(&self, other: &Self, dim: isize, eps: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("cosine_similarity");
+        let (x, y) = pair(self, other, at)?;
+        let shape = x.shape();
+        let dims = Dims::from(dim);
+        let unit = |x: &Self| {
+            let length = norm(x, 2.0, &dims, true, at)?;
+            // The lower bound is in the value only: the derivative is that of the length, as in PyTorch.
+            let short = compared(Compare::Lt, &length, eps, at)?;
+            let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
+            x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
+        };
+        let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
+        crate::ops::reduce::reductions::reduced(&product, Reduction::Sum, &dims, false, at)
     }
 }
 

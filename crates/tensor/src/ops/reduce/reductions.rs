@@ -1,8 +1,10 @@
 //! Reductions over some dimensions.
 
+use wengert_macros::twins;
+
 use crate::kernel::reduce::arg;
+use crate::ops::TensorLike;
 use crate::ops::pair::number;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Reduction};
 use crate::shape::dims;
 use crate::shape::dims::Dims;
@@ -12,84 +14,98 @@ use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
 /// dimensions stay with size 1.
+#[twins]
 pub trait Reductions: TensorLike {
-    twin! { trait
-        /// The sum over `dims`, pairwise; 0 of nothing. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
-        /// refused (cast first). PyTorch: `sum`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        /// assert_eq!(x.sum(0, false).to_vec(), [4.0, 6.0]);
-        /// assert_eq!(x.sum(.., false).item(), 10.0);
-        /// assert_eq!(x.sum(-1, true).shape(), &[2, 1]);
-        /// ```
-        fn sum | try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            if matches!(Self::Elem::DTYPE, DType::U8 | DType::Bool) {
-                return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
-            }
-            reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+    /// The sum over `dims`, pairwise; 0 of nothing. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
+    /// refused (cast first). PyTorch: `sum`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.sum(0, false).to_vec(), [4.0, 6.0]);
+    /// assert_eq!(x.sum(.., false).item(), 10.0);
+    /// assert_eq!(x.sum(-1, true).shape(), &[2, 1]);
+    /// ```
+    fn try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("sum");
+        if matches!(Self::Elem::DTYPE, DType::U8 | DType::Bool) {
+            return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
         }
+        reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
+    }
 
-        /// The mean over `dims`; NaN of nothing. PyTorch: `mean`.
-        fn mean | try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Float] = at {
-            let dims = dims.into();
-            let shape = self.shape();
-            let axes = dims.resolve_or_all(shape.rank(), at)?;
-            let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
-            let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
-            let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
-            sum.apply_binary(Binary::Div, &count, at)
-        }
+    /// The mean over `dims`; NaN of nothing. PyTorch: `mean`.
+    fn try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("mean");
+        let dims = dims.into();
+        let shape = self.shape();
+        let axes = dims.resolve_or_all(shape.rank(), at)?;
+        let count = axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel();
+        let sum = reduced(self, Reduction::Sum, &dims, keepdim, at)?;
+        let count = number(&sum, Self::Elem::from_f64(count as f64), &sum.shape(), at)?;
+        sum.apply_binary(Binary::Div, &count, at)
+    }
 
-        /// The product over `dims`; 1 of nothing. PyTorch: `prod`.
-        fn prod | try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Self [Self::Elem: Number] = at {
-            reduced(self, Reduction::Prod, &dims.into(), keepdim, at)
-        }
+    /// The product over `dims`; 1 of nothing. PyTorch: `prod`.
+    fn try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        reduced(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
+    }
 
-        /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
-        /// `amax`.
-        fn amax | try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            let dims = dims.into();
-            not_over_nothing(&self.shape(), &dims, at)?;
-            reduced(self, Reduction::Amax, &dims, keepdim, at)
-        }
+    /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+    /// `amax`.
+    fn try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("amax");
+        let dims = dims.into();
+        not_over_nothing(&self.shape(), &dims, at)?;
+        reduced(self, Reduction::Amax, &dims, keepdim, at)
+    }
 
-        /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
-        /// `amin`.
-        fn amin | try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            let dims = dims.into();
-            not_over_nothing(&self.shape(), &dims, at)?;
-            reduced(self, Reduction::Amin, &dims, keepdim, at)
-        }
+    /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+    /// `amin`.
+    fn try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("amin");
+        let dims = dims.into();
+        not_over_nothing(&self.shape(), &dims, at)?;
+        reduced(self, Reduction::Amin, &dims, keepdim, at)
+    }
 
-        /// Where any element over `dims` is not zero (or `true`); `false` of nothing. PyTorch: `any`.
-        fn any | try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
-            Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
-        }
+    /// Where any element over `dims` is not zero (or `true`); `false` of nothing. PyTorch: `any`.
+    fn try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
+        let at = Site::here("any");
+        Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+    }
 
-        /// Where all elements over `dims` are not zero (or `true`); `true` of nothing. PyTorch: `all`.
-        fn all | try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Tensor<bool> = at {
-            Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
-        }
+    /// Where all elements over `dims` are not zero (or `true`); `true` of nothing. PyTorch: `all`.
+    fn try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
+        let at = Site::here("all");
+        Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+    }
 
-        /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`.
-        fn count_nonzero | try_count_nonzero(&self, dims: impl Into<Dims>) -> Tensor<i64> = at {
-            let counted = not_zero(self, at)?.try_cast::<i64>()?;
-            Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
-        }
+    /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`.
+    fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("count_nonzero");
+        let counted = not_zero(self, at)?.try_cast::<i64>()?;
+        Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
+    }
 
-        /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch: `argmax`.
-        fn argmax | try_argmax(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
-            Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
-        }
+    /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch: `argmax`.
+    fn try_argmax(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("argmax");
+        Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
+    }
 
-        /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch:
-        /// `argmin`.
-        fn argmin | try_argmin(&self, dim: isize, keepdim: bool) -> Tensor<i64> = at {
-            Ok(position_of(&self.to_tensor(at)?, false, dim, keepdim, at)?)
-        }
+    /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch:
+    /// `argmin`.
+    fn try_argmin(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("argmin");
+        Ok(position_of(&self.to_tensor(at)?, false, dim, keepdim, at)?)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
 
+use wengert_macros::twins;
+
 use crate::ops::pair::number;
 use crate::ops::reduce::reductions::without;
 use crate::ops::reduce::statistics::{are_rows, axis_set};
-use crate::ops::{Comparison, TensorLike, try_where_, twin};
+use crate::ops::{Comparison, TensorLike, try_where_};
 use crate::scalar::instruction::{Binary, Reduction, Unary};
 use crate::shape::dims;
 use crate::shape::dims::{Axes, Dims};
@@ -13,73 +15,76 @@ use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Float, Scalar};
 
 /// `softmax` and its kin.
+#[twins]
 pub trait Softmax: TensorLike<Elem: Float> {
-    twin! { trait
-        /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([1000.0f64, 1000.0]);
-        /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
-        /// ```
-        fn softmax | try_softmax(&self, dim: isize) -> Self = at {
-            let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
-            if let Some(result) = one_pass(self, dim, &rest, at) {
-                return result;
-            }
-            let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
-            exponentials.apply_binary(Binary::Div, &total, at)
+    /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([1000.0f64, 1000.0]);
+    /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
+    /// ```
+    fn try_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("softmax");
+        let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
+        if let Some(result) = one_pass(self, dim, &rest, at) {
+            return result;
         }
+        let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+        exponentials.apply_binary(Binary::Div, &total, at)
+    }
 
-        /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
-        fn softmin | try_softmin(&self, dim: isize) -> Self = at {
-            let negative = self.apply_unary(Unary::Neg, at)?;
-            let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
-            exponentials.apply_binary(Binary::Div, &total, at)
+    /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
+    fn try_softmin(&self, dim: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("softmin");
+        let negative = self.apply_unary(Unary::Neg, at)?;
+        let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
+        exponentials.apply_binary(Binary::Div, &total, at)
+    }
+
+    /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
+    /// `log_softmax`.
+    fn try_log_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("log_softmax");
+        let rest = [
+            Instruction::Reduce(Reduction::Sum, 3),
+            Instruction::Unary(Unary::Log, 4),
+            Instruction::Binary(Binary::Sub, 2, 5),
+        ];
+        if let Some(result) = one_pass(self, dim, &rest, at) {
+            return result;
         }
+        let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
+        shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
+    }
 
-        /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
-        /// `log_softmax`.
-        fn log_softmax | try_log_softmax(&self, dim: isize) -> Self = at {
-            let rest = [
-                Instruction::Reduce(Reduction::Sum, 3),
-                Instruction::Unary(Unary::Log, 4),
-                Instruction::Binary(Binary::Sub, 2, 5),
-            ];
-            if let Some(result) = one_pass(self, dim, &rest, at) {
-                return result;
-            }
-            let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
-            shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
-        }
-
-        /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
-        fn logsumexp | try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            let shape = self.shape();
-            let axes = dims.into().resolve_or_all(shape.rank(), at)?;
-            let total = if let Some(result) = logsumexp_of_rows(self, &axes, at) {
-                result?
-            } else if axes.iter().any(|&axis| shape[axis] == 0) {
-                self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
-            } else {
-                let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-                // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
-                let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
-                let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
-                let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
-                let sum = match sum_of_exponentials(self, &shift, &axes, at) {
-                    Some(sum) => sum?,
-                    None => {
-                        let shift = shift.apply_view(View::Expand(shape.clone()), at)?;
-                        let exponentials = self.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at)?;
-                        exponentials.apply_reduce(Reduction::Sum, &axes, at)?
-                    }
-                };
-                sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
+    /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
+    fn try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("logsumexp");
+        let shape = self.shape();
+        let axes = dims.into().resolve_or_all(shape.rank(), at)?;
+        let total = if let Some(result) = logsumexp_of_rows(self, &axes, at) {
+            result?
+        } else if axes.iter().any(|&axis| shape[axis] == 0) {
+            self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
+        } else {
+            let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
+            // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+            let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
+            let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+            let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
+            let sum = match sum_of_exponentials(self, &shift, &axes, at) {
+                Some(sum) => sum?,
+                None => {
+                    let shift = shift.apply_view(View::Expand(shape.clone()), at)?;
+                    let exponentials = self.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at)?;
+                    exponentials.apply_reduce(Reduction::Sum, &axes, at)?
+                }
             };
-            if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
-        }
+            sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
+        };
+        if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
     }
 }
 

@@ -3,108 +3,119 @@
 //! The order is computed on plain data and the elements are taken at its positions, so that a derivative goes back to where
 //! each came from. NaN counts as larger than everything.
 
+use wengert_macros::twins;
+
 use crate::kernel::scan::lanes;
+use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::reduced;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::Reduction;
 use crate::shape::dims::Dims;
-use crate::shape::error::Error;
+use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Float, Shape, Tensor};
 
 /// `sort`, `topk`, `median` and their kin.
+#[twins]
 pub trait Sorting: TensorLike {
-    twin! { trait
-        /// The elements in ascending (or `descending`) order along `dim`, and their positions; ties keep their order.
-        /// PyTorch: `sort` with `stable=True`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (sorted, positions) = Tensor::from([3.0, 1.0, 2.0, 1.0]).sort(0, false);
-        /// assert_eq!((sorted.to_vec(), positions.to_vec()), (vec![1.0, 1.0, 2.0, 3.0], vec![1, 3, 2, 0]));
-        /// ```
-        fn sort | try_sort(&self, dim: isize, descending: bool) -> (Self, Tensor<i64>) = at {
-            let along = Along::new(self, dim, at)?;
-            let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-            Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
-        }
+    /// The elements in ascending (or `descending`) order along `dim`, and their positions; ties keep their order.
+    /// PyTorch: `sort` with `stable=True`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (sorted, positions) = Tensor::from([3.0, 1.0, 2.0, 1.0]).sort(0, false);
+    /// assert_eq!((sorted.to_vec(), positions.to_vec()), (vec![1.0, 1.0, 2.0, 3.0], vec![1, 3, 2, 0]));
+    /// ```
+    fn try_sort(&self, dim: isize, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("sort");
+        let along = Along::new(self, dim, at)?;
+        let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
+        Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
+    }
 
-        /// The positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
-        fn argsort | try_argsort(&self, dim: isize, descending: bool) -> Tensor<i64> = at {
-            let along = Along::new(self, dim, at)?;
-            let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
-            Ok(along.restored(&positions, at)?)
-        }
+    /// The positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
+    fn try_argsort(&self, dim: isize, descending: bool) -> Result<Tensor<i64>, Self::Error> {
+        let at = Site::here("argsort");
+        let along = Along::new(self, dim, at)?;
+        let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
+        Ok(along.restored(&positions, at)?)
+    }
 
-        /// The `k` largest (or smallest) along `dim` in descending (ascending) order, and their positions; which of
-        /// several equal ones is not specified. Refused where there are not as many. PyTorch: `topk` with `sorted=True`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let scores = Tensor::from([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]);
-        /// assert_eq!(scores.topk(2, 1, true).1, Tensor::from([[1, 2], [0, 2]]));
-        /// ```
-        fn topk | try_topk(&self, k: usize, dim: isize, largest: bool) -> (Self, Tensor<i64>) = at {
-            let along = Along::new(self, dim, at)?;
-            if k > along.len() {
-                return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
-            }
-            let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
-            let taken = along.taken(&positions, at)?;
-            // Of a rank-0 array, one element is of rank 0 again; none are a line.
-            if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
+    /// The `k` largest (or smallest) along `dim` in descending (ascending) order, and their positions; which of
+    /// several equal ones is not specified. Refused where there are not as many. PyTorch: `topk` with `sorted=True`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let scores = Tensor::from([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]);
+    /// assert_eq!(scores.topk(2, 1, true).1, Tensor::from([[1, 2], [0, 2]]));
+    /// ```
+    fn try_topk(&self, k: usize, dim: isize, largest: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("topk");
+        let along = Along::new(self, dim, at)?;
+        if k > along.len() {
+            return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
         }
+        let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
+        let taken = along.taken(&positions, at)?;
+        // Of a rank-0 array, one element is of rank 0 again; none are a line.
+        if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
+    }
 
-        /// The `k`-th smallest along `dim`, counting from 1, and its position, one of several if they are equal.
-        /// Refused where there are not as many. PyTorch: `kthvalue`.
-        fn kthvalue | try_kthvalue(&self, k: usize, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
-            let along = Along::new(self, dim, at)?;
-            if k < 1 || k > along.len() {
-                let message = format!("kthvalue(): selected number k out of range for dimension {}", along.axis);
-                return Err(Error::IndexRange { message, at }.into());
-            }
-            let positions = along.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
-            along.taken_with(positions, keepdim, at)
+    /// The `k`-th smallest along `dim`, counting from 1, and its position, one of several if they are equal.
+    /// Refused where there are not as many. PyTorch: `kthvalue`.
+    fn try_kthvalue(&self, k: usize, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("kthvalue");
+        let along = Along::new(self, dim, at)?;
+        if k < 1 || k > along.len() {
+            let message = format!("kthvalue(): selected number k out of range for dimension {}", along.axis);
+            return Err(Error::IndexRange { message, at }.into());
         }
+        let positions = along.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
+        along.taken_with(positions, keepdim, at)
+    }
 
-        /// The median along `dim`, the lower one of two, and its position; the first NaN where there is one. Refused over
-        /// nothing. PyTorch: `median` with a dimension.
-        fn median | try_median(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
-            let along = Along::new(self, dim, at)?;
-            along.not_over_nothing(at)?;
-            let positions = along.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
-            along.taken_with(positions, keepdim, at)
-        }
+    /// The median along `dim`, the lower one of two, and its position; the first NaN where there is one. Refused over
+    /// nothing. PyTorch: `median` with a dimension.
+    fn try_median(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("median");
+        let along = Along::new(self, dim, at)?;
+        along.not_over_nothing(at)?;
+        let positions = along.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
+        along.taken_with(positions, keepdim, at)
+    }
 
-        /// The commonest element along `dim`, the smallest of several, and the position of its last occurrence. Refused
-        /// over nothing. PyTorch: `mode`.
-        fn mode | try_mode(&self, dim: isize, keepdim: bool) -> (Self, Tensor<i64>) = at {
-            let along = Along::new(self, dim, at)?;
-            along.not_over_nothing(at)?;
-            let positions = along.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
-            along.taken_with(positions, keepdim, at)
-        }
+    /// The commonest element along `dim`, the smallest of several, and the position of its last occurrence. Refused
+    /// over nothing. PyTorch: `mode`.
+    fn try_mode(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("mode");
+        let along = Along::new(self, dim, at)?;
+        along.not_over_nothing(at)?;
+        let positions = along.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
+        along.taken_with(positions, keepdim, at)
+    }
 
-        /// The median of all elements, the lower one of two; NaN if any is NaN, and of nothing. Derivative: evenly over the
-        /// elements equal to it, NaNs being equal to NaNs. PyTorch: `median` without a dimension.
-        fn median_all | try_median_all(&self) -> Self [Self::Elem: Float] = at {
-            let values = self.to_tensor(at)?.to_vec();
-            if values.is_empty() {
-                let nothing = reduced(self, Reduction::Sum, &Dims::from(..), false, at)?;
-                return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
-            }
-            let median = values[lanes::median(&values)];
-            let ties: Vec<i64> = (0i64..)
-                .zip(&values)
-                .filter(|(_, value)| **value == median || value.is_nan() && median.is_nan())
-                .map(|(position, _)| position)
-                .collect();
-            let largest = self.apply_take(&Tensor::from(ties), at)?.apply_reduce(Reduction::Max, &[0], at)?;
-            largest.apply_view(View::Reshape(Shape::scalar()), at)
+    /// The median of all elements, the lower one of two; NaN if any is NaN, and of nothing. Derivative: evenly over the
+    /// elements equal to it, NaNs being equal to NaNs. PyTorch: `median` without a dimension.
+    fn try_median_all(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        let at = Site::here("median_all");
+        let values = self.to_tensor(at)?.to_vec();
+        if values.is_empty() {
+            let nothing = reduced(self, Reduction::Sum, &Dims::from(..), false, at)?;
+            return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
         }
+        let median = values[lanes::median(&values)];
+        let ties: Vec<i64> = (0i64..)
+            .zip(&values)
+            .filter(|(_, value)| **value == median || value.is_nan() && median.is_nan())
+            .map(|(position, _)| position)
+            .collect();
+        let largest = self.apply_take(&Tensor::from(ties), at)?.apply_reduce(Reduction::Max, &[0], at)?;
+        largest.apply_view(View::Reshape(Shape::scalar()), at)
     }
 }
 

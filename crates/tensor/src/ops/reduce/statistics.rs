@@ -3,11 +3,13 @@
 //! The divisor of a variance is n - correction, and 0 where that is negative. Its derivative is a rule of its own; that of a
 //! standard deviation of 0 is 0.
 
+use wengert_macros::twins;
+
 use crate::Float;
+use crate::ops::TensorLike;
 use crate::ops::pair::{expanded, number};
 use crate::ops::reduce::along::{filled, with_number};
 use crate::ops::reduce::reductions::{reduced, without};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::{Error, Site};
@@ -17,60 +19,70 @@ use crate::{Element, Scalar, Shape, Tensor};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
 /// dimensions stay with size 1.
+#[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
-    twin! { trait
-        /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
-        /// Bessel's; 0: of a whole population). Where that is 0 or less: NaN, or ∞ where the elements differ. PyTorch: `var`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
-        /// assert_eq!(x.var(0, 0, false).item(), 1.25);
-        /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
-        /// ```
-        fn var | try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
-            variance(self, &dims.into(), correction.into(), keepdim, at)
-        }
+    /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
+    /// Bessel's; 0: of a whole population). Where that is 0 or less: NaN, or ∞ where the elements differ. PyTorch: `var`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+    /// assert_eq!(x.var(0, 0, false).item(), 1.25);
+    /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
+    /// ```
+    fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
+        variance(self, &dims.into(), correction.into(), keepdim, Site::here("var"))
+    }
 
-        /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
-        fn std | try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Self = at {
-            variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
-        }
+    /// The standard deviation over `dims`: the root of [`var`](Self::var). Derivative 0 where it is 0. PyTorch: `std`.
+    fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("std");
+        variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
+    }
 
-        /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
-        fn var_mean | try_var_mean(
-            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
-        ) -> (Self, Self) = at {
-            let dims = dims.into();
-            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
-            Ok((variance, mean(self, &dims, keepdim, at)?))
-        }
+    /// [`var`](Self::var) and the mean. PyTorch: `var_mean`.
+    fn try_var_mean(
+        &self,
+        dims: impl Into<Dims>,
+        correction: impl Into<f64>,
+        keepdim: bool,
+    ) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("var_mean");
+        let dims = dims.into();
+        let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+        Ok((variance, mean(self, &dims, keepdim, at)?))
+    }
 
-        /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
-        fn std_mean | try_std_mean(
-            &self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool,
-        ) -> (Self, Self) = at {
-            let dims = dims.into();
-            let variance = variance(self, &dims, correction.into(), keepdim, at)?;
-            Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
-        }
+    /// [`std`](Self::std) and the mean. PyTorch: `std_mean`.
+    fn try_std_mean(
+        &self,
+        dims: impl Into<Dims>,
+        correction: impl Into<f64>,
+        keepdim: bool,
+    ) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("std_mean");
+        let dims = dims.into();
+        let variance = variance(self, &dims, correction.into(), keepdim, at)?;
+        Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
+    }
 
-        /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
-        fn nansum | try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            let known = filled(self, &self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
-            reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
-        }
+    /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
+    fn try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("nansum");
+        let known = filled(self, &self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
+        reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
+    }
 
-        /// The mean over `dims` of what is not NaN; NaN where there is nothing else. PyTorch: `nanmean`.
-        fn nanmean | try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Self = at {
-            let dims = dims.into();
-            let unknown = self.apply_compare(Compare::Ne, self, at)?;
-            let total = reduced(&filled(self, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
-            let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
-            let count = reduced(&filled(&one, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
-            total.apply_binary(Binary::Div, &count, at)
-        }
+    /// The mean over `dims` of what is not NaN; NaN where there is nothing else. PyTorch: `nanmean`.
+    fn try_nanmean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+        let at = Site::here("nanmean");
+        let dims = dims.into();
+        let unknown = self.apply_compare(Compare::Ne, self, at)?;
+        let total = reduced(&filled(self, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
+        let count = reduced(&filled(&one, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        total.apply_binary(Binary::Div, &count, at)
     }
 }
 

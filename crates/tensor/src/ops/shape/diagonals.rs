@@ -1,67 +1,72 @@
 //! Triangles of matrices, and diagonals read and written. Dimensions before the last two are batches.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::{TensorLike, twin};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Scalar, Shape, Tensor};
 
 /// Triangles and diagonals.
+#[twins]
 pub trait Diagonals: TensorLike {
-    twin! { trait
-        /// The elements of each matrix `[…, m, n]` on and below a diagonal (`diagonal` above the main one), 0 elsewhere,
-        /// whatever was there. PyTorch: `tril`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::<f64>::ones([2, 3]);
-        /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
-        /// ```
-        fn tril | try_tril(&self, diagonal: isize) -> Self = at {
-            triangle(self, at, |row, column| column - row <= diagonal)
-        }
+    /// The elements of each matrix `[…, m, n]` on and below a diagonal (`diagonal` above the main one), 0 elsewhere,
+    /// whatever was there. PyTorch: `tril`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::<f64>::ones([2, 3]);
+    /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
+    /// ```
+    fn try_tril(&self, diagonal: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("tril");
+        triangle(self, at, |row, column| column - row <= diagonal)
+    }
 
-        /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
-        /// whatever was there. PyTorch: `triu`.
-        fn triu | try_triu(&self, diagonal: isize) -> Self = at {
-            triangle(self, at, |row, column| column - row >= diagonal)
-        }
+    /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
+    /// whatever was there. PyTorch: `triu`.
+    fn try_triu(&self, diagonal: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("triu");
+        triangle(self, at, |row, column| column - row >= diagonal)
+    }
 
-        /// Of a vector the matrix that has it on a diagonal, of a matrix that diagonal; `diagonal` above the main one.
-        /// PyTorch: `diag`.
-        fn diag | try_diag(&self, diagonal: isize) -> Self = at {
-            match self.shape().rank() {
-                1 => self.try_diag_embed(diagonal, 0, 1),
-                2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
-                rank => {
-                    let message = format!("diag(): Supports 1D or 2D tensors. Got {rank}D");
-                    Err(Error::argument(at, message).into())
-                }
+    /// Of a vector the matrix that has it on a diagonal, of a matrix that diagonal; `diagonal` above the main one.
+    /// PyTorch: `diag`.
+    fn try_diag(&self, diagonal: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("diag");
+        match self.shape().rank() {
+            1 => self.try_diag_embed(diagonal, 0, 1),
+            2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
+            rank => {
+                let message = format!("diag(): Supports 1D or 2D tensors. Got {rank}D");
+                Err(Error::argument(at, message).into())
             }
         }
+    }
 
-        /// Matrices with the last dimension on a diagonal, `offset` above the main one, in dimensions `first` and `second` of
-        /// the result: the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
-        fn diag_embed | try_diag_embed(&self, offset: isize, first: isize, second: isize) -> Self = at {
-            let own = self.shape();
-            let Some(&len) = own.last() else {
-                return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
-            };
-            let rank = own.rank() + 1;
-            let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-            if first == second {
-                let message = format!("diagonal dimensions cannot be identical {first}, {second}");
-                return Err(Error::argument(at, message).into());
-            }
-            let size = len.saturating_add(offset.unsigned_abs());
-            let mut shape = Shape::from(&own[..own.rank() - 1]);
-            for axis in [first.min(second), first.max(second)] {
-                shape.insert(axis, size);
-            }
-            self.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
+    /// Matrices with the last dimension on a diagonal, `offset` above the main one, in dimensions `first` and `second` of
+    /// the result: the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
+    fn try_diag_embed(&self, offset: isize, first: isize, second: isize) -> Result<Self, Self::Error> {
+        let at = Site::here("diag_embed");
+        let own = self.shape();
+        let Some(&len) = own.last() else {
+            return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
+        };
+        let rank = own.rank() + 1;
+        let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
+        if first == second {
+            let message = format!("diagonal dimensions cannot be identical {first}, {second}");
+            return Err(Error::argument(at, message).into());
         }
+        let size = len.saturating_add(offset.unsigned_abs());
+        let mut shape = Shape::from(&own[..own.rank() - 1]);
+        for axis in [first.min(second), first.max(second)] {
+            shape.insert(axis, size);
+        }
+        self.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
     }
 }
 

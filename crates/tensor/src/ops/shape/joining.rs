@@ -1,10 +1,12 @@
 //! Several tensors made one, along a dimension that exists or a new one.
 
+use wengert_macros::twins;
+
 use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site, raise};
+use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 
 /// Tensors joined along an existing dimension; all other sizes are equal. PyTorch: `cat`.
@@ -16,20 +18,10 @@ use crate::shape::view::View;
 /// assert_eq!(cat(&[x, y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where there are none, or sizes differ.
-#[track_caller]
-pub fn cat<A: TensorLike>(tensors: &[A], dim: isize) -> A {
-    try_cat(tensors, dim).unwrap_or_else(|error| raise(error))
-}
-
-/// [`cat`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where there are none, or sizes differ.
-#[track_caller]
+#[twins]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
     let at = Site::here("cat");
     join(tensors, dim, at)
@@ -75,20 +67,10 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
 
 /// Tensors of one shape joined along a new dimension. PyTorch: `stack`.
 ///
-/// # Panics
-///
-/// Where there are none, or shapes differ.
-#[track_caller]
-pub fn stack<A: TensorLike>(tensors: &[A], dim: isize) -> A {
-    try_stack(tensors, dim).unwrap_or_else(|error| raise(error))
-}
-
-/// [`stack`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where there are none, or shapes differ.
-#[track_caller]
+#[twins]
 pub fn try_stack<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
     let at = Site::here("stack");
     let Some(first) = tensors.first().map(A::shape) else {
@@ -114,20 +96,10 @@ pub fn try_stack<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error
 /// Tensors side by side: joined along dimension 1, or 0 where they are vectors; numbers count as vectors of one. PyTorch:
 /// `hstack`.
 ///
-/// # Panics
-///
-/// Where there are none, or sizes differ.
-#[track_caller]
-pub fn hstack<A: TensorLike>(tensors: &[A]) -> A {
-    try_hstack(tensors).unwrap_or_else(|error| raise(error))
-}
-
-/// [`hstack`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where there are none, or sizes differ.
-#[track_caller]
+#[twins]
 pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
     let at = Site::here("hstack");
     let parts = at_least(tensors, 1, at)?;
@@ -145,20 +117,10 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
 /// assert_eq!(table, Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where there are none, or sizes differ.
-#[track_caller]
-pub fn vstack<A: TensorLike>(tensors: &[A]) -> A {
-    try_vstack(tensors).unwrap_or_else(|error| raise(error))
-}
-
-/// [`vstack`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where there are none, or sizes differ.
-#[track_caller]
+#[twins]
 pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
     let at = Site::here("vstack");
     join(&at_least(tensors, 2, at)?, 0, at)
@@ -200,20 +162,10 @@ pub enum Indexing2d {
 /// assert_eq!(grids[1], Tensor::from([[10.0, 10.0, 10.0], [20.0, 20.0, 20.0]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where there are none, or one has two dimensions or more.
-#[track_caller]
-pub fn meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Vec<A> {
-    try_meshgrid(tensors, indexing).unwrap_or_else(|error| raise(error))
-}
-
-/// [`meshgrid`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where there are none, or one has two dimensions or more.
-#[track_caller]
+#[twins]
 pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Result<Vec<A>, A::Error> {
     let at = Site::here("meshgrid");
     if tensors.is_empty() {

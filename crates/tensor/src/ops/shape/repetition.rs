@@ -1,133 +1,134 @@
 //! Elements repeated and moved around. Repeating is an expansion and a reshape, so its derivative is a sum.
 
+use wengert_macros::twins;
+
 use crate::memory::reserve;
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::index::positions::slices;
-use crate::ops::{TensorLike, twin};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::{DType, Shape, Tensor};
 
 /// Repeating and rolling.
+#[twins]
 pub trait Repetition: TensorLike {
-    twin! { trait
-        /// The whole tensor `repeats[k]` times along each dimension `k`; more repeats than dimensions make new ones in
-        /// front. PyTorch: `repeat`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0]).repeat(&[2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
-        /// ```
-        fn repeat | try_repeat(&self, repeats: &[usize]) -> Self = at {
-            let shape = self.shape();
-            let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
-                let message =
-                    "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
-                return Err(Error::argument(at, message).into());
-            };
-            let (mut spaced, mut stretched, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
-            for (position, &count) in repeats.iter().enumerate() {
-                let size = position.checked_sub(lead).map_or(1, |axis| shape[axis]);
-                spaced.push(1);
-                spaced.push(size);
-                stretched.push(count);
-                stretched.push(size);
-                merged.push(count.saturating_mul(size));
-            }
-            self.reshaped(spaced, at)?.over(&stretched, at)?.reshaped(merged, at)
+    /// The whole tensor `repeats[k]` times along each dimension `k`; more repeats than dimensions make new ones in
+    /// front. PyTorch: `repeat`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0]).repeat(&[2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
+    /// ```
+    fn try_repeat(&self, repeats: &[usize]) -> Result<Self, Self::Error> {
+        let at = Site::here("repeat");
+        let shape = self.shape();
+        let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
+            let message = "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
+            return Err(Error::argument(at, message).into());
+        };
+        let (mut spaced, mut stretched, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
+        for (position, &count) in repeats.iter().enumerate() {
+            let size = position.checked_sub(lead).map_or(1, |axis| shape[axis]);
+            spaced.push(1);
+            spaced.push(size);
+            stretched.push(count);
+            stretched.push(size);
+            merged.push(count.saturating_mul(size));
         }
+        self.reshaped(spaced, at)?.over(&stretched, at)?.reshaped(merged, at)
+    }
 
-        /// [`repeat`](Self::repeat), where fewer repeats than dimensions count for the last ones. PyTorch: `tile`.
-        fn tile | try_tile(&self, repeats: &[usize]) -> Self = at {
-            let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
-            whole.extend(repeats);
-            self.try_repeat(&whole)
-        }
+    /// [`repeat`](Self::repeat), where fewer repeats than dimensions count for the last ones. PyTorch: `tile`.
+    fn try_tile(&self, repeats: &[usize]) -> Result<Self, Self::Error> {
+        let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
+        whole.extend(repeats);
+        self.try_repeat(&whole)
+    }
 
-        /// Each element `count` times in a row along dimension `dim`, or of the flattened tensor where that is not given.
-        /// PyTorch: `repeat_interleave`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0]).repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
-        /// ```
-        fn repeat_interleave | try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Self = at {
-            let (x, axis) = line(self, dim, at)?;
-            let mut shape = x.shape();
-            let size = shape[axis];
-            shape.insert(axis + 1, 1);
-            let mut wide = shape.clone();
-            wide[axis + 1] = count;
-            let mut merged = x.shape();
-            merged[axis] = size.saturating_mul(count);
-            x.reshaped(shape, at)?.over(&wide, at)?.reshaped(merged, at)
-        }
+    /// Each element `count` times in a row along dimension `dim`, or of the flattened tensor where that is not given.
+    /// PyTorch: `repeat_interleave`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0]).repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
+    /// ```
+    fn try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Result<Self, Self::Error> {
+        let at = Site::here("repeat_interleave");
+        let (x, axis) = line(self, dim, at)?;
+        let mut shape = x.shape();
+        let size = shape[axis];
+        shape.insert(axis + 1, 1);
+        let mut wide = shape.clone();
+        wide[axis + 1] = count;
+        let mut merged = x.shape();
+        merged[axis] = size.saturating_mul(count);
+        x.reshaped(shape, at)?.over(&wide, at)?.reshaped(merged, at)
+    }
 
-        /// Slice `k` of dimension `dim` (of the flattened tensor where that is not given) `counts[k]` times. `counts` has one
-        /// entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
-        fn repeat_interleave_each | try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Self
-            = at {
-            let (x, axis) = line(self, dim, at)?;
-            let shape = x.shape();
-            if counts.rank() > 1 {
-                return Err(Error::argument(at, "repeats must be 0-dim or 1-dim tensor").into());
-            }
-            if counts.numel() != 1 && counts.numel() != shape[axis] {
-                let message = format!(
-                    "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({axis}) \
-                     = {}",
-                    counts.numel(),
-                    shape[axis]
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?.elements(at)?;
-            if counts.iter().any(|&count| count < 0) {
-                return Err(Error::argument(at, "repeats can not be negative").into());
-            }
-            let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
-            let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
-            let mut index = reserve::with_capacity::<i64>(total).map_err(refused)?;
-            for (position, &count) in counts.iter().enumerate() {
-                index.extend(std::iter::repeat_n(position as i64, count as usize));
-            }
-            x.apply_take(&slices(&shape, axis, &index, at)?, at)
+    /// Slice `k` of dimension `dim` (of the flattened tensor where that is not given) `counts[k]` times. `counts` has one
+    /// entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
+    fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self, Self::Error> {
+        let at = Site::here("repeat_interleave_each");
+        let (x, axis) = line(self, dim, at)?;
+        let shape = x.shape();
+        if counts.rank() > 1 {
+            return Err(Error::argument(at, "repeats must be 0-dim or 1-dim tensor").into());
         }
+        if counts.numel() != 1 && counts.numel() != shape[axis] {
+            let message = format!(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({axis}) \
+                 = {}",
+                counts.numel(),
+                shape[axis]
+            );
+            return Err(Error::argument(at, message).into());
+        }
+        let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?.elements(at)?;
+        if counts.iter().any(|&count| count < 0) {
+            return Err(Error::argument(at, "repeats can not be negative").into());
+        }
+        let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
+        let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
+        let mut index = reserve::with_capacity::<i64>(total).map_err(refused)?;
+        for (position, &count) in counts.iter().enumerate() {
+            index.extend(std::iter::repeat_n(position as i64, count as usize));
+        }
+        x.apply_take(&slices(&shape, axis, &index, at)?, at)
+    }
 
-        /// Elements moved on by `shifts[k]` along dimension `dims[k]`, those at the end coming in at the start; with no
-        /// `dims` along the flattened tensor. PyTorch: `roll`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(&[1], &[0]).to_vec(), [3.0, 1.0, 2.0]);
-        /// ```
-        fn roll | try_roll(&self, shifts: &[isize], dims: &[isize]) -> Self = at {
-            let shape = self.shape();
-            if shifts.is_empty() {
-                return Err(Error::argument(at, "`shifts` required").into());
-            }
-            let axes: Vec<usize> =
-                dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
-            if axes.is_empty() && shifts.len() == 1 {
-                let line = self.reshaped([shape.numel()], at)?;
-                return rolled(&line, 0, shifts[0], at)?.reshaped(shape, at);
-            }
-            if shifts.len() != axes.len() {
-                let message =
-                    format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), axes.len());
-                return Err(Error::argument(at, message).into());
-            }
-            let mut x = self.clone();
-            if shape.rank() > 0 {
-                for (&axis, &shift) in axes.iter().zip(shifts) {
-                    x = rolled(&x, axis, shift, at)?;
-                }
-            }
-            Ok(x)
+    /// Elements moved on by `shifts[k]` along dimension `dims[k]`, those at the end coming in at the start; with no
+    /// `dims` along the flattened tensor. PyTorch: `roll`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(&[1], &[0]).to_vec(), [3.0, 1.0, 2.0]);
+    /// ```
+    fn try_roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Self, Self::Error> {
+        let at = Site::here("roll");
+        let shape = self.shape();
+        if shifts.is_empty() {
+            return Err(Error::argument(at, "`shifts` required").into());
         }
+        let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
+        if axes.is_empty() && shifts.len() == 1 {
+            let line = self.reshaped([shape.numel()], at)?;
+            return rolled(&line, 0, shifts[0], at)?.reshaped(shape, at);
+        }
+        if shifts.len() != axes.len() {
+            let message = format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), axes.len());
+            return Err(Error::argument(at, message).into());
+        }
+        let mut x = self.clone();
+        if shape.rank() > 0 {
+            for (&axis, &shift) in axes.iter().zip(shifts) {
+                x = rolled(&x, axis, shift, at)?;
+            }
+        }
+        Ok(x)
     }
 }
 

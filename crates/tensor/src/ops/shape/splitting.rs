@@ -1,102 +1,106 @@
 //! One tensor made several: views along a dimension.
 
+use wengert_macros::twins;
+
 use crate::DType;
 use crate::memory::reserve;
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::{TensorLike, twin};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 
 /// Splitting along a dimension. All parts are views.
+#[twins]
 pub trait Splitting: TensorLike {
-    twin! { trait
-        /// Parts of `size` elements along dimension `dim`; the last one may be smaller. PyTorch: `split`.
-        ///
-        /// ```
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let parts = Tensor::from([1.0, 2.0, 3.0]).split(2, 0);
-        /// assert_eq!(parts[1].to_vec(), [3.0]);
-        /// ```
-        fn split | try_split(&self, size: usize, dim: isize) -> Vec<Self> = at {
-            let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
-            if size == 0 && whole > 0 {
-                let message = format!(
-                    "split_size can only be 0 if dimension size is 0, but got dimension size of {whole}"
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let count = if size == 0 { 1 } else { whole.div_ceil(size).max(1) };
-            let bounds = (0..count).map(|part| (part * size, ((part + 1) * size).min(whole)));
-            parts(self, axis, bounds, at)
+    /// Parts of `size` elements along dimension `dim`; the last one may be smaller. PyTorch: `split`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let parts = Tensor::from([1.0, 2.0, 3.0]).split(2, 0);
+    /// assert_eq!(parts[1].to_vec(), [3.0]);
+    /// ```
+    fn try_split(&self, size: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("split");
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        if size == 0 && whole > 0 {
+            let message = format!("split_size can only be 0 if dimension size is 0, but got dimension size of {whole}");
+            return Err(Error::argument(at, message).into());
         }
+        let count = if size == 0 { 1 } else { whole.div_ceil(size).max(1) };
+        let bounds = (0..count).map(|part| (part * size, ((part + 1) * size).min(whole)));
+        parts(self, axis, bounds, at)
+    }
 
-        /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list.
-        fn split_sizes | try_split_sizes(&self, sizes: &[usize], dim: isize) -> Vec<Self> = at {
-            let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
-            if sizes.iter().sum::<usize>() != whole {
-                let message = format!(
-                    "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
-                     {axis}), but got split_sizes={sizes:?}"
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let bounds = sizes.iter().scan(0, |start, size| {
-                *start += size;
-                Some((*start - size, *start))
-            });
-            parts(self, axis, bounds, at)
+    /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list.
+    fn try_split_sizes(&self, sizes: &[usize], dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("split_sizes");
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        if sizes.iter().sum::<usize>() != whole {
+            let message = format!(
+                "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
+                 {axis}), but got split_sizes={sizes:?}"
+            );
+            return Err(Error::argument(at, message).into());
         }
+        let bounds = sizes.iter().scan(0, |start, size| {
+            *start += size;
+            Some((*start - size, *start))
+        });
+        parts(self, axis, bounds, at)
+    }
 
-        /// At most `count` parts of equal size along dimension `dim`, but for the last. PyTorch: `chunk`.
-        fn chunk | try_chunk(&self, count: usize, dim: isize) -> Vec<Self> = at {
-            let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
-            if count == 0 {
-                return Err(Error::argument(at, "chunk expects `chunks` to be greater than 0, got: 0").into());
-            }
-            if whole == 0 {
-                return parts(self, axis, std::iter::repeat_n((0, 0), count), at);
-            }
-            let size = whole.div_ceil(count);
-            let bounds = (0..whole.div_ceil(size)).map(|part| (part * size, ((part + 1) * size).min(whole)));
-            parts(self, axis, bounds, at)
+    /// At most `count` parts of equal size along dimension `dim`, but for the last. PyTorch: `chunk`.
+    fn try_chunk(&self, count: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("chunk");
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        if count == 0 {
+            return Err(Error::argument(at, "chunk expects `chunks` to be greater than 0, got: 0").into());
         }
+        if whole == 0 {
+            return parts(self, axis, std::iter::repeat_n((0, 0), count), at);
+        }
+        let size = whole.div_ceil(count);
+        let bounds = (0..whole.div_ceil(size)).map(|part| (part * size, ((part + 1) * size).min(whole)));
+        parts(self, axis, bounds, at)
+    }
 
-        /// `count` parts along dimension `dim`, the first ones larger by one where they cannot be equal. PyTorch:
-        /// `tensor_split`.
-        fn tensor_split | try_tensor_split(&self, count: usize, dim: isize) -> Vec<Self> = at {
-            let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
-            if count == 0 {
-                return Err(Error::argument(at, "number of sections must be larger than 0, got 0").into());
-            }
-            let place = |part: usize| part * (whole / count) + part.min(whole % count);
-            parts(self, axis, (0..count).map(|part| (place(part), place(part + 1))), at)
+    /// `count` parts along dimension `dim`, the first ones larger by one where they cannot be equal. PyTorch:
+    /// `tensor_split`.
+    fn try_tensor_split(&self, count: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("tensor_split");
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
+        if count == 0 {
+            return Err(Error::argument(at, "number of sections must be larger than 0, got 0").into());
         }
+        let place = |part: usize| part * (whole / count) + part.min(whole % count);
+        parts(self, axis, (0..count).map(|part| (place(part), place(part + 1))), at)
+    }
 
-        /// Parts that begin at `positions` along dimension `dim`, and one before the first; positions are those of a slice.
-        /// PyTorch: `tensor_split` with a list.
-        fn tensor_split_at | try_tensor_split_at(&self, positions: &[isize], dim: isize) -> Vec<Self> = at {
-            let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
-            let size = whole as isize;
-            let place = |position: isize| (if position < 0 { position + size } else { position }).clamp(0, size) as usize;
-            let mut ends: Vec<usize> = positions.iter().map(|&position| place(position)).collect();
-            ends.push(whole);
-            let bounds = ends.iter().scan(0, |start, &end| Some((std::mem::replace(start, end), end)));
-            parts(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
-        }
+    /// Parts that begin at `positions` along dimension `dim`, and one before the first; positions are those of a slice.
+    /// PyTorch: `tensor_split` with a list.
+    fn try_tensor_split_at(&self, positions: &[isize], dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("tensor_split_at");
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
+        let size = whole as isize;
+        let place = |position: isize| (if position < 0 { position + size } else { position }).clamp(0, size) as usize;
+        let mut ends: Vec<usize> = positions.iter().map(|&position| place(position)).collect();
+        ends.push(whole);
+        let bounds = ends.iter().scan(0, |start, &end| Some((std::mem::replace(start, end), end)));
+        parts(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
+    }
 
-        /// The slices along dimension `dim`, which disappears. PyTorch: `unbind`.
-        fn unbind | try_unbind(&self, dim: isize) -> Vec<Self> = at {
-            let (axis, whole) =
-                dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;
-            let mut shape = self.shape();
-            shape.remove(axis);
-            let mut slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
-            for slice in &mut slices {
-                *slice = slice.reshaped(shape.clone(), at)?;
-            }
-            Ok(slices)
+    /// The slices along dimension `dim`, which disappears. PyTorch: `unbind`.
+    fn try_unbind(&self, dim: isize) -> Result<Vec<Self>, Self::Error> {
+        let at = Site::here("unbind");
+        let (axis, whole) = dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;
+        let mut shape = self.shape();
+        shape.remove(axis);
+        let mut slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
+        for slice in &mut slices {
+            *slice = slice.reshaped(shape.clone(), at)?;
         }
+        Ok(slices)
     }
 }
 

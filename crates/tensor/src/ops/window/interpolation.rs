@@ -3,10 +3,12 @@
 //! Every dimension is resampled by itself: each new place is a weighted sum of two or four old ones. Where the place of a
 //! new element lies between the old ones is PyTorch's formula (ATen: `area_pixel_compute_source_index`).
 
+use wengert_macros::twins;
+
 use crate::memory::reserve;
 use crate::ops::formula::Formula;
 use crate::ops::index::positions::slices;
-use crate::ops::{AdaptivePooling, TensorLike, Windowed, twin};
+use crate::ops::{AdaptivePooling, TensorLike, Windowed};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
 use crate::{DType, Float, Scalar, Shape, Tensor};
@@ -33,51 +35,51 @@ pub enum InterpolateMode {
 }
 
 /// Interpolation.
+#[twins]
 pub trait Interpolation: Windowed<Elem: Float> {
-    twin! { trait
-        /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:
-        /// `nn.functional.interpolate`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{InterpolateMode, Interpolation};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let x = Tensor::from([[[0.0, 10.0]]]);
-        /// assert_eq!(x.interpolate(4, InterpolateMode::Nearest).to_vec(), [0.0, 0.0, 10.0, 10.0]);
-        /// let linear = InterpolateMode::Linear { align_corners: false };
-        /// assert_eq!(x.interpolate(4, linear).to_vec(), [0.0, 2.5, 7.5, 10.0]);
-        /// ```
-        fn interpolate | try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Self = at {
-            let own = self.shape();
-            let size = size.into();
-            if !(3..=5).contains(&own.rank()) {
-                let message = format!("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)", own.rank());
-                return Err(Error::argument(at, message).into());
-            }
-            let rank = own.rank() - 2;
-            if own[2..].contains(&0) || size.as_slice().iter().any(|&size| size < 1) {
-                let message = format!(
-                    "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
-                    size.as_slice()
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let size = crate::ops::window::windows::at_least(&size, rank, ("size", 1), at)?;
-            let cubic = matches!(mode, InterpolateMode::Cubic { .. });
-            if cubic && rank != 2 || mode == InterpolateMode::Area && rank > 2 {
-                let message = format!("{mode:?} is not defined for {}D input", own.rank());
-                return Err(Error::argument(at, message).into());
-            }
-            match (mode, rank) {
-                (InterpolateMode::Area, 1) => self.try_adaptive_avg_pool1d(&size[..]),
-                (InterpolateMode::Area, _) => self.try_adaptive_avg_pool2d(&size[..]),
-                _ => {
-                    let mut x = self.clone();
-                    for (k, &to) in size.iter().enumerate() {
-                        x = resampled(&x, 2 + k, to, mode, at)?;
-                    }
-                    Ok(x)
+    /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:
+    /// `nn.functional.interpolate`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{InterpolateMode, Interpolation};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[[0.0, 10.0]]]);
+    /// assert_eq!(x.interpolate(4, InterpolateMode::Nearest).to_vec(), [0.0, 0.0, 10.0, 10.0]);
+    /// let linear = InterpolateMode::Linear { align_corners: false };
+    /// assert_eq!(x.interpolate(4, linear).to_vec(), [0.0, 2.5, 7.5, 10.0]);
+    /// ```
+    fn try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Result<Self, Self::Error> {
+        let at = Site::here("interpolate");
+        let own = self.shape();
+        let size = size.into();
+        if !(3..=5).contains(&own.rank()) {
+            let message = format!("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)", own.rank());
+            return Err(Error::argument(at, message).into());
+        }
+        let rank = own.rank() - 2;
+        if own[2..].contains(&0) || size.as_slice().iter().any(|&size| size < 1) {
+            let message = format!(
+                "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
+                size.as_slice()
+            );
+            return Err(Error::argument(at, message).into());
+        }
+        let size = crate::ops::window::windows::at_least(&size, rank, ("size", 1), at)?;
+        let cubic = matches!(mode, InterpolateMode::Cubic { .. });
+        if cubic && rank != 2 || mode == InterpolateMode::Area && rank > 2 {
+            let message = format!("{mode:?} is not defined for {}D input", own.rank());
+            return Err(Error::argument(at, message).into());
+        }
+        match (mode, rank) {
+            (InterpolateMode::Area, 1) => self.try_adaptive_avg_pool1d(&size[..]),
+            (InterpolateMode::Area, _) => self.try_adaptive_avg_pool2d(&size[..]),
+            _ => {
+                let mut x = self.clone();
+                for (k, &to) in size.iter().enumerate() {
+                    x = resampled(&x, 2 + k, to, mode, at)?;
                 }
+                Ok(x)
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Losses of classification. The class dimension is the second, or the only one: `[n, c, …]` or `[c]`.
 
+use wengert_macros::twins;
+
 use crate::ops::formula::Formula;
 use crate::ops::network::losses::targets::{Targets, check_weight};
 use crate::ops::network::losses::{LossReduction, reduced};
-use crate::ops::{Softmax, TensorLike, twin};
+use crate::ops::{Softmax, TensorLike};
 use crate::scalar::instruction::Unary;
 use crate::shape::error::{Error, Site};
 use crate::{Float, Shape, Tensor};
@@ -54,41 +56,44 @@ impl<A> Default for ClassOptions<'_, A> {
 }
 
 /// Losses of classification.
+#[twins]
 pub trait ClassLosses: TensorLike<Elem: Float> {
-    twin! { trait
-        /// Minus the log-probability, in `self` `[n, c, …]`, of the class in `target` `[n, …]`, times the class's weight.
-        /// `Mean` divides by the sum of the weights of the targets not ignored: NaN, with gradient 0, where none is left.
-        /// PyTorch: `nn.functional.nll_loss`.
-        fn nll_loss | try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Self = at {
-            let targets = Targets::new(&self.shape(), target, &options, at)?;
-            check_weight(options.weight, targets.classes, at)?;
-            targets.nll(self, &options, at)
-        }
+    /// Minus the log-probability, in `self` `[n, c, …]`, of the class in `target` `[n, …]`, times the class's weight.
+    /// `Mean` divides by the sum of the weights of the targets not ignored: NaN, with gradient 0, where none is left.
+    /// PyTorch: `nn.functional.nll_loss`.
+    fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self, Self::Error> {
+        let at = Site::here("nll_loss");
+        let targets = Targets::new(&self.shape(), target, &options, at)?;
+        check_weight(options.weight, targets.classes, at)?;
+        targets.nll(self, &options, at)
+    }
 
-        /// Cross-entropy between the classes in `target` and the softmax of the logits `self` `[n, c, …]`. Numbers of
-        /// classes are averaged as in [`nll_loss`](Self::nll_loss), probabilities over all positions. PyTorch:
-        /// `nn.functional.cross_entropy`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{ClassLosses, Classes};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let logits = Tensor::from([[1000.0, 0.0], [0.0, 0.0]]);
-        /// let target = Tensor::from([0i64, 1]);
-        /// let loss = logits.cross_entropy(Classes::Indices(&target), Default::default());
-        /// assert_eq!(loss.item(), 0.5 * 2f64.ln());
-        /// ```
-        fn cross_entropy | try_cross_entropy(&self, target: Classes<'_, Self>, options: ClassOptions<'_, Self>) -> Self
-            = at {
-            if !(0.0..=1.0).contains(&options.label_smoothing) {
-                let message =
-                    format!("label_smoothing must be between 0.0 and 1.0. Got: {}", options.label_smoothing);
-                return Err(Error::argument(at, message).into());
-            }
-            match target {
-                Classes::Indices(target) => by_index(self, target, &options, at),
-                Classes::Probabilities(target) => by_probability(self, target, &options, at),
-            }
+    /// Cross-entropy between the classes in `target` and the softmax of the logits `self` `[n, c, …]`. Numbers of
+    /// classes are averaged as in [`nll_loss`](Self::nll_loss), probabilities over all positions. PyTorch:
+    /// `nn.functional.cross_entropy`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{ClassLosses, Classes};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let logits = Tensor::from([[1000.0, 0.0], [0.0, 0.0]]);
+    /// let target = Tensor::from([0i64, 1]);
+    /// let loss = logits.cross_entropy(Classes::Indices(&target), Default::default());
+    /// assert_eq!(loss.item(), 0.5 * 2f64.ln());
+    /// ```
+    fn try_cross_entropy(
+        &self,
+        target: Classes<'_, Self>,
+        options: ClassOptions<'_, Self>,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("cross_entropy");
+        if !(0.0..=1.0).contains(&options.label_smoothing) {
+            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {}", options.label_smoothing);
+            return Err(Error::argument(at, message).into());
+        }
+        match target {
+            Classes::Indices(target) => by_index(self, target, &options, at),
+            Classes::Probabilities(target) => by_probability(self, target, &options, at),
         }
     }
 }

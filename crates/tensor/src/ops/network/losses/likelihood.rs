@@ -2,147 +2,169 @@
 
 use std::f64::consts::TAU;
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::network::losses::{LossReduction, reduced};
 use crate::ops::pair::pair;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar};
 
 /// Negative log-likelihoods.
+#[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
-    twin! { trait
-        /// Kullback-Leibler divergence y (ln y - x) of log-probabilities `self` from probabilities `target`; 0 where the
-        /// target is 0, though the gradient to that target is NaN. With `log_target` the target is a logarithm too. The sizes
-        /// broadcast, with [`compat`](crate::shape::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
-        /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
-        fn kl_div | try_kl_div(&self, target: &Self, log_target: bool, reduction: LossReduction) -> Self = at {
-            let (y, x) = pair(target, self, at)?;
-            let losses = if log_target {
-                y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
-            } else {
-                entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
-            };
-            reduced(&losses, reduction, at)
-        }
+    /// Kullback-Leibler divergence y (ln y - x) of log-probabilities `self` from probabilities `target`; 0 where the
+    /// target is 0, though the gradient to that target is NaN. With `log_target` the target is a logarithm too. The sizes
+    /// broadcast, with [`compat`](crate::shape::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
+    /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
+    fn try_kl_div(&self, target: &Self, log_target: bool, reduction: LossReduction) -> Result<Self, Self::Error> {
+        let at = Site::here("kl_div");
+        let (y, x) = pair(target, self, at)?;
+        let losses = if log_target {
+            y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
+        } else {
+            entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
+        };
+        reduced(&losses, reduction, at)
+    }
 
-        /// Negative log-likelihood eˣ - y x of counts `target` under Poisson distributions whose rates have the logarithms
-        /// `self`; without `log_input` the rates themselves, x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
-        /// where y > 1. The sizes broadcast, with [`compat`](crate::shape::compat)'s warning. PyTorch:
-        /// `nn.functional.poisson_nll_loss`.
-        fn poisson_nll_loss | try_poisson_nll_loss(
-            &self, target: &Self, log_input: bool, full: bool, eps: f64, reduction: LossReduction
-        ) -> Self = at {
-            let (y, x) = pair(target, self, at)?;
-            let mut losses = if log_input {
-                x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
-            } else {
-                x.minus(&y.times(&x.plus(eps, at)?.mapped(Unary::Log, at)?, at)?, at)?
-            };
-            if full {
-                let log = y.mapped(Unary::Log, at)?;
-                let tail = y.times(TAU, at)?.mapped(Unary::Log, at)?.times(0.5, at)?;
-                let stirling = y.times(&log, at)?.minus(&y, at)?.plus(&tail, at)?;
-                let small = y.compared(Compare::Le, 1.0, at)?;
-                losses = losses.plus(&y.filled(0.0, &y.shape(), at)?.chosen(&small, &stirling, at)?, at)?;
-            }
-            reduced(&losses, reduction, at)
+    /// Negative log-likelihood eˣ - y x of counts `target` under Poisson distributions whose rates have the logarithms
+    /// `self`; without `log_input` the rates themselves, x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
+    /// where y > 1. The sizes broadcast, with [`compat`](crate::shape::compat)'s warning. PyTorch:
+    /// `nn.functional.poisson_nll_loss`.
+    fn try_poisson_nll_loss(
+        &self,
+        target: &Self,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("poisson_nll_loss");
+        let (y, x) = pair(target, self, at)?;
+        let mut losses = if log_input {
+            x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
+        } else {
+            x.minus(&y.times(&x.plus(eps, at)?.mapped(Unary::Log, at)?, at)?, at)?
+        };
+        if full {
+            let log = y.mapped(Unary::Log, at)?;
+            let tail = y.times(TAU, at)?.mapped(Unary::Log, at)?.times(0.5, at)?;
+            let stirling = y.times(&log, at)?.minus(&y, at)?.plus(&tail, at)?;
+            let small = y.compared(Compare::Le, 1.0, at)?;
+            losses = losses.plus(&y.filled(0.0, &y.shape(), at)?.chosen(&small, &stirling, at)?, at)?;
         }
+        reduced(&losses, reduction, at)
+    }
 
-        /// Negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions of mean `self` and
-        /// variance `variance`, which is at least `eps` (the gradient passes as if it were not). The variance has the shape
-        /// of `self`, or 1 as its last size, or not that dimension at all. `full` adds ln(2π) / 2. PyTorch:
-        /// `nn.functional.gaussian_nll_loss`.
-        ///
-        /// # Errors
-        ///
-        /// Where shapes do not fit, or a variance is negative.
-        fn gaussian_nll_loss | try_gaussian_nll_loss(
-            &self, target: &Self, variance: &Self, full: bool, eps: f64, reduction: LossReduction
-        ) -> Self = at {
-            let (own, given) = (self.shape(), variance.shape());
-            let lead = own.split_last().map_or(&[][..], |(_, lead)| lead);
-            let mut variance = variance.clone();
-            if given != own {
-                let mut column = given.clone();
-                if given.sizes() == lead && own.rank() > 0 {
-                    column.push(1);
-                } else if given.split_last() != Some((&1, lead)) {
-                    return Err(Error::argument(at, "var is of incorrect size").into());
-                }
-                variance = variance.reshaped(column, at)?;
+    /// Negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions of mean `self` and
+    /// variance `variance`, which is at least `eps` (the gradient passes as if it were not). The variance has the shape
+    /// of `self`, or 1 as its last size, or not that dimension at all. `full` adds ln(2π) / 2. PyTorch:
+    /// `nn.functional.gaussian_nll_loss`.
+    ///
+    /// # Errors
+    ///
+    /// Where shapes do not fit, or a variance is negative.
+    fn try_gaussian_nll_loss(
+        &self,
+        target: &Self,
+        variance: &Self,
+        full: bool,
+        eps: f64,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("gaussian_nll_loss");
+        let (own, given) = (self.shape(), variance.shape());
+        let lead = own.split_last().map_or(&[][..], |(_, lead)| lead);
+        let mut variance = variance.clone();
+        if given != own {
+            let mut column = given.clone();
+            if given.sizes() == lead && own.rank() > 0 {
+                column.push(1);
+            } else if given.split_last() != Some((&1, lead)) {
+                return Err(Error::argument(at, "var is of incorrect size").into());
             }
-            let variance = variance.guarded(
-                |value| value >= Self::Elem::ZERO || value.is_nan(),
-                "var has negative entry/entries",
-                at,
-            )?;
-            let floor = variance.combined(Binary::Maximum, eps, at)?;
-            let v = floor.with_derivative(|| Ok(vec![(variance.clone(), None)]), at)?;
-            let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
-            let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
-            if full {
-                losses = losses.plus(0.5 * TAU.ln(), at)?;
-            }
-            reduced(&losses, reduction, at)
+            variance = variance.reshaped(column, at)?;
         }
+        let variance = variance.guarded(
+            |value| value >= Self::Elem::ZERO || value.is_nan(),
+            "var has negative entry/entries",
+            at,
+        )?;
+        let floor = variance.combined(Binary::Maximum, eps, at)?;
+        let v = floor.with_derivative(|| Ok(vec![(variance.clone(), None)]), at)?;
+        let square = self.minus(target, at)?.mapped(Unary::Square, at)?;
+        let mut losses = v.mapped(Unary::Log, at)?.plus(&square.divided(&v, at)?, at)?.times(0.5, at)?;
+        if full {
+            losses = losses.plus(0.5 * TAU.ln(), at)?;
+        }
+        reduced(&losses, reduction, at)
+    }
 
-        /// -(y ln x + (1 - y) ln(1 - x)) of probabilities `self`, the logarithms being at least -100. The gradient to `self`
-        /// is (x - y) / (x (1 - x)), the divisor being at least 1e-12; that to `target` is ln((1 - x) / x), unbounded. Sizes
-        /// must agree; `weight` broadcasts to them. PyTorch: `nn.functional.binary_cross_entropy`.
-        ///
-        /// # Errors
-        ///
-        /// Where sizes differ, or a probability is not between 0 and 1.
-        fn binary_cross_entropy | try_binary_cross_entropy(
-            &self, target: &Self, weight: Option<&Self>, reduction: LossReduction
-        ) -> Self = at {
-            let (own, theirs) = (self.shape(), target.shape());
-            if own != theirs {
-                let message = format!(
-                    "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
-                     deprecated. Please ensure they have the same size."
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let x = self.guarded(
-                |value| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan(),
-                "all elements of input should be between 0 and 1",
-                at,
-            )?;
-            weighted(binary(&x, target, at)?, weight, reduction, at)
+    /// -(y ln x + (1 - y) ln(1 - x)) of probabilities `self`, the logarithms being at least -100. The gradient to `self`
+    /// is (x - y) / (x (1 - x)), the divisor being at least 1e-12; that to `target` is ln((1 - x) / x), unbounded. Sizes
+    /// must agree; `weight` broadcasts to them. PyTorch: `nn.functional.binary_cross_entropy`.
+    ///
+    /// # Errors
+    ///
+    /// Where sizes differ, or a probability is not between 0 and 1.
+    fn try_binary_cross_entropy(
+        &self,
+        target: &Self,
+        weight: Option<&Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("binary_cross_entropy");
+        let (own, theirs) = (self.shape(), target.shape());
+        if own != theirs {
+            let message = format!(
+                "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
+                 deprecated. Please ensure they have the same size."
+            );
+            return Err(Error::argument(at, message).into());
         }
+        let x = self.guarded(
+            |value| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan(),
+            "all elements of input should be between 0 and 1",
+            at,
+        )?;
+        weighted(binary(&x, target, at)?, weight, reduction, at)
+    }
 
-        /// [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, for which it is exact: no
-        /// overflow at any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast.
-        /// PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{LikelihoodLosses, LossReduction};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (x, y) = (Tensor::from([800.0, -800.0]), Tensor::from([1.0, 1.0]));
-        /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);
-        /// assert_eq!(losses.to_vec(), [0.0, 800.0]);
-        /// ```
-        fn binary_cross_entropy_with_logits | try_binary_cross_entropy_with_logits(
-            &self, target: &Self, weight: Option<&Self>, pos_weight: Option<&Self>, reduction: LossReduction
-        ) -> Self = at {
-            let (own, theirs) = (self.shape(), target.shape());
-            if own != theirs {
-                let message = format!(
-                    "Target size (torch.Size({theirs})) must be the same as input size (torch.Size({own}))"
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let mut log = log_sigmoid(self, at)?;
-            if let Some(pos_weight) = pos_weight {
-                log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
-            }
-            let negative = target.mapped(Unary::Neg, at)?.plus(1.0, at)?;
-            weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
+    /// [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, for which it is exact: no
+    /// overflow at any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast.
+    /// PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{LikelihoodLosses, LossReduction};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::from([800.0, -800.0]), Tensor::from([1.0, 1.0]));
+    /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);
+    /// assert_eq!(losses.to_vec(), [0.0, 800.0]);
+    /// ```
+    fn try_binary_cross_entropy_with_logits(
+        &self,
+        target: &Self,
+        weight: Option<&Self>,
+        pos_weight: Option<&Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("binary_cross_entropy_with_logits");
+        let (own, theirs) = (self.shape(), target.shape());
+        if own != theirs {
+            let message =
+                format!("Target size (torch.Size({theirs})) must be the same as input size (torch.Size({own}))");
+            return Err(Error::argument(at, message).into());
         }
+        let mut log = log_sigmoid(self, at)?;
+        if let Some(pos_weight) = pos_weight {
+            log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
+        }
+        let negative = target.mapped(Unary::Neg, at)?.plus(1.0, at)?;
+        weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
     }
 }
 

@@ -1,79 +1,96 @@
 //! Losses that ask for a margin: nothing is lost beyond it.
 
+use wengert_macros::twins;
+
 use crate::Float;
+use crate::ops::TensorLike;
 use crate::ops::formula::{Formula, join};
 use crate::ops::network::losses::{LossReduction, reduced};
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site};
 
 /// Losses with a margin.
+#[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
-    twin! { trait
-        /// max(0, -y (x₁ - x₂) + margin) for `self` x₁ and `other` x₂: the first should be larger where `target` y is 1,
-        /// smaller where it is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
-        fn margin_ranking_loss | try_margin_ranking_loss(
-            &self, other: &Self, target: &Self, margin: f64, reduction: LossReduction
-        ) -> Self = at {
-            let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
-            if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
-                let message = format!(
-                    "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {}, input2: \
-                     {}, target: {} ",
-                    self.shape(),
-                    other.shape(),
-                    target.shape()
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            let wrong = target.mapped(Unary::Neg, at)?.times(&self.minus(other, at)?, at)?;
-            reduced(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
+    /// max(0, -y (x₁ - x₂) + margin) for `self` x₁ and `other` x₂: the first should be larger where `target` y is 1,
+    /// smaller where it is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
+    fn try_margin_ranking_loss(
+        &self,
+        other: &Self,
+        target: &Self,
+        margin: f64,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("margin_ranking_loss");
+        let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
+        if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
+            let message = format!(
+                "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {}, input2: \
+                 {}, target: {} ",
+                self.shape(),
+                other.shape(),
+                target.shape()
+            );
+            return Err(Error::argument(at, message).into());
         }
+        let wrong = target.mapped(Unary::Neg, at)?.times(&self.minus(other, at)?, at)?;
+        reduced(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
+    }
 
-        /// x where `target` is 1, max(0, margin - x) where it is -1, the sum of both elsewhere. Both broadcast. PyTorch:
-        /// `nn.functional.hinge_embedding_loss`.
-        fn hinge_embedding_loss | try_hinge_embedding_loss(&self, target: &Self, margin: f64, reduction: LossReduction)
-            -> Self = at {
-            let far = self.mapped(Unary::Neg, at)?.plus(margin, at)?.mapped(Unary::Relu, at)?;
-            let shape = join(&self.shape(), &target.shape(), at)?;
-            let part = |losses: &Self, class: f64| {
-                losses.over(&shape, at)?.chosen(&target.over(&shape, at)?.compared(Compare::Ne, class, at)?, 0.0, at)
-            };
-            reduced(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
-        }
+    /// x where `target` is 1, max(0, margin - x) where it is -1, the sum of both elsewhere. Both broadcast. PyTorch:
+    /// `nn.functional.hinge_embedding_loss`.
+    fn try_hinge_embedding_loss(
+        &self,
+        target: &Self,
+        margin: f64,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("hinge_embedding_loss");
+        let far = self.mapped(Unary::Neg, at)?.plus(margin, at)?.mapped(Unary::Relu, at)?;
+        let shape = join(&self.shape(), &target.shape(), at)?;
+        let part = |losses: &Self, class: f64| {
+            losses.over(&shape, at)?.chosen(&target.over(&shape, at)?.compared(Compare::Ne, class, at)?, 0.0, at)
+        };
+        reduced(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
+    }
 
-        /// ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
-        fn soft_margin_loss | try_soft_margin_loss(&self, target: &Self, reduction: LossReduction) -> Self = at {
-            let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
-            reduced(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
-        }
+    /// ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
+    fn try_soft_margin_loss(&self, target: &Self, reduction: LossReduction) -> Result<Self, Self::Error> {
+        let at = Site::here("soft_margin_loss");
+        let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
+        reduced(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
+    }
 
-        /// max(0, |a - p| - |a - n| + margin) for the anchors `self` a, `positive` p and `negative` n `[…, width]`, the
-        /// distances being p-norms along the last dimension of what differs plus `eps`. With `swap` the negative is compared
-        /// to whichever of the other two is nearer (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
-        fn triplet_margin_loss | try_triplet_margin_loss(
-            &self, positive: &Self, negative: &Self, options: TripletOptions, reduction: LossReduction
-        ) -> Self = at {
-            let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
-            if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
-                let message = format!(
-                    "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
-                     anchor {}D, positive {}D, and negative {}D inputs",
-                    ranks[0], ranks[1], ranks[2]
-                );
-                return Err(Error::argument(at, message).into());
-            }
-            if ranks[0] == 0 {
-                return Err(Error::argument(at, "triplet_margin_loss: vectors are expected, but got numbers").into());
-            }
-            let near = distance(self, positive, options, at)?;
-            let mut far = distance(self, negative, options, at)?;
-            if options.swap {
-                far = far.combined(Binary::Minimum, &distance(positive, negative, options, at)?, at)?;
-            }
-            let losses = near.minus(&far, at)?.plus(options.margin, at)?.mapped(Unary::Relu, at)?;
-            reduced(&losses, reduction, at)
+    /// max(0, |a - p| - |a - n| + margin) for the anchors `self` a, `positive` p and `negative` n `[…, width]`, the
+    /// distances being p-norms along the last dimension of what differs plus `eps`. With `swap` the negative is compared
+    /// to whichever of the other two is nearer (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
+    fn try_triplet_margin_loss(
+        &self,
+        positive: &Self,
+        negative: &Self,
+        options: TripletOptions,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("triplet_margin_loss");
+        let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
+        if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
+            let message = format!(
+                "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
+                 anchor {}D, positive {}D, and negative {}D inputs",
+                ranks[0], ranks[1], ranks[2]
+            );
+            return Err(Error::argument(at, message).into());
         }
+        if ranks[0] == 0 {
+            return Err(Error::argument(at, "triplet_margin_loss: vectors are expected, but got numbers").into());
+        }
+        let near = distance(self, positive, options, at)?;
+        let mut far = distance(self, negative, options, at)?;
+        if options.swap {
+            far = far.combined(Binary::Minimum, &distance(positive, negative, options, at)?, at)?;
+        }
+        let losses = near.minus(&far, at)?.plus(options.margin, at)?.mapped(Unary::Relu, at)?;
+        reduced(&losses, reduction, at)
     }
 }
 

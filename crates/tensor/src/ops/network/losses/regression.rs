@@ -1,66 +1,79 @@
 //! Distances between numbers. The sizes of prediction and target broadcast, with [`compat`](crate::shape::compat)'s warning.
 
+use wengert_macros::twins;
+
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::network::losses::{LossReduction, reduced, total};
 use crate::ops::pair::pair;
-use crate::ops::{TensorLike, twin};
 use crate::scalar::instruction::{Compare, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Shape};
 
 /// Losses of regression. A `weight` has the shape of the prediction.
+#[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
-    twin! { trait
-        /// (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{LossReduction, RegressionLosses};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
-        /// assert_eq!(x.mse_loss(&y, None, LossReduction::Mean).item(), 2.0);
-        /// ```
-        fn mse_loss | try_mse_loss(&self, target: &Self, weight: Option<&Self>, reduction: LossReduction) -> Self = at {
-            let losses = difference(self, target, at)?.mapped(Unary::Square, at)?;
-            weighted_mean(losses, &self.shape(), weight, reduction, at)
-        }
+    /// (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{LossReduction, RegressionLosses};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
+    /// assert_eq!(x.mse_loss(&y, None, LossReduction::Mean).item(), 2.0);
+    /// ```
+    fn try_mse_loss(
+        &self,
+        target: &Self,
+        weight: Option<&Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("mse_loss");
+        let losses = difference(self, target, at)?.mapped(Unary::Square, at)?;
+        weighted_mean(losses, &self.shape(), weight, reduction, at)
+    }
 
-        /// |x - y|; gradient 0 where they are equal. With a weight, `Mean` divides by the sum of the weights. PyTorch:
-        /// `nn.functional.l1_loss`.
-        fn l1_loss | try_l1_loss(&self, target: &Self, weight: Option<&Self>, reduction: LossReduction) -> Self = at {
-            let losses = difference(self, target, at)?.mapped(Unary::Abs, at)?;
-            weighted_mean(losses, &self.shape(), weight, reduction, at)
-        }
+    /// |x - y|; gradient 0 where they are equal. With a weight, `Mean` divides by the sum of the weights. PyTorch:
+    /// `nn.functional.l1_loss`.
+    fn try_l1_loss(&self, target: &Self, weight: Option<&Self>, reduction: LossReduction) -> Result<Self, Self::Error> {
+        let at = Site::here("l1_loss");
+        let losses = difference(self, target, at)?.mapped(Unary::Abs, at)?;
+        weighted_mean(losses, &self.shape(), weight, reduction, at)
+    }
 
-        /// (x - y)² / 2β where |x - y| < β, |x - y| - β/2 elsewhere (Girshick 2015); with β = 0 the same as
-        /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
-        fn smooth_l1_loss | try_smooth_l1_loss(&self, target: &Self, beta: f64, reduction: LossReduction) -> Self = at {
-            if beta < 0.0 {
-                let message = "smooth_l1_loss does not support negative values for beta.";
-                return Err(Error::argument(at, message).into());
-            }
-            let d = difference(self, target, at)?;
-            let losses =
-                if beta == 0.0 { d.mapped(Unary::Abs, at)? } else { huber(&d, beta, at)?.divided(beta, at)? };
-            reduced(&losses, reduction, at)
+    /// (x - y)² / 2β where |x - y| < β, |x - y| - β/2 elsewhere (Girshick 2015); with β = 0 the same as
+    /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
+    fn try_smooth_l1_loss(&self, target: &Self, beta: f64, reduction: LossReduction) -> Result<Self, Self::Error> {
+        let at = Site::here("smooth_l1_loss");
+        if beta < 0.0 {
+            let message = "smooth_l1_loss does not support negative values for beta.";
+            return Err(Error::argument(at, message).into());
         }
+        let d = difference(self, target, at)?;
+        let losses = if beta == 0.0 { d.mapped(Unary::Abs, at)? } else { huber(&d, beta, at)?.divided(beta, at)? };
+        reduced(&losses, reduction, at)
+    }
 
-        /// (x - y)² / 2 where |x - y| < δ, δ (|x - y| - δ/2) elsewhere (Huber 1964). A weight multiplies; `Mean` divides by
-        /// the number of elements all the same. PyTorch: `nn.functional.huber_loss`.
-        fn huber_loss | try_huber_loss(
-            &self, target: &Self, delta: f64, weight: Option<&Self>, reduction: LossReduction
-        ) -> Self = at {
-            if delta <= 0.0 {
-                let message = "huber_loss does not support non-positive values for delta.";
-                return Err(Error::argument(at, message).into());
-            }
-            let mut losses = huber(&difference(self, target, at)?, delta, at)?;
-            if let Some(weight) = weight {
-                check_weight(weight, &self.shape(), at)?;
-                losses = losses.times(weight, at)?;
-            }
-            reduced(&losses, reduction, at)
+    /// (x - y)² / 2 where |x - y| < δ, δ (|x - y| - δ/2) elsewhere (Huber 1964). A weight multiplies; `Mean` divides by
+    /// the number of elements all the same. PyTorch: `nn.functional.huber_loss`.
+    fn try_huber_loss(
+        &self,
+        target: &Self,
+        delta: f64,
+        weight: Option<&Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let at = Site::here("huber_loss");
+        if delta <= 0.0 {
+            let message = "huber_loss does not support non-positive values for delta.";
+            return Err(Error::argument(at, message).into());
         }
+        let mut losses = huber(&difference(self, target, at)?, delta, at)?;
+        if let Some(weight) = weight {
+            check_weight(weight, &self.shape(), at)?;
+            losses = losses.times(weight, at)?;
+        }
+        reduced(&losses, reduction, at)
     }
 }
 

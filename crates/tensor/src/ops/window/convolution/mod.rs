@@ -11,73 +11,86 @@ mod transposed;
 
 pub use options::ConvOptions;
 
+use wengert_macros::twins;
+
 use crate::Number;
-use crate::ops::twin;
 use crate::ops::window::convolution::forward::convolved;
 use crate::ops::window::convolution::transposed::transposed;
 use crate::ops::window::windowed::Windowed;
+use crate::shape::error::Site;
 
 /// Convolutions.
+#[twins]
 pub trait Convolution: Windowed<Elem: Number> {
-    twin! { trait
-        /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:
-        /// `nn.functional.conv1d`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{ConvOptions, Convolution};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
-        /// let differences = Tensor::from([[[-1.0, 1.0]]]);
-        /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
-        /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
-        /// ```
-        fn conv1d | try_conv1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
-            convolved(self, weight, bias, options, 1, at)
-        }
+    /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:
+    /// `nn.functional.conv1d`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{ConvOptions, Convolution};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
+    /// let differences = Tensor::from([[[-1.0, 1.0]]]);
+    /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
+    /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
+    /// ```
+    fn try_conv1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+        convolved(self, weight, bias, options, 1, Site::here("conv1d"))
+    }
 
-        /// Convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias` `[out]`.
-        /// PyTorch: `nn.functional.conv2d`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{ConvOptions, Convolution};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
-        /// let blur = Tensor::full([1, 1, 2, 2], 0.25);
-        /// assert_eq!(image.conv2d(&blur, None, &ConvOptions::default()).to_vec(), [2.0, 3.0, 5.0, 6.0]);
-        /// let halved = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
-        /// assert_eq!(halved.shape(), &[1, 1, 2, 2]);
-        /// ```
-        fn conv2d | try_conv2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
-            convolved(self, weight, bias, options, 2, at)
-        }
+    /// Convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias` `[out]`.
+    /// PyTorch: `nn.functional.conv2d`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{ConvOptions, Convolution};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
+    /// let blur = Tensor::full([1, 1, 2, 2], 0.25);
+    /// assert_eq!(image.conv2d(&blur, None, &ConvOptions::default()).to_vec(), [2.0, 3.0, 5.0, 6.0]);
+    /// let halved = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
+    /// assert_eq!(halved.shape(), &[1, 1, 2, 2]);
+    /// ```
+    fn try_conv2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+        convolved(self, weight, bias, options, 2, Site::here("conv2d"))
+    }
 
-        /// Convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus `bias`
-        /// `[out]`. PyTorch: `nn.functional.conv3d`.
-        fn conv3d | try_conv3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Self = at {
-            convolved(self, weight, bias, options, 3, at)
-        }
+    /// Convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus `bias`
+    /// `[out]`. PyTorch: `nn.functional.conv3d`.
+    fn try_conv3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+        convolved(self, weight, bias, options, 3, Site::here("conv3d"))
+    }
 
-        /// The adjoint of [`conv1d`](Self::conv1d), plus `bias` `[out]`: `[n, c, l]` by `weight` `[c, out / groups, k]`.
-        /// PyTorch: `nn.functional.conv_transpose1d`.
-        fn conv_transpose1d | try_conv_transpose1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
-            -> Self = at {
-            transposed(self, weight, bias, options, 1, at)
-        }
+    /// The adjoint of [`conv1d`](Self::conv1d), plus `bias` `[out]`: `[n, c, l]` by `weight` `[c, out / groups, k]`.
+    /// PyTorch: `nn.functional.conv_transpose1d`.
+    fn try_conv_transpose1d(
+        &self,
+        weight: &Self,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        transposed(self, weight, bias, options, 1, Site::here("conv_transpose1d"))
+    }
 
-        /// The adjoint of [`conv2d`](Self::conv2d), plus `bias` `[out]`: `[n, c, h, w]` by `weight`
-        /// `[c, out / groups, kh, kw]`. PyTorch: `nn.functional.conv_transpose2d`.
-        fn conv_transpose2d | try_conv_transpose2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
-            -> Self = at {
-            transposed(self, weight, bias, options, 2, at)
-        }
+    /// The adjoint of [`conv2d`](Self::conv2d), plus `bias` `[out]`: `[n, c, h, w]` by `weight`
+    /// `[c, out / groups, kh, kw]`. PyTorch: `nn.functional.conv_transpose2d`.
+    fn try_conv_transpose2d(
+        &self,
+        weight: &Self,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        transposed(self, weight, bias, options, 2, Site::here("conv_transpose2d"))
+    }
 
-        /// The adjoint of [`conv3d`](Self::conv3d), plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
-        fn conv_transpose3d | try_conv_transpose3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions)
-            -> Self = at {
-            transposed(self, weight, bias, options, 3, at)
-        }
+    /// The adjoint of [`conv3d`](Self::conv3d), plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
+    fn try_conv_transpose3d(
+        &self,
+        weight: &Self,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        transposed(self, weight, bias, options, 3, Site::here("conv_transpose3d"))
     }
 }
 

@@ -1,51 +1,54 @@
 //! Poolings to a size: window `i` of `m` over `n` elements goes from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉, as PyTorch has it.
 
+use wengert_macros::twins;
+
 use crate::kernel::pool::mean::Windows;
 use crate::memory::reserve;
+use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
 use crate::ops::window::pooling::maximum::later_wins;
 use crate::ops::window::pooling::mean::averaged;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{at_least, batched, unbatched};
-use crate::ops::{TensorLike, twin};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Float, Scalar};
 
 /// Poolings to a size.
+#[twins]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
-    twin! { trait
-        /// Means of `[n, c, l]` (or `[c, l]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool1d`.
-        fn adaptive_avg_pool1d | try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Self = at {
-            mean(self, 1, &size.into(), at)
-        }
+    /// Means of `[n, c, l]` (or `[c, l]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool1d`.
+    fn try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+        mean(self, 1, &size.into(), Site::here("adaptive_avg_pool1d"))
+    }
 
-        /// Means of `[n, c, h, w]` (or `[c, h, w]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool2d`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::AdaptivePooling;
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
-        /// assert_eq!(image.adaptive_avg_pool2d(1).item(), 2.5);
-        /// assert_eq!(image.adaptive_avg_pool2d([1, 2]).to_vec(), [2.0, 3.0]);
-        /// ```
-        fn adaptive_avg_pool2d | try_adaptive_avg_pool2d(&self, size: impl Into<Sizes>) -> Self = at {
-            mean(self, 2, &size.into(), at)
-        }
+    /// Means of `[n, c, h, w]` (or `[c, h, w]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool2d`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::AdaptivePooling;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
+    /// assert_eq!(image.adaptive_avg_pool2d(1).item(), 2.5);
+    /// assert_eq!(image.adaptive_avg_pool2d([1, 2]).to_vec(), [2.0, 3.0]);
+    /// ```
+    fn try_adaptive_avg_pool2d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+        mean(self, 2, &size.into(), Site::here("adaptive_avg_pool2d"))
+    }
 
-        /// The largest of each of `size` windows of `[n, c, l]` (or `[c, l]`); the gradient goes to the first of several that
-        /// are equal. PyTorch: `nn.functional.adaptive_max_pool1d`.
-        fn adaptive_max_pool1d | try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Self = at {
-            pooled(self, 1, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
-        }
+    /// The largest of each of `size` windows of `[n, c, l]` (or `[c, l]`); the gradient goes to the first of several that
+    /// are equal. PyTorch: `nn.functional.adaptive_max_pool1d`.
+    fn try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+        let at = Site::here("adaptive_max_pool1d");
+        pooled(self, 1, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
+    }
 
-        /// The largest of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`); the gradient goes to the first of
-        /// several that are equal. PyTorch: `nn.functional.adaptive_max_pool2d`.
-        fn adaptive_max_pool2d | try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Self = at {
-            pooled(self, 2, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
-        }
+    /// The largest of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`); the gradient goes to the first of
+    /// several that are equal. PyTorch: `nn.functional.adaptive_max_pool2d`.
+    fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+        let at = Site::here("adaptive_max_pool2d");
+        pooled(self, 2, &size.into(), Some(1), at, |part, axis| largest(part, axis, at))
     }
 }
 

@@ -12,67 +12,80 @@ mod plan;
 pub use adaptive::AdaptivePooling;
 pub use options::PoolOptions;
 
-use crate::ops::twin;
+use wengert_macros::twins;
+
 use crate::ops::window::pooling::maximum::{chosen, largest};
 use crate::ops::window::pooling::mean::mean;
 use crate::ops::window::pooling::plan::Plan;
 use crate::ops::window::windowed::Windowed;
 use crate::shape::dims::Sizes;
+use crate::shape::error::Site;
 use crate::{Float, Tensor};
 
 /// Poolings.
+#[twins]
 pub trait Pooling: Windowed<Elem: Float> {
-    twin! { trait
-        /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
-        fn max_pool1d | try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
-            largest(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
-        }
+    /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
+    fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+        let at = Site::here("max_pool1d");
+        largest(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+    }
 
-        /// The largest of every window of `[n, c, h, w]` (or `[c, h, w]`). The gradient goes to the first of several that are
-        /// equal, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{PoolOptions, Pooling};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
-        /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
-        /// ```
-        fn max_pool2d | try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
-            largest(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
-        }
+    /// The largest of every window of `[n, c, h, w]` (or `[c, h, w]`). The gradient goes to the first of several that are
+    /// equal, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{PoolOptions, Pooling};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
+    /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
+    /// ```
+    fn try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+        let at = Site::here("max_pool2d");
+        largest(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+    }
 
-        /// [`max_pool1d`](Self::max_pool1d), and where in its line each one was. A recorded variable is evaluated. PyTorch:
-        /// `max_pool1d` with `return_indices`.
-        fn max_pool1d_with_indices | try_max_pool1d_with_indices(&self, kernel: impl Into<Sizes>, options: &PoolOptions)
-            -> (Self, Tensor<i64>) = at {
-            chosen(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
-        }
+    /// [`max_pool1d`](Self::max_pool1d), and where in its line each one was. A recorded variable is evaluated. PyTorch:
+    /// `max_pool1d` with `return_indices`.
+    fn try_max_pool1d_with_indices(
+        &self,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+    ) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("max_pool1d_with_indices");
+        chosen(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+    }
 
-        /// [`max_pool2d`](Self::max_pool2d), and where in its plane `[h, w]`, in row-major order, each one was. A recorded
-        /// variable is evaluated. PyTorch: `max_pool2d` with `return_indices`.
-        fn max_pool2d_with_indices | try_max_pool2d_with_indices(&self, kernel: impl Into<Sizes>, options: &PoolOptions)
-            -> (Self, Tensor<i64>) = at {
-            chosen(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
-        }
+    /// [`max_pool2d`](Self::max_pool2d), and where in its plane `[h, w]`, in row-major order, each one was. A recorded
+    /// variable is evaluated. PyTorch: `max_pool2d` with `return_indices`.
+    fn try_max_pool2d_with_indices(
+        &self,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+    ) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("max_pool2d_with_indices");
+        chosen(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+    }
 
-        /// The mean of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
-        fn avg_pool1d | try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
-            mean(self, &Plan::new(self, 1, &kernel.into(), options, false, at)?, options, at)
-        }
+    /// The mean of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
+    fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+        let at = Site::here("avg_pool1d");
+        mean(self, &Plan::new(self, 1, &kernel.into(), options, false, at)?, options, at)
+    }
 
-        /// The mean of every window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
-        ///
-        /// ```
-        /// use wengert_tensor::ops::{PoolOptions, Pooling};
-        /// use wengert_tensor::prelude::*;
-        ///
-        /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
-        /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
-        /// ```
-        fn avg_pool2d | try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Self = at {
-            mean(self, &Plan::new(self, 2, &kernel.into(), options, false, at)?, options, at)
-        }
+    /// The mean of every window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{PoolOptions, Pooling};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
+    /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
+    /// ```
+    fn try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+        let at = Site::here("avg_pool2d");
+        mean(self, &Plan::new(self, 2, &kernel.into(), options, false, at)?, options, at)
     }
 }
 

@@ -1,0 +1,31 @@
+//! Attributes of the wengert crates.
+
+mod twins;
+
+use proc_macro::TokenStream;
+
+/// Writes, beside each `fn try_name` of a trait, an `impl` block or alone, its twin `name`, which panics where `try_name`
+/// returns an error.
+///
+/// ```text
+/// #[twins]
+/// pub trait Activations: TensorLike<Elem: Float> {
+///     /// x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
+///     fn try_softsign(&self) -> Result<Self, Self::Error> {
+///         let at = Site::here("softsign");
+///         …
+///     }
+/// }
+/// ```
+///
+/// The twin takes the same arguments, generics and bounds, returns what is in `Ok`, and gets the documentation; `try_name` is
+/// documented by a reference to it. What the documentation says under `# Errors`, its last section, stands under `# Panics`
+/// in the twin's, and under `# Errors` in that of `try_name`; without it, both get a sentence. Both are `#[track_caller]`. A function that has its
+/// twin already, in the same trait or block, is left as it is. The operation that a `Site::here("name")` names must be the
+/// twin's: anything else does not compile.
+///
+/// The crate that uses this has a function `raise` at its root, which panics with an error.
+#[proc_macro_attribute]
+pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+    twins::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
