@@ -10,7 +10,6 @@ use crate::kernel::reduce::strided;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
 use crate::ops::TensorLike;
-use crate::ops::reduce::reductions::without;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast::expands;
 use crate::shape::compat;
@@ -140,7 +139,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        self.reduced_to(&without(self.shape(), axes), op, axes, at)
+        self.reduced_to(&self.shape().without(axes), op, axes, at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
@@ -357,11 +356,6 @@ fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (
         }
     }
     (layout, times)
-}
-
-/// The layout's kept dimensions (reduced ones as size 1 removed) and its reduced dimensions, each over the same buffer.
-pub(crate) fn split(layout: &Layout, axes: &[usize]) -> (Layout, Layout) {
-    (layout.of_axes(|axis| !axes.contains(&axis)), layout.of_axes(|axis| axes.contains(&axis)))
 }
 
 fn map_nothing<T: Element>() -> Operand<'static, T> {

@@ -52,6 +52,7 @@ pub(crate) mod network;
 pub(crate) mod operators;
 pub(crate) mod pair;
 pub(crate) mod primitive;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 pub(crate) mod window;
@@ -108,7 +109,3 @@ pub use window::convolution::{ConvOptions, Convolution};
 pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};
 pub use window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
-
-#[cfg(test)]
-pub(crate) use eager::split;
-pub(crate) use pair::{expanded, join_all};

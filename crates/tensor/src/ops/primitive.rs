@@ -1,6 +1,5 @@
 //! The primitives: what a tensor computes at once and a recorded variable writes down.
 
-use crate::ops::reduce::reductions::without;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
@@ -152,7 +151,7 @@ pub trait TensorLike: Clone + Sized {
     /// [`apply_reduce`](Self::apply_reduce), without the dimensions that it leaves of size 1.
     #[doc(hidden)]
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
-        let shape = without(&self.shape(), axes);
+        let shape = self.shape().without(axes);
         self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
     }
 

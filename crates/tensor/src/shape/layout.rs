@@ -198,6 +198,11 @@ impl Layout {
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
+    /// The layout of the dimensions that are not among `axes`, and that of those that are, over the same buffer.
+    pub(crate) fn split(&self, axes: &[usize]) -> (Self, Self) {
+        (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
+    }
+
     /// The dimensions that `keep` names, at the first position of the others.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };

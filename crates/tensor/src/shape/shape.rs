@@ -86,6 +86,11 @@ impl Shape {
         self.0.len()
     }
 
+    /// The shape without the dimensions `axes`.
+    pub(crate) fn without(&self, axes: &[usize]) -> Self {
+        (0..self.rank()).filter(|axis| !axes.contains(axis)).map(|axis| self[axis]).collect()
+    }
+
     /// Number of elements: the product of the sizes, 1 for `[]`.
     ///
     /// Saturates at `usize::MAX`; no tensor of such a shape exists, see [`checked_numel`](Self::checked_numel).

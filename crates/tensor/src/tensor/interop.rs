@@ -152,10 +152,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// Where the view has gaps and memory cannot hold a copy.
     pub fn try_from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Result<Self, Error> {
-        Tensor::shared(view, Site::here("from_static"))
-    }
-
-    fn shared<D: Dimension>(view: ArrayView<'static, T, D>, at: Site) -> Result<Self, Error> {
+        let at = Site::here("from_static");
         addressable::<T>(&Shape::from(view.shape()), at)?;
         match Storage::from_static_view(view.clone()) {
             Some((storage, layout)) => Ok(Tensor::from_parts(storage, layout)),
@@ -211,10 +208,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// Where a copy is needed and memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
     pub fn try_into_ndarray(self) -> Result<ArrayD<T>, Error> {
-        self.moved(Site::here("into_ndarray"))
-    }
-
-    fn moved(self, at: Site) -> Result<ArrayD<T>, Error> {
+        let at = Site::here("into_ndarray");
         let shape = self.shape().clone();
         let (storage, layout) = self.into_parts();
         let whole = layout.is_contiguous() && layout.numel() == storage.len();

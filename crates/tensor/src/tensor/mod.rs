@@ -4,5 +4,4 @@ pub(crate) mod approximate;
 pub(crate) mod display;
 pub(crate) mod interop;
 pub mod program;
-pub(crate) mod random;
 pub(crate) mod tensor;

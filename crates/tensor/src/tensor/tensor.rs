@@ -8,7 +8,6 @@ use crate::kernel::copy;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::Storage;
-use crate::ops::{Comparison, Operand};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site, raise};
 use crate::{DType, Element, Float, Layout, Number, Shape};
@@ -277,23 +276,6 @@ impl<T: Element> Tensor<T> {
     /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
     pub fn try_to_vec(&self) -> Result<Vec<T>, Error> {
         self.elements(Site::here("to_vec"))
-    }
-
-    /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
-    /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
-    /// ```
-    pub fn try_eq(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
-        Comparison::try_eq(self, other)
-    }
-
-    /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
-    pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
-        Comparison::try_ne(self, other)
     }
 
     /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.

@@ -289,7 +289,7 @@ mod tests {
             for largest in [true, false] {
                 let expected: Vec<i64> =
                     columns(x.source(), &[axis]).iter().map(|column| arg(largest, column)).collect();
-                let (kept, line) = crate::ops::split(x.layout(), &[axis]);
+                let (kept, line) = x.layout().split(&[axis]);
                 let mut got = vec![0; expected.len()];
                 kernel_arg::arg(largest, x.source().data, &kept, &line, &mut got);
                 assert_eq!(got, expected, "{shape} {axis}");

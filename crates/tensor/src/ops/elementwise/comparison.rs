@@ -2,11 +2,11 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::pair::{expanded, join_all, number, pair};
 use crate::ops::{Argument, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::Site;
+use crate::shape::error::{Error, Site};
+use crate::{Element, Float, Scalar, Tensor};
 
 /// Comparisons of two operands, which broadcast; functions of masks.
 ///
@@ -112,18 +112,38 @@ pub trait Comparison: TensorLike {
     /// Where an element is zero (or `false`). PyTorch: `logical_not`.
     fn try_logical_not(&self) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_not");
-        let zero = number(self, crate::Scalar::from_i64(0), &self.shape(), at)?;
+        let zero = number(self, Scalar::from_i64(0), &self.shape(), at)?;
         self.apply_compare(Compare::Eq, &zero, at)
     }
 }
 
 impl<A: TensorLike> Comparison for A {}
 
+#[twins]
+impl<T: Element> Tensor<T> {
+    /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
+    /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
+    /// ```
+    pub fn try_eq(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
+        Comparison::try_eq(self, other)
+    }
+
+    /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
+    pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
+        Comparison::try_ne(self, other)
+    }
+}
+
 /// Both operands over one shape, as masks of what is not zero. Zeros and ones are combined as `bool`s are: the product is and,
 /// the larger is or.
 fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
-    let zero = number(&x, crate::Scalar::from_i64(0), &x.shape(), at)?;
+    let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;
     Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
 }
 

@@ -4,8 +4,8 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
+use crate::ops::random::fine;
 use crate::shape::error::{Error, Site};
-use crate::tensor::random::fine;
 use crate::{Float, Scalar, Tensor};
 
 /// Dropout.

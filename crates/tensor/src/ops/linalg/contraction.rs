@@ -211,7 +211,7 @@ impl<A: TensorLike> Named<A> {
         if axes.is_empty() {
             return Ok(self);
         }
-        let shape = crate::ops::reduce::reductions::without(&self.array.shape(), &axes);
+        let shape = self.array.shape().without(&axes);
         let array = self.array.apply_reduce(Reduction::Sum, &axes, at)?.apply_view(View::Reshape(shape), at)?;
         let labels = self.labels.into_iter().filter(|&label| !goes(label)).collect();
         Ok(Named { array, labels })

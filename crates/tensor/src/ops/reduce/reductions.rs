@@ -128,17 +128,6 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// `shape` without the dimensions `axes`.
-pub(crate) fn without(shape: &Shape, axes: &[usize]) -> Shape {
-    let mut kept = Shape::scalar();
-    for (axis, &size) in shape.iter().enumerate() {
-        if !axes.contains(&axis) {
-            kept.push(size);
-        }
-    }
-    kept
-}
-
 /// Refuses a reduction over dimensions of size 0 by an operation that has no identity.
 pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
     if !shape.contains(&0) {
@@ -185,7 +174,7 @@ fn position_of<T: Element>(
         return Err(Error::EmptyReduction { message, at });
     }
     let positions = extremes(x, largest, axis, at)?;
-    if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(without(shape, &[axis])), at) }
+    if keepdim { Ok(positions) } else { positions.apply_view(View::Reshape(shape.without(&[axis])), at) }
 }
 
 /// Positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1: of the
@@ -193,7 +182,7 @@ fn position_of<T: Element>(
 pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut result = x.shape().clone();
     result[axis] = 1;
-    let (kept, line) = crate::ops::eager::split(x.layout(), &[axis]);
+    let (kept, line) = x.layout().split(&[axis]);
     Tensor::build(&result, at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
 }
 

@@ -3,7 +3,6 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::number;
-use crate::ops::reduce::reductions::without;
 use crate::ops::reduce::statistics::{are_rows, axis_set};
 use crate::ops::{Comparison, TensorLike, try_where_};
 use crate::scalar::instruction::{Binary, Reduction, Unary};
@@ -84,7 +83,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
             };
             sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
         };
-        if keepdim { Ok(total) } else { total.apply_view(View::Reshape(without(&shape, &axes)), at) }
+        if keepdim { Ok(total) } else { total.apply_view(View::Reshape(shape.without(&axes)), at) }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Float;
 use crate::ops::TensorLike;
 use crate::ops::pair::{expanded, number};
 use crate::ops::reduce::along::{filled, with_number};
-use crate::ops::reduce::reductions::{reduced, without};
+use crate::ops::reduce::reductions::reduced;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::{Error, Site};
@@ -207,7 +207,7 @@ pub(crate) fn squeezed<A: TensorLike>(
     keepdim: bool,
     at: Site,
 ) -> Result<A, A::Error> {
-    if keepdim || axes.is_empty() { Ok(z) } else { z.apply_view(View::Reshape(without(shape, axes)), at) }
+    if keepdim || axes.is_empty() { Ok(z) } else { z.apply_view(View::Reshape(shape.without(axes)), at) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use wengert_macros::twins;
 
 use crate::ops::formula::Formula;
-use crate::ops::network::losses::targets::{Targets, check_weight};
-use crate::ops::network::losses::{LossReduction, reduced};
+use crate::ops::network::losses::reduction::reduced;
+use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
 use crate::ops::{Softmax, TensorLike};
 use crate::scalar::instruction::Unary;
 use crate::shape::error::{Error, Site};
@@ -19,19 +19,6 @@ pub enum Classes<'c, A> {
     Probabilities(&'c A),
 }
 
-/// How classes count.
-#[derive(Debug)]
-pub struct ClassOptions<'w, A> {
-    /// A weight for each class, `[c]`; a constant, through which no gradient flows.
-    pub weight: Option<&'w A>,
-    /// The number of the targets that do not count.
-    pub ignore_index: i64,
-    /// How much of each target is spread evenly over all classes, 0 to 1; cross-entropy only.
-    pub label_smoothing: f64,
-    /// What becomes of the single losses.
-    pub reduction: LossReduction,
-}
-
 impl<A> Clone for Classes<'_, A> {
     fn clone(&self) -> Self {
         *self
@@ -39,21 +26,6 @@ impl<A> Clone for Classes<'_, A> {
 }
 
 impl<A> Copy for Classes<'_, A> {}
-
-impl<A> Clone for ClassOptions<'_, A> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<A> Copy for ClassOptions<'_, A> {}
-
-impl<A> Default for ClassOptions<'_, A> {
-    /// No weights, -100 ignored, no smoothing, the mean.
-    fn default() -> Self {
-        ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
-    }
-}
 
 /// Losses of classification.
 #[twins]

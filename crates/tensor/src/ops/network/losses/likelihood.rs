@@ -6,7 +6,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::network::losses::{LossReduction, reduced};
+use crate::ops::network::losses::reduction::{LossReduction, reduced};
 use crate::ops::pair::pair;
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};

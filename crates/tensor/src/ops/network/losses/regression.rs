@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::formula::Formula;
-use crate::ops::network::losses::{LossReduction, reduced, total};
+use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::pair::pair;
 use crate::scalar::instruction::{Compare, Unary};
 use crate::shape::error::{Error, Site};

@@ -2,11 +2,39 @@
 
 use crate::ops::formula::Formula;
 use crate::ops::index::positions::along;
-use crate::ops::network::losses::{ClassOptions, LossReduction, reduced, total};
+use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::{Argument, TensorLike};
 use crate::scalar::instruction::{Compare, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Shape, Tensor};
+
+/// How classes count.
+#[derive(Debug)]
+pub struct ClassOptions<'w, A> {
+    /// A weight for each class, `[c]`; a constant, through which no gradient flows.
+    pub weight: Option<&'w A>,
+    /// The number of the targets that do not count.
+    pub ignore_index: i64,
+    /// How much of each target is spread evenly over all classes, 0 to 1; cross-entropy only.
+    pub label_smoothing: f64,
+    /// What becomes of the single losses.
+    pub reduction: LossReduction,
+}
+
+impl<A> Clone for ClassOptions<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for ClassOptions<'_, A> {}
+
+impl<A> Default for ClassOptions<'_, A> {
+    /// No weights, -100 ignored, no smoothing, the mean.
+    fn default() -> Self {
+        ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
+    }
+}
 
 /// Numbers of classes, checked against the prediction.
 pub(crate) struct Targets {

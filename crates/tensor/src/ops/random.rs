@@ -8,7 +8,8 @@
 use rand::Rng;
 use wengert_macros::twins;
 
-use crate::ops::{InPlace, expanded, join_all};
+use crate::ops::InPlace;
+use crate::ops::pair::{expanded, join_all};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
 use crate::{DType, Element, Float, Shape, Tensor};
@@ -45,10 +46,7 @@ impl<T: Float> Tensor<T> {
         shape: impl Into<Sizes>,
         rng: &mut R,
     ) -> Result<Self, Error> {
-        Tensor::evenly(low, high, shape.into(), rng, Site::here("uniform"))
-    }
-
-    fn evenly<R: Rng + ?Sized>(low: f64, high: f64, shape: Sizes, rng: &mut R, at: Site) -> Result<Self, Error> {
+        let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
         if low > high {
             let message = format!("uniform expects to return a [from, to) range, but found from={low} > to={high}");
@@ -64,7 +62,7 @@ impl<T: Float> Tensor<T> {
             _ => high.next_down(),
         };
         let bound = last.max(low);
-        Tensor::drawn(shape, at, || {
+        Tensor::drawn(shape.into(), at, || {
             let x = T::from_f64(low + (high - low) * unit::<T, R>(rng).to_f64());
             T::from_f64(x.to_f64().min(bound))
         })
@@ -107,10 +105,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// Where the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
     pub fn try_normal<R: Rng + ?Sized>(mean: &Self, std: &Self, rng: &mut R) -> Result<Self, Error> {
-        Tensor::around(mean, std, rng, Site::here("normal"))
-    }
-
-    fn around<R: Rng + ?Sized>(mean: &Self, std: &Self, rng: &mut R, at: Site) -> Result<Self, Error> {
+        let at = Site::here("normal");
         let shape = join_all(&[mean.shape(), std.shape()], at)?;
         if !std.distinct().iter().all(|std| std >= T::ZERO) {
             return Err(Error::argument(at, "normal expects all elements of std >= 0.0"));
@@ -164,10 +159,7 @@ impl<T: Element> Tensor<T> {
     /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or
     /// memory cannot hold the result.
     pub fn try_bernoulli_<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R) -> Result<(), Error> {
-        self.decide(p, rng, Site::here("bernoulli_"))
-    }
-
-    fn decide<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R, at: Site) -> Result<(), Error> {
+        let at = Site::here("bernoulli_");
         self.check_write(None, at)?;
         let shape = Sizes::from(self.shape()).resolve_expand(P::DTYPE, p.shape(), at)?;
         *self = trials(p, &shape, rng, at)?;
