@@ -46,11 +46,11 @@ pub struct Adam<T: Float> {
     eps: f64,
     weight_decay: f64,
     decoupled: bool,
-    /// What is kept of each parameter that was stepped, by its id.
+    /// The moments of each parameter that a step has updated, by its id.
     moments: HashMap<u64, Moments<T>>,
 }
 
-/// m and v of one parameter after so many steps.
+/// m and v of one parameter, and the number of its steps so far.
 #[derive(Clone, Debug)]
 struct Moments<T: Float> {
     steps: i32,

@@ -24,21 +24,29 @@ pub struct Conv2d<T: Float> {
     pub weight: Parameter<T>,
     /// `[out]`, named `{name}.bias`.
     pub bias: Option<Parameter<T>>,
-    /// How the window moves.
+    /// Stride, padding, dilation and groups.
     pub options: ConvOptions,
 }
 
 impl<T: Float> Conv2d<T> {
     /// A layer from `in_channels` to `out_channels` by windows of `kernel` x `kernel`, with stride 1, no padding and one
     /// group; see [`with_options`](Self::with_options).
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the parameters.
     pub fn new(name: &str, in_channels: usize, out_channels: usize, kernel: usize, generator: &mut Generator) -> Self {
         let channels = [in_channels, out_channels];
         Conv2d::with_options(name, channels, [kernel, kernel], 1, ConvOptions::default(), generator)
     }
 
-    /// A layer `from` so many `to` so many channels (`[from, to]`) by windows of `[kh, kw]`, which move as `options` say;
-    /// `groups` is that of the options. Weight and bias are drawn from U(-1/√n, 1/√n) for n = in / groups · kh · kw, as in
+    /// A layer from `in_channels` to `out_channels` by windows of `[kh, kw]`, which move as `options` say, in `groups` groups
+    /// (whatever the options say of them). Weight and bias are drawn from U(-1/√n, 1/√n) for n = in / groups · kh · kw, as in
     /// PyTorch (zeros where that is 0). `name` is the layer's path in its model: `conv1`, `features.0`.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the parameters.
     pub fn with_options(
         name: &str,
         [in_channels, out_channels]: [usize; 2],

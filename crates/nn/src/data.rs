@@ -50,7 +50,8 @@ impl<T: Float> Dataset<T> {
     ///
     /// # Errors
     ///
-    /// What [`read_table`](crate::read_table) refuses, and a class that is none: with its line.
+    /// What [`read_table`](crate::read_table) refuses; a table of one column ([`Error::Table`]); a class that is not an integer
+    /// from 0 to `classes` - 1 ([`Error::Class`], with the line).
     pub fn read_csv(path: impl AsRef<Path>, classes: usize) -> Result<Self> {
         let path = path.as_ref();
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
@@ -103,7 +104,7 @@ impl<T: Float> Dataset<T> {
     ///
     /// # Errors
     ///
-    /// Where `held_out` is not between 0 and 1, or is neither and one part would still be empty.
+    /// Where `held_out` is not between 0 and 1, or lies strictly between them and one part would still be empty.
     pub fn random_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         if !(0.0..=1.0).contains(&held_out) {
             return Err(Error::Dataset(format!("random_split(): expected a share from 0 to 1, got {held_out}")));

@@ -61,7 +61,7 @@ pub enum Error {
         line: u64,
         /// Counted from 1.
         column: usize,
-        /// What is written there, the beginning of it.
+        /// The beginning of what is written there.
         field: String,
     },
 
@@ -74,7 +74,7 @@ pub enum Error {
         line: u64,
         /// Counted from 1.
         column: usize,
-        /// What is written there, the beginning of it.
+        /// The beginning of what is written there.
         field: String,
         /// The type of the elements.
         dtype: DType,
@@ -107,7 +107,7 @@ pub enum Error {
         found: f64,
     },
 
-    /// A table that cannot be what it is taken for.
+    /// A table without rows or with too few columns, or a file that is not text.
     #[error("'{}' {problem}", at(path))]
     Table {
         /// The file.
@@ -116,7 +116,7 @@ pub enum Error {
         problem: &'static str,
     },
 
-    /// Inputs and targets of different numbers, or a share that is none.
+    /// Inputs and targets that differ in number, a share outside its range, or too few samples.
     #[error("{0}")]
     Dataset(String),
 

@@ -42,8 +42,7 @@ impl Generator {
     /// The next stream.
     ///
     /// Stream number n is seeded by the n-th number of the generator that the seed gives: neighbouring seeds and
-    /// neighbouring streams have nothing in common. What is drawn from it: `Tensor::uniform(…, &mut
-    /// generator.stream())` and its kin.
+    /// neighbouring streams have nothing in common. Draw from it as in `Tensor::uniform(…, &mut generator.stream())`.
     pub fn stream(&mut self) -> Pcg64 {
         let mut keys = Pcg64::seed_from_u64(self.seed);
         keys.advance(u128::from(self.count));
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_told_by_seed_and_number() {
+    fn seed_and_number_determine_a_stream() {
         let mut generator = Generator::new(7);
         let drawn: Vec<u64> = (0..4).map(|_| generator.stream().next_u64()).collect();
         assert_eq!(generator.count(), 4);

@@ -30,6 +30,10 @@ pub struct Linear<T: Float> {
 impl<T: Float> Linear<T> {
     /// A layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in), as in
     /// PyTorch (zeros where there are no inputs). `name` is the layer's path in its model: `fc1`, `encoder.0`.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the parameters.
     pub fn new(name: &str, in_features: usize, out_features: usize, generator: &mut Generator) -> Self {
         let mut layer = Linear::without_bias(name, in_features, out_features, generator);
         let bias = initial([out_features], in_features, generator);
@@ -38,6 +42,10 @@ impl<T: Float> Linear<T> {
     }
 
     /// [`new`](Self::new) without b. PyTorch: `bias=False`.
+    ///
+    /// # Panics
+    ///
+    /// Where memory cannot hold the parameters.
     pub fn without_bias(name: &str, in_features: usize, out_features: usize, generator: &mut Generator) -> Self {
         let weight = initial([out_features, in_features], in_features, generator);
         Linear { weight: Parameter::new(format!("{name}.weight"), weight), bias: None }

@@ -25,9 +25,9 @@ use crate::error::raise;
 pub struct CrossEntropyLoss<T: Float> {
     /// A weight for each class, `[c]`.
     pub weight: Option<Tensor<T>>,
-    /// Samples with this target count for nothing.
+    /// Samples with this target are ignored.
     pub ignore_index: i64,
-    /// How the losses of the samples become one.
+    /// Whether the losses of the samples are averaged, summed or returned as they are.
     pub reduction: LossReduction,
     /// The share of the target that is spread evenly over all classes, from 0 to 1.
     pub label_smoothing: f64,
@@ -112,7 +112,7 @@ pub fn try_cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tenso
 }
 
 /// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the
-/// first); NaN of nothing. The shapes are those of [`CrossEntropyLoss::of`].
+/// first); NaN where there are no samples. The shapes are those of [`CrossEntropyLoss::of`].
 ///
 /// ```
 /// use wengert_nn::accuracy;

@@ -18,9 +18,9 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalize<T: Float> {
-    /// What is taken off, in a shape that expands to that of the inputs.
+    /// What is subtracted, in a shape that expands to that of the inputs.
     pub mean: Tensor<T>,
-    /// What is divided by then, in such a shape.
+    /// What the difference is divided by, in a shape that expands likewise.
     pub deviation: Tensor<T>,
 }
 
@@ -45,7 +45,7 @@ impl<T: Float> Normalize<T> {
     /// the deviation is 0 it is taken for 1, so that a feature that never changes becomes 0. scikit-learn:
     /// `StandardScaler`.
     ///
-    /// Find them on the training samples alone: what they know of the others would leak into training.
+    /// Fit on the training samples alone: statistics of the others would leak into training.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// Where the features of `inputs` are not those it was found on.
+    /// Where `mean` and `deviation` do not broadcast with `inputs`.
     #[track_caller]
     pub fn apply(&self, inputs: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(inputs.try_sub(&self.mean)?.try_div(&self.deviation)?)

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 
 use crate::{Error, Result, write_atomically};
 
-/// What one epoch came to, on the samples trained on and on those held out.
+/// The results of one epoch, on the training samples and on those held out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     /// Loss on the training samples.
@@ -78,7 +78,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Where the drawing library refuses, which it has no reason to.
+    /// [`Error::Plot`], where the drawing library fails; no loss makes it fail.
     pub fn loss_curve(&self) -> Result<String> {
         let losses = self.epochs.iter().flat_map(|epoch| [epoch.train_loss, epoch.test_loss]).filter(is_drawn);
         let (low, high) = losses.fold((f64::INFINITY, 0.0), |(low, high), loss| (loss.min(low), loss.max(high)));
@@ -97,7 +97,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
+    /// Where the curve cannot be drawn or the file not written ([`Error::Write`]).
     pub fn save_loss_curve(&self, path: impl AsRef<Path>) -> Result<()> {
         write_atomically(path, self.loss_curve()?.as_bytes())
     }
@@ -136,7 +136,7 @@ impl History {
         ] {
             let points = self.epochs.iter().enumerate().map(|(k, epoch)| ((k + 1) as f64, of(epoch)));
             let points: Vec<(f64, f64)> = points.collect();
-            // A gap divides the curve.
+            // The line is interrupted at a gap.
             for run in points.split(|(_, loss)| !is_drawn(loss)) {
                 chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
             }
@@ -164,7 +164,7 @@ impl History {
     }
 }
 
-/// Whether a loss has a place on the curve. What is beyond is training that went wrong, and would flatten all the rest.
+/// Whether a loss is drawn. Larger ones come from training that diverged, and would flatten the rest of the curve.
 fn is_drawn(loss: &f64) -> bool {
     loss.abs() <= 1e12
 }

@@ -45,7 +45,7 @@ pub struct Sgd<T: Float> {
     dampening: f64,
     weight_decay: f64,
     nesterov: bool,
-    /// v of each parameter that was stepped, by its id.
+    /// v of each parameter that a step has updated, by its id.
     velocities: HashMap<u64, Tensor<T>>,
 }
 
