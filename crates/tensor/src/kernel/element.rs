@@ -2,13 +2,12 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::kernel::elementwise::block::{Blocks, FloatBlocks};
+use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::matmul::product::Products;
-use crate::kernel::reduce::short::ShortLines;
 use crate::scalar::element::Scalar;
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + Blocks + Products + ShortLines {
+pub trait Element: Scalar + BlockKernels + Products {
     /// What `computation` gives, where this is a floating-point type.
     #[doc(hidden)]
     fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {
@@ -35,7 +34,7 @@ pub trait Number: Element {}
 /// Floating-point types, the ones with arithmetic functions and gradients: `f32`, `f64`. Sealed.
 pub trait Float:
     Number
-    + FloatBlocks
+    + FloatBlockKernels
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>

@@ -33,18 +33,22 @@ macro_rules! numbers {
             const ZERO: Self = 0 as $type;
             const ONE: Self = 1 as $type;
 
+            #[inline]
             fn from_f64(value: f64) -> Self {
                 value as $type
             }
 
+            #[inline]
             fn to_f64(self) -> f64 {
                 self as f64
             }
 
+            #[inline]
             fn from_i64(value: i64) -> Self {
                 value as $type
             }
 
+            #[inline]
             fn to_i64(self) -> i64 {
                 self as i64
             }
@@ -59,18 +63,22 @@ impl Scalar for bool {
     const ZERO: Self = false;
     const ONE: Self = true;
 
+    #[inline]
     fn from_f64(value: f64) -> Self {
         value != 0.0
     }
 
+    #[inline]
     fn to_f64(self) -> f64 {
         f64::from(u8::from(self))
     }
 
+    #[inline]
     fn from_i64(value: i64) -> Self {
         value != 0
     }
 
+    #[inline]
     fn to_i64(self) -> i64 {
         i64::from(self)
     }

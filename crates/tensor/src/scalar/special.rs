@@ -3,6 +3,8 @@
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
+use libm::{erf, erfc};
+
 /// sin(πx) / (πx), 1 at 0. The distance from the nearest integer is exact, so zeros are where they should be.
 pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
@@ -20,17 +22,7 @@ pub(crate) fn logit(x: f64) -> f64 {
     if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { x.ln() - (-x).ln_1p() }
 }
 
-/// Error function (FreeBSD msun, through libm).
-pub(crate) fn erf(x: f64) -> f64 {
-    libm::erf(x)
-}
-
-/// 1 - erf x, without cancellation.
-pub(crate) fn erfc(x: f64) -> f64 {
-    libm::erfc(x)
-}
-
-/// Inverse of [`erf`]: ±∞ at ±1, NaN outside.
+/// Inverse of erf: ±∞ at ±1, NaN outside.
 ///
 /// M. B. Giles, "Approximating the erfinv function" (2011), for a start; then Newton steps: on erf in the middle, on the
 /// logarithm of erfc in the tails, which is nearly a parabola there and whose relative error stays small.
@@ -76,11 +68,6 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         }
     }
     y.copysign(x)
-}
-
-/// ln |Γ(x)|; ∞ at 0 and the negative integers.
-pub(crate) fn lgamma(x: f64) -> f64 {
-    libm::lgamma(x)
 }
 
 /// Derivative of ln Γ(x). As PyTorch: ∓∞ at ±0, NaN at negative integers.
@@ -190,7 +177,8 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     }
     // The terms below 0 are those of a finite sum from `below` to -q, the others begin at 1 - `below`.
     let below = q.trunc() - q;
-    let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
+    // Even is also what is infinite: then all terms are 0, 1 or ∞.
+    let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };
     sign * (zeta_of_positive(s, below) - zeta_of_positive(s, 1.0 - q)) + zeta_of_positive(s, 1.0 - below)
 }
 
@@ -312,32 +300,6 @@ fn upper_fraction(a: f64, x: f64) -> f64 {
     gamma_weight(a, x) * a * fraction
 }
 
-/// The number after `x` toward `y`.
-pub(crate) fn nextafter(x: f64, y: f64) -> f64 {
-    if x.is_nan() || y.is_nan() {
-        f64::NAN
-    } else if x == y {
-        y
-    } else if y > x {
-        x.next_up()
-    } else {
-        x.next_down()
-    }
-}
-
-/// [`nextafter`] in f32.
-pub(crate) fn nextafter_f32(x: f32, y: f32) -> f32 {
-    if x.is_nan() || y.is_nan() {
-        f32::NAN
-    } else if x == y {
-        y
-    } else if y > x {
-        x.next_up()
-    } else {
-        x.next_down()
-    }
-}
-
 /// Greatest common divisor, not negative; gcd(0, 0) = 0.
 pub(crate) fn gcd(x: i64, y: i64) -> i64 {
     let (mut a, mut b) = (x.unsigned_abs(), y.unsigned_abs());
@@ -393,6 +355,7 @@ mod tests {
         near(zeta(2.0, -1e9 - 0.5), pi * pi - 1e-9);
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
+        assert_eq!(zeta(f64::INFINITY, -0.5), f64::INFINITY);
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());
     }
 

@@ -1,10 +1,11 @@
-//! The loops over a block of elements of which functions of one, two and three operands consist.
+//! The loops over a block of elements that functions of one, two and three operands consist of.
 //!
-//! Like those of [`loops`](crate::kernel::reduce::fold), they count and are inlined. Where a function is passed as a value it may not be: the
-//! macros are for those that must.
+//! They index, and are inlined: an iterator's `fold` or a closure may stay a function of its own, compiled without the instructions that
+//! its caller is allowed. A closure whose body is more than an operation or two needs `#[inline(always)]` for that.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Operand;
+use crate::scalar::instruction::Compare;
 
 /// `out = f(x)`.
 #[inline(always)]
@@ -25,87 +26,107 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
-/// The body of a function over a block by `$loop`, which is compiled once: of a splat, over a block of one element.
-macro_rules! once {
-    ($x:ident, $out:ident, |$from:ident, $to:ident| $loop:block) => {{
-        let number;
-        let ($from, splat) = match $x {
-            Operand::Slice(x) => (x, false),
-            Operand::Splat(x) => {
-                number = [x];
-                (&number[..], true)
-            }
-        };
-        let len = if splat { $out.len().min(1) } else { $out.len() };
-        let ($from, $to) = (&$from[..len], &mut $out[..len]);
-        $loop
-        if splat && len == 1 {
-            let result = $out[0];
-            $out.fill(result);
+/// Calls `body` on slices: a splat becomes a block of one element, whose result is repeated, so that `body` is compiled once.
+#[inline(always)]
+pub(crate) fn once<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
+    let number;
+    let (from, splat) = match x {
+        Operand::Slice(x) => (x, false),
+        Operand::Splat(x) => {
+            number = [x];
+            (&number[..], true)
         }
-        true
-    }};
-}
-
-/// [`one`] for a function that is always inlined: passed as a value it might not be, and would be compiled without the
-/// instructions that the caller is allowed.
-macro_rules! one_inlined {
-    ($x:ident, $out:ident, $f:expr) => {
-        once!($x, $out, |from, to| {
-            for i in 0..to.len() {
-                to[i] = $f(from[i]);
-            }
-        })
     };
+    let len = if splat { out.len().min(1) } else { out.len() };
+    body(&from[..len], &mut out[..len]);
+    if splat && len == 1 {
+        let result = out[0];
+        out.fill(result);
+    }
+    true
 }
 
-/// As [`one_inlined`], by `$fast` over chunks where all arguments are `$ordinary`, and by `$f`, which has the same bits for
-/// those, elsewhere.
-macro_rules! one_guarded {
-    ($x:ident, $out:ident, $ordinary:expr, $fast:expr, $f:expr) => {
-        once!($x, $out, |from, to| {
+/// [`one`] for a long `f`, compiled once.
+#[inline(always)]
+pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) -> bool {
+    once(
+        x,
+        out,
+        #[inline(always)]
+        |from, to| {
+            for i in 0..to.len() {
+                to[i] = f(from[i]);
+            }
+        },
+    )
+}
+
+/// [`one_long`], by `fast` over chunks whose elements are all `ordinary`, and by `f`, which has the same bits for those, elsewhere.
+#[inline(always)]
+pub(crate) fn one_guarded<T: Copy>(
+    x: Operand<T>,
+    out: &mut [T],
+    ordinary: impl Fn(T) -> bool,
+    fast: impl Fn(T) -> T,
+    f: impl Fn(T) -> T,
+) -> bool {
+    once(
+        x,
+        out,
+        #[inline(always)]
+        |from, to| {
             let (chunks, rest) = from.as_chunks::<64>();
             let (to_chunks, to_rest) = to.as_chunks_mut::<64>();
             for (chunk, to) in chunks.iter().zip(to_chunks) {
-                let mut ordinary = true;
+                let mut all = true;
                 for i in 0..64 {
-                    ordinary &= $ordinary(chunk[i]);
+                    all &= ordinary(chunk[i]);
                 }
-                if ordinary {
+                if all {
                     for i in 0..64 {
-                        to[i] = $fast(chunk[i]);
+                        to[i] = fast(chunk[i]);
                     }
                 } else {
                     for i in 0..64 {
-                        to[i] = $f(chunk[i]);
+                        to[i] = f(chunk[i]);
                     }
                 }
             }
             for i in 0..rest.len() {
-                to_rest[i] = $f(rest[i]);
+                to_rest[i] = f(rest[i]);
             }
-        })
-    };
+        },
+    )
 }
 
-/// As [`one_inlined`], by `$fast`, and once more by `$library` where an argument is not `$ordinary`.
-macro_rules! one_mended {
-    ($x:ident, $out:ident, $ordinary:expr, $fast:expr, $library:expr) => {
-        once!($x, $out, |from, to| {
-            let mut ordinary = true;
+/// [`one_long`] by `fast`, then by `library` for each element that is not `ordinary`.
+#[inline(always)]
+pub(crate) fn one_mended<T: Copy>(
+    x: Operand<T>,
+    out: &mut [T],
+    ordinary: impl Fn(T) -> bool,
+    fast: impl Fn(T) -> T,
+    library: fn(T) -> T,
+) -> bool {
+    once(
+        x,
+        out,
+        #[inline(always)]
+        |from, to| {
+            let mut all = true;
             for i in 0..to.len() {
-                ordinary &= $ordinary(from[i]);
-                to[i] = $fast(from[i]);
+                all &= ordinary(from[i]);
+                to[i] = fast(from[i]);
             }
-            if !ordinary {
+            if !all {
                 for i in 0..to.len() {
-                    if !$ordinary(from[i]) {
-                        to[i] = $library(from[i]);
+                    if !ordinary(from[i]) {
+                        to[i] = library(from[i]);
                     }
                 }
             }
-        })
-    };
+        },
+    )
 }
 
 /// `out = f(x, y)`.
@@ -175,42 +196,26 @@ pub(crate) fn three<M: Copy, T: Copy>(
     }
 }
 
-/// Powers, by `$math::pow_ordinary`, and once more by the library where base or exponent is not for it.
-macro_rules! power_inlined {
-    ($x:ident, $y:ident, $out:ident, $math:ident) => {{
-        // What is one number for all is written out once; so there is one loop. Places without a number are ordinary.
-        let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [1.0; 64] };
-        let (mut bases, mut exponents) = (splat($x), splat($y));
-        for (number, out) in $out.chunks_mut(64).enumerate() {
-            let len = out.len();
-            if let Operand::Slice(x) = $x {
-                bases[..len].copy_from_slice(&x[64 * number..][..len]);
-            }
-            if let Operand::Slice(y) = $y {
-                exponents[..len].copy_from_slice(&y[64 * number..][..len]);
-            }
-            let (mut powers, mut ordinary) = ([0.0; 64], true);
-            // Whole vectors, of what is there or was.
-            let width = len.next_multiple_of(16).min(64);
-            let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
-            for i in 0..width {
-                ordinary &= $math::is_power(x[i], y[i]);
-                z[i] = $math::pow_ordinary::<FMA>(x[i], y[i]);
-            }
-            out.copy_from_slice(&powers[..len]);
-            if !ordinary {
-                for i in 0..len {
-                    if !$math::is_power(bases[i], exponents[i]) {
-                        out[i] = bases[i].powf(exponents[i]);
-                    }
-                }
-            }
-        }
-        true
-    }};
+/// `out = truth(x op y)`.
+#[inline(always)]
+pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
+    op: Compare,
+    x: Operand<T>,
+    y: Operand<T>,
+    out: &mut [U],
+    truth: impl Fn(bool) -> U,
+) {
+    match op {
+        Compare::Eq => two(x, y, out, |x, y| truth(x == y)),
+        Compare::Ne => two(x, y, out, |x, y| truth(x != y)),
+        Compare::Lt => two(x, y, out, |x, y| truth(x < y)),
+        Compare::Le => two(x, y, out, |x, y| truth(x <= y)),
+        Compare::Gt => two(x, y, out, |x, y| truth(x > y)),
+        Compare::Ge => two(x, y, out, |x, y| truth(x >= y)),
+    };
 }
 
-/// [`one`] of a line.
+/// [`one`] of a fixed number of elements.
 #[inline(always)]
 pub(crate) fn one_line<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
@@ -220,7 +225,7 @@ pub(crate) fn one_line<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f:
     *out = result;
 }
 
-/// [`two`] of lines.
+/// [`two`] of a fixed number of elements.
 #[inline(always)]
 pub(crate) fn two_lines<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;
@@ -229,37 +234,3 @@ pub(crate) fn two_lines<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &m
     }
     *out = result;
 }
-
-/// Comparisons are the same loop for every type.
-macro_rules! compare_body {
-    ($op:ident, $x:ident, $y:ident, $out:ident, |$holds:ident| $result:expr) => {
-        match $op {
-            Compare::Eq => two($x, $y, $out, |x, y| {
-                let $holds = x == y;
-                $result
-            }),
-            Compare::Ne => two($x, $y, $out, |x, y| {
-                let $holds = x != y;
-                $result
-            }),
-            Compare::Lt => two($x, $y, $out, |x, y| {
-                let $holds = x < y;
-                $result
-            }),
-            Compare::Le => two($x, $y, $out, |x, y| {
-                let $holds = x <= y;
-                $result
-            }),
-            Compare::Gt => two($x, $y, $out, |x, y| {
-                let $holds = x > y;
-                $result
-            }),
-            Compare::Ge => two($x, $y, $out, |x, y| {
-                let $holds = x >= y;
-                $result
-            }),
-        }
-    };
-}
-
-pub(crate) use {compare_body, once, one_guarded, one_inlined, one_mended, power_inlined};

@@ -223,7 +223,7 @@ pub struct Sizes {
 }
 
 /// The product of one pair of matrices, into a row-major `out` of `m x n`; sums as products have them. Sealed like
-/// [`Blocks`](crate::kernel::elementwise::block::Blocks).
+/// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Sized {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]);

@@ -7,24 +7,10 @@
 
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
+use crate::scalar::math::{FloatMath, larger, smaller};
 
 /// Lines of fewer elements are short.
 pub(crate) const SHORT: usize = 16;
-
-/// Reductions of short lines of an element type. Sealed: it is implemented here, for the five element types.
-#[doc(hidden)]
-pub trait ShortLines: Sized {
-    /// `out[i] = op over x[i * stride .. i * stride + len]`, `len` from 1 to 15; `false`, and nothing done, where the type
-    /// has no loop of its own.
-    fn short_lines(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
-        let _ = (op, x, len, stride, out);
-        false
-    }
-}
-
-impl ShortLines for i64 {}
-impl ShortLines for u8 {}
-impl ShortLines for bool {}
 
 /// Each line from `start`, or where there is none from its first element, which counts once more.
 #[inline(always)]
@@ -63,68 +49,54 @@ fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Op
     }
 }
 
-macro_rules! floats {
-    ($($type:ident $module:ident),*) => {$(
-        impl ShortLines for $type {
-            fn short_lines(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
-                assert!((1..SHORT).contains(&len));
-                if !out.is_empty() {
-                    $module::short_lines(op, x, len, stride, out);
-                }
-                true
-            }
-        }
-
-        mod $module {
-            use super::*;
-
-            dispatched! {
-                #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
-                pub(crate) fn short_lines(op: Reduction, x: &[$type], len: usize, stride: usize, out: &mut [$type]) {
-                    // Where no element is NaN, the larger of two is one instruction. Lines that lie far apart are not all that
-                    // would be looked at.
-                    let ordered = || {
-                        let mut bad = stride > 4 * len;
-                        for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
-                            bad |= x != x;
-                        }
-                        !bad
-                    };
-                    let larger = |total: $type, x: $type| if total >= x || total.is_nan() { total } else { x };
-                    let smaller = |total: $type, x: $type| if total <= x || total.is_nan() { total } else { x };
-                    match op {
-                        Reduction::Sum => each(x, len, stride, out, Some(0.0), |total, x| total + x),
-                        Reduction::Prod => each(x, len, stride, out, Some(1.0), |total, x| total * x),
-                        Reduction::Amax | Reduction::Max if ordered() => {
-                            each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
-                        }
-                        Reduction::Amin | Reduction::Min if ordered() => {
-                            each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
-                        }
-                        Reduction::Amax | Reduction::Max => each(x, len, stride, out, None, larger),
-                        Reduction::Amin | Reduction::Min => each(x, len, stride, out, None, smaller),
-                    }
-                }
-            }
-        }
-    )*};
+/// `out[i] = op over x[i * stride .. i * stride + len]`, `len` from 1 to 15.
+pub(crate) fn reduce<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    assert!((1..SHORT).contains(&len));
+    if !out.is_empty() {
+        reduce_each(op, x, len, stride, out);
+    }
 }
 
-floats!(f32 single, f64 double);
+dispatched! {
+    #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
+    fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        // Where no element is NaN, the larger of two is one instruction. Rows that lie far apart are not searched: most of what is
+        // between them belongs to none.
+        let ordered = || {
+            let mut bad = stride > 4 * len;
+            for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
+                bad |= x != x;
+            }
+            !bad
+        };
+        match op {
+            Reduction::Sum => each(x, len, stride, out, Some(T::ZERO), |total, x| total + x),
+            Reduction::Prod => each(x, len, stride, out, Some(T::ONE), |total, x| total * x),
+            Reduction::Amax | Reduction::Max if ordered() => {
+                each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
+            }
+            Reduction::Amin | Reduction::Min if ordered() => {
+                each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
+            }
+            Reduction::Amax | Reduction::Max => each(x, len, stride, out, None, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => each(x, len, stride, out, None, |total, x| smaller(total, x)),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::elementwise::block::Blocks;
+    use crate::kernel::elementwise::block::BlockKernels;
 
     /// Bit by bit the same as rows that are accumulated, each of one element of every line.
-    fn as_across<T: ShortLines + Blocks + Copy>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
+    fn as_across<T: BlockKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
         for op in [Reduction::Sum, Reduction::Prod, Reduction::Amax, Reduction::Amin, Reduction::Max, Reduction::Min] {
             for (len, more, lines) in (1..SHORT).flat_map(|len| [0, 1, 90].map(|more| (len, more, 37))) {
                 let stride = len + more;
                 let x: Vec<T> = (0..lines * stride).map(&number).collect();
                 let mut got = vec![number(0); lines];
-                assert!(T::short_lines(op, &x, len, stride, &mut got));
+                assert!(T::reduce_short(op, &x, len, stride, &mut got));
                 let across: Vec<T> = (0..len * lines).map(|i| x[i % lines * stride + i / lines]).collect();
                 let mut expected = match T::identity(op) {
                     Some(identity) => vec![identity; lines],

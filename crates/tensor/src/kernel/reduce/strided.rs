@@ -423,12 +423,12 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops,
     let each = (TASK / count).max(out.len().div_ceil(TASKS)).next_multiple_of(GATHERED.1);
     // Elements one by one cost several times as much as slices.
     let work = out.len() * count * size_of::<T>() * 8;
-    let in_lines = matches!(reduced[..], [(..SHORT, 1)]) && T::short_lines(op, &[], 1, 1, &mut []);
+    let in_lines = matches!(reduced[..], [(..SHORT, 1)]) && T::reduce_short(op, &[], 1, 1, &mut []);
     share_chunks(out, each, work, |task, out| {
         if in_lines {
             let first = task * each;
             return stretches(kept, first, first + out.len(), |position, apart, number, lines| {
-                T::short_lines(op, &data[position..], count, apart, &mut out[number - first..][..lines]);
+                T::reduce_short(op, &data[position..], count, apart, &mut out[number - first..][..lines]);
             });
         }
         for (block, out) in out.chunks_mut(GATHERED.1).enumerate() {

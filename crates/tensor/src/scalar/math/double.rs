@@ -1,33 +1,36 @@
 //! Functions of `f64`, by the methods of those of `f32`. Polynomials are our own fits, for the smallest relative error.
 #![allow(clippy::excessive_precision)]
 
-use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E, LOG10_E, SQRT_2};
+use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
 
-/// As in f32: 1.5 · 2⁵² alone, and with the exponents of 2⁰ and 2⁵¹² put on top.
-pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
-const ROUND_0: f64 = ROUND + BIAS;
-const ROUND_512: f64 = ROUND + 1535.0;
+use crate::scalar::math::{FloatMath, fma, from_std, polynomial};
 
-/// What takes 512 off an exponent again.
-const DROP: f64 = 1.0 / (ROOT * ROOT); // 2⁻⁵¹²
+/// 1.5 · 2⁵²
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
+/// 2²⁵⁶
 const ROOT: f64 =
     115_792_089_237_316_195_423_570_985_008_687_907_853_269_984_665_640_564_039_457_584_007_913_129_639_936.0;
 
-/// ln 2 in two parts: with an integer of up to 20 bits the first gives an exact product.
-const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+/// (erf x)/x - 1 as a polynomial in x², below 0.85.
+const ERF_NEAR: [f64; 12] = [
+    -8.826_992_785_907_63e-10,
+    1.418_551_345_353_920_5e-8,
+    -1.629_979_521_408_722e-7,
+    1.645_760_829_932_906_7e-6,
+    -1.492_544_596_839_391_6e-5,
+    1.205_532_677_189_400_7e-4,
+    -8.548_326_898_888_225e-4,
+    5.223_977_623_854_518e-3,
+    -2.686_617_064_501_159_4e-2,
+    0.112_837_916_709_546_58,
+    -0.376_126_389_031_837_4,
+    0.128_379_167_095_512_6,
+];
 
-const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
-const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
-
-/// log₁₀ 2, the first part short.
-const LOG10_2_HIGH: f64 = 0.301_029_995_664_066_5;
-const LOG10_2_LOW: f64 = -8.532_344_317_057_107e-14;
-
-/// Where eˣ is 0, and where it is ∞.
-const EXP_RANGE: (f64, f64) = (-746.0, 710.0);
-
-crate::scalar::math::polynomials!(f64);
+/// π/2 in four parts: with an integer of up to 20 bits the first three give exact products.
+const HALF_PI: [f64; 4] =
+    [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_711_166_5e-21, 8.478_427_660_368_9e-32];
 
 /// (e^r - 1 - r)/r² for r in -½ ln 2 ..= ½ ln 2.
 #[inline(always)]
@@ -44,109 +47,7 @@ fn expm1_rest<const FMA: bool>(r: f64) -> f64 {
         0.166_666_666_666_666_74,
         0.500_000_000_000_001,
     ];
-    polynomial::<FMA, 10>(r, p)
-}
-
-/// e^r - 1 for r in -½ ln 2 ..= ½ ln 2.
-#[inline(always)]
-fn expm1_reduced<const FMA: bool>(r: f64) -> f64 {
-    fma::<FMA>(expm1_rest::<FMA>(r), r * r, r)
-}
-
-/// e^(x - rest) as (1 + q) · power · [`DROP`], for x in -746 ..= 0 and a `rest` below an ulp of x.
-#[inline(always)]
-fn falling<const FMA: bool>(x: f64, rest: Option<f64>) -> (f64, f64) {
-    let shifted = fma::<FMA>(x, LOG2_E, ROUND_512);
-    let n = shifted - ROUND_512;
-    let r = match rest {
-        None => reduced::<FMA>(x, n),
-        // What is small is added to what is exact.
-        Some(rest) => fma::<FMA>(-n, LN_2_HIGH, x) + fma::<FMA>(-n, LN_2_LOW, -rest),
-    };
-    (expm1_reduced::<FMA>(r), power_of_two(shifted))
-}
-
-/// n and m - 1 of x = m 2ⁿ with m in √½ .. √2.
-#[inline(always)]
-fn split(x: f64) -> (f64, f64) {
-    const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
-    let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
-    // A conversion of 32 bits: one of 64 is not an instruction everywhere.
-    let n = f64::from((bits >> 52) as i32 - 1023);
-    (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
-}
-
-/// ln(1 + m) - m for 1 + m in √½ .. √2. As in FreeBSD's `e_log.c`: with s = m/(2 + m),
-/// ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
-#[inline(always)]
-fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
-    let s = m / (2.0 + m);
-    let z = s * s;
-    let p = [
-        0.148_119_844_948_728_73,
-        0.153_130_783_414_772_3,
-        0.181_835_719_334_450_83,
-        0.222_221_991_525_931_6,
-        0.285_714_287_279_410_84,
-        0.399_999_999_995_286_3,
-        0.666_666_666_666_670_8,
-    ];
-    let half = 0.5 * m * m;
-    fma::<FMA>(s, fma::<FMA>(polynomial::<FMA, 7>(z, p), z, half), -half)
-}
-
-/// ln x of what [`is_ordinary`]; 1 unit in the last place.
-#[inline(always)]
-pub(crate) fn log_ordinary<const FMA: bool>(x: f64) -> f64 {
-    let (n, m) = split(x);
-    fma::<FMA>(n, LN_2_HIGH, m + fma::<FMA>(n, LN_2_LOW, log1p_rest::<FMA>(m)))
-}
-
-/// ln x; the same bits as [`log_ordinary`] has. -∞ at 0, NaN below.
-#[inline(always)]
-pub(crate) fn log<const FMA: bool>(x: f64) -> f64 {
-    if is_ordinary(x) { log_ordinary::<FMA>(x) } else { x.ln() }
-}
-
-/// 1/(1 + e⁻ˣ); 2 units in the last place.
-#[inline(always)]
-pub(crate) fn sigmoid<const FMA: bool>(x: f64) -> f64 {
-    let magnitude = -x.abs();
-    let (q, power) = falling::<FMA>(if magnitude < -746.0 { -746.0 } else { magnitude }, None);
-    let e = (q + 1.0) * power * DROP;
-    let over = if x >= 0.0 { 1.0 } else { e };
-    over / (1.0 + e)
-}
-
-/// tanh x; 2 units in the last place.
-#[inline(always)]
-pub(crate) fn tanh<const FMA: bool>(x: f64) -> f64 {
-    let magnitude = x.abs();
-    // Near 0 the difference below would cancel: an odd polynomial instead.
-    let square = x * x;
-    let p = [
-        -1.944_523_797_315_158_5e-5,
-        8.327_230_849_381_269e-5,
-        -2.333_799_083_248_639_5e-4,
-        5.884_572_370_345_408e-4,
-        -1.455_549_787_069_505_7e-3,
-        3.592_093_819_564_811e-3,
-        -8.863_232_863_394_245e-3,
-        2.186_948_840_816_437_7e-2,
-        -5.396_825_396_481_378_5e-2,
-        0.133_333_333_333_290_3,
-        -0.333_333_333_333_333_15,
-    ];
-    let near = fma::<FMA>(polynomial::<FMA, 11>(square, p) * square, x, x);
-    // From 20 on the result is 1.
-    let z = if magnitude > 20.0 { 20.0 } else { magnitude };
-    let shifted = fma::<FMA>(z, 2.0 * LOG2_E, ROUND_0);
-    let r = reduced::<FMA>(2.0 * z, shifted - ROUND_0);
-    let power = power_of_two(shifted);
-    let above = fma::<FMA>(expm1_reduced::<FMA>(r), power, power + 1.0);
-    let far = 1.0 - 2.0 / above;
-    let y = if magnitude < 0.55 { near } else { far };
-    y.copysign(x)
+    polynomial::<FMA, 10, _>(r, p)
 }
 
 /// Φ(-y) / e^(-y²/2) for y in 0 ..= 38.6, y² given.
@@ -167,7 +68,7 @@ fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
         0.357_038_227_858_395_9,
         0.827_668_526_173_822_8,
     ];
-    let above = fma::<FMA>(y, polynomial::<FMA, 5>(square, odd), polynomial::<FMA, 6>(square, even));
+    let above = fma::<FMA, _>(y, polynomial::<FMA, 5, _>(square, odd), polynomial::<FMA, 6, _>(square, even));
     let even = [
         1.743_579_823_378_046_4e-5,
         2.618_208_028_495_265e-3,
@@ -184,199 +85,252 @@ fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
         2.000_117_306_795_344,
         2.453_221_613_150_511_3,
     ];
-    let below = fma::<FMA>(y, polynomial::<FMA, 6>(square, odd), polynomial::<FMA, 6>(square, even));
+    let below = fma::<FMA, _>(y, polynomial::<FMA, 6, _>(square, odd), polynomial::<FMA, 6, _>(square, even));
     above / below
 }
 
-/// Φ(x), the normal distribution function; 7 units in the last place in the left tail.
-#[inline(always)]
-pub(crate) fn ndtr<const FMA: bool>(x: f64) -> f64 {
-    let magnitude = x.abs();
-    // From 38.5 on the tail is 0.
-    let y = if magnitude > 38.6 { 38.6 } else { magnitude };
-    let (square, rest) = square::<FMA>(y);
-    let ratio = scaled_tail::<FMA>(y, square);
-    let (q, power) = falling::<FMA>(-0.5 * square, Some(0.5 * rest));
-    let tail = fma::<FMA>(ratio, q, ratio) * power * DROP;
-    if x > 0.0 { 1.0 - tail } else { tail }
-}
+impl FloatMath for f64 {
+    from_std!(f64 u64);
 
-/// (erf x)/x - 1 as a polynomial in x², below 0.85.
-const ERF_NEAR: [f64; 12] = [
-    -8.826_992_785_907_63e-10,
-    1.418_551_345_353_920_5e-8,
-    -1.629_979_521_408_722e-7,
-    1.645_760_829_932_906_7e-6,
-    -1.492_544_596_839_391_6e-5,
-    1.205_532_677_189_400_7e-4,
-    -8.548_326_898_888_225e-4,
-    5.223_977_623_854_518e-3,
-    -2.686_617_064_501_159_4e-2,
-    0.112_837_916_709_546_58,
-    -0.376_126_389_031_837_4,
-    0.128_379_167_095_512_6,
-];
+    const ROUND: f64 = ROUND;
+    const EXP_RANGE: (f64, f64) = (-746.0, 710.0);
+    // The first part has 20 bits to spare.
+    const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+    const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+    const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
+    const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
+    const LOG10_2_HIGH: f64 = 0.301_029_995_664_066_5;
+    const LOG10_2_LOW: f64 = -8.532_344_317_057_107e-14;
+    const RAISED: f64 = 512.0;
+    const LOWER: f64 = 1.0 / (ROOT * ROOT); // 2⁻⁵¹²
+    const TANH_RANGE: (f64, f64) = (0.55, 20.0);
+    const POW_NEEDS_FMA: bool = true;
 
-/// Error function; 2 units in the last place: [`ERF_NEAR`], and 1 - 2 Φ(-√2 x) from 0.85 on.
-#[inline(always)]
-pub(crate) fn erf<const FMA: bool>(x: f64) -> f64 {
-    let square = x * x;
-    let near = fma::<FMA>(polynomial::<FMA, 12>(square, ERF_NEAR), x, x);
-    // From 6 on the result is 1.
-    let magnitude = x.abs();
-    let y = if magnitude > 6.0 { 6.0 } else { magnitude };
-    let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
-    let (q, power) = falling::<FMA>(-(y * y), None);
-    let far = (1.0 - fma::<FMA>(ratio, q, ratio) * power * DROP).copysign(x);
-    if magnitude < 0.85 { near } else { far }
-}
+    #[inline(always)]
+    fn expm1_reduced<const FMA: bool>(r: f64) -> f64 {
+        fma::<FMA, _>(expm1_rest::<FMA>(r), r * r, r)
+    }
 
-/// 1 - erf x, to the last digits of the tail too; 3 units in the last place. As in f32, with t = (x - 3.75)/(x + 3.75).
-#[inline(always)]
-pub(crate) fn erfc<const FMA: bool>(x: f64) -> f64 {
-    let magnitude = x.abs();
-    // From 27.3 on the result is 0.
-    let y = if magnitude > 27.3 { 27.3 } else { magnitude };
-    let t = (y - 3.75) / (y + 3.75);
-    let g = [
-        -5.884_154_218_862_068e-10,
-        2.456_365_580_803_182_5e-8,
-        1.539_470_940_975_115_2e-8,
-        -2.402_343_555_384_105e-7,
-        -4.780_819_136_130_958_5e-8,
-        1.737_610_093_224_648_1e-6,
-        -9.800_435_398_802_44e-7,
-        -1.143_742_878_553_647e-5,
-        2.238_700_139_241_149_3e-5,
-        5.164_701_780_100_150_6e-5,
-        -0.000_290_154_823_425_917_93,
-        0.000_293_714_081_244_530_9,
-        0.001_755_625_977_391_959_3,
-        -0.009_746_579_609_874_994,
-        0.028_362_277_406_552_04,
-        -0.058_693_398_585_863_99,
-        0.092_304_321_161_045_34,
-        -0.108_803_930_141_889_44,
-        0.082_276_738_490_129_13,
-        0.003_585_415_485_466_466_3,
-        -0.140_240_598_585_546_86,
-        1.237_512_630_837_827_5,
-    ];
-    erfc_of::<FMA, _>(x, y, t, g)
-}
+    #[inline(always)]
+    fn split(x: f64) -> (f64, f64) {
+        const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+        let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
+        // A conversion of 32 bits: one of 64 is not an instruction everywhere.
+        let n = f64::from((bits >> 52) as i32 - 1023);
+        (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
+    }
 
-/// π/2 in four parts: with an integer of up to 20 bits the first three give exact products.
-const HALF_PI: [f64; 4] =
-    [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_711_166_5e-21, 8.478_427_660_368_9e-32];
+    /// As in FreeBSD's `e_log.c`: with s = m/(2 + m),
+    /// ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
+    #[inline(always)]
+    fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
+        let s = m / (2.0 + m);
+        let z = s * s;
+        let p = [
+            0.148_119_844_948_728_73,
+            0.153_130_783_414_772_3,
+            0.181_835_719_334_450_83,
+            0.222_221_991_525_931_6,
+            0.285_714_287_279_410_84,
+            0.399_999_999_995_286_3,
+            0.666_666_666_666_670_8,
+        ];
+        let half = 0.5 * m * m;
+        fma::<FMA, _>(s, fma::<FMA, _>(polynomial::<FMA, 7, _>(z, p), z, half), -half)
+    }
 
-/// Whether the argument of a sine is small enough to be reduced with the parts of π/2.
-#[inline(always)]
-pub(crate) fn is_moderate(x: f64) -> bool {
-    x.abs() < 1e6
-}
+    #[inline(always)]
+    fn tanh_near<const FMA: bool>(square: f64) -> f64 {
+        let p = [
+            -1.944_523_797_315_158_5e-5,
+            8.327_230_849_381_269e-5,
+            -2.333_799_083_248_639_5e-4,
+            5.884_572_370_345_408e-4,
+            -1.455_549_787_069_505_7e-3,
+            3.592_093_819_564_811e-3,
+            -8.863_232_863_394_245e-3,
+            2.186_948_840_816_437_7e-2,
+            -5.396_825_396_481_378_5e-2,
+            0.133_333_333_333_290_3,
+            -0.333_333_333_333_333_15,
+        ];
+        polynomial::<FMA, 11, _>(square, p)
+    }
 
-/// sin(x + `quarters` π/2); 1 unit in the last place.
-#[inline(always)]
-fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
-    let shifted = fma::<FMA>(x, FRAC_2_PI, ROUND);
-    let n = shifted - ROUND;
-    // The first difference is exact; what the next two lose is in `rest`.
-    let first = fma::<FMA>(-n, HALF_PI[0], x);
-    let second = fma::<FMA>(-n, HALF_PI[1], first);
-    let r = fma::<FMA>(-n, HALF_PI[2], second);
-    let lost = fma::<FMA>(-n, HALF_PI[1], first - second) + fma::<FMA>(-n, HALF_PI[2], second - r);
-    let rest = fma::<FMA>(-n, HALF_PI[3], lost);
-    let z = r * r;
-    // 1 - z/2, in two parts.
-    let parabola = fma::<FMA>(-0.5, z, 1.0);
-    let below = fma::<FMA>(-0.5, z, 1.0 - parabola);
-    let p = [
-        1.589_619_962_222_758e-10,
-        -2.505_074_725_489_672_7e-8,
-        2.755_731_361_826_670_6e-6,
-        -0.000_198_412_698_295_809_25,
-        0.008_333_333_333_322_108,
-        -0.166_666_666_666_666_3,
-    ];
-    let sine = r + fma::<FMA>(polynomial::<FMA, 6>(z, p), r * z, rest * parabola);
-    // The sign of 0.
-    let sine = if r == 0.0 { r } else { sine };
-    let p = [
-        -1.135_851_452_252_395_6e-11,
-        2.087_570_042_670_713_3e-9,
-        -2.755_731_417_631_68e-7,
-        2.480_158_728_884_167_5e-5,
-        -0.001_388_888_888_887_304,
-        0.041_666_666_666_666_595,
-    ];
-    let cosine = parabola + fma::<FMA>(polynomial::<FMA, 6>(z, p), z * z, below - r * rest);
-    let quadrant = shifted.to_bits().wrapping_add(quarters);
-    let y = if quadrant & 1 == 0 { sine } else { cosine };
-    f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62))
-}
+    #[inline(always)]
+    fn log_ordinary<const FMA: bool>(x: f64) -> f64 {
+        let (n, m) = Self::split(x);
+        fma::<FMA, _>(n, Self::LN_2_HIGH, m + fma::<FMA, _>(n, Self::LN_2_LOW, Self::log1p_rest::<FMA>(m)))
+    }
 
-/// Whether [`pow_ordinary`] takes this base and exponent.
-#[inline(always)]
-pub(crate) fn is_power(x: f64, y: f64) -> bool {
-    is_ordinary(x) & (y.abs() < 1e20)
-}
+    #[inline(always)]
+    fn log<const FMA: bool>(x: f64) -> f64 {
+        if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
+    }
 
-/// Whether there is a power: where products and sums are not one instruction it would be no faster than the library's.
-pub(crate) const fn has_pow(fma: bool) -> bool {
-    fma
-}
+    /// Error function; 2 units in the last place: [`ERF_NEAR`], and 1 - 2 Φ(-√2 x) from 0.85 on.
+    #[inline(always)]
+    fn erf<const FMA: bool>(x: f64) -> f64 {
+        let square = x * x;
+        let near = fma::<FMA, _>(polynomial::<FMA, 12, _>(square, ERF_NEAR), x, x);
+        // From 6 on the result is 1.
+        let magnitude = x.abs();
+        let y = if magnitude > 6.0 { 6.0 } else { magnitude };
+        let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
+        let (q, power) = Self::falling::<FMA>(-(y * y), None);
+        let far = (1.0 - fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER).copysign(x);
+        if magnitude < 0.85 { near } else { far }
+    }
 
-/// xʸ = 2^(y log₂ x) of what [`is_power`], where there are products and sums in one instruction; 1 unit in the last place. The
-/// logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
-#[inline(always)]
-pub(crate) fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
-    const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
-    const B: [f64; 2] = [0.961_796_693_925_975_6, 5.057_761_664_812_590_7e-17];
-    let (n, f) = split(x);
-    let m = f + 1.0;
-    let below = m + 1.0;
-    let inverse = 1.0 / below;
-    let s = f * inverse;
-    let s_low = (-s).mul_add(m - (below - 1.0), (-s).mul_add(below, f)) * inverse;
-    let z = s * s;
-    let z_low = (2.0 * s).mul_add(s_low, s.mul_add(s, -z));
-    let p = [
-        0.172_964_767_652_055_15,
-        0.168_432_044_941_079_38,
-        0.192_402_389_085_952_92,
-        0.221_952_239_069_034_36,
-        0.262_308_199_184_955_6,
-        0.320_598_897_907_728_8,
-        0.412_198_583_111_371,
-        0.577_078_016_355_585_1,
-    ];
-    let q = polynomial::<true, 8>(z, p) * z;
-    let u = B[0] + q;
-    let u_low = (q - (u - B[0])) + B[1];
-    let v = z * u;
-    let v_low = z.mul_add(u, -v) + z.mul_add(u_low, z_low * u);
-    let w = A[0] + v;
-    let w_low = (v - (w - A[0])) + (A[1] + v_low);
-    let l = s * w;
-    let l_low = s.mul_add(w, -l) + s.mul_add(w_low, s_low * w);
-    let log = n + l;
-    let log_low = (l - (log - n)) + l_low;
-    let high = y * log;
-    let low = y.mul_add(log_low, y.mul_add(log, -high));
-    // Beyond these the result is ∞ and 0.
-    let (high, low) = if high > 1100.0 { (1100.0, 0.0) } else { (high, low) };
-    let (high, low) = if high < -1100.0 { (-1100.0, 0.0) } else { (high, low) };
-    const BASE: f64 = ROUND + 2.0 * BIAS;
-    const LN_2_REST: f64 = 2.319_046_813_846_299_6e-17;
-    let shifted = high + BASE;
-    let fraction = high - (shifted - BASE);
-    let t = fraction + low;
-    let t_low = (fraction - t) + low;
-    let r = t * LN_2;
-    let r_low = t_low.mul_add(LN_2, t.mul_add(LN_2_REST, t.mul_add(LN_2, -r)));
-    // 1 + r exactly, then what is small: numbers that are powers come out as they are.
-    let sum = 1.0 + r;
-    let rest = (1.0 - sum) + r;
-    let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);
-    scaled(y, shifted)
+    /// 1 - erf x, to the last digits of the tail too; 3 units in the last place. As in f32, with t = (x - 3.75)/(x + 3.75).
+    #[inline(always)]
+    fn erfc<const FMA: bool>(x: f64) -> f64 {
+        let magnitude = x.abs();
+        // From 27.3 on the result is 0.
+        let y = if magnitude > 27.3 { 27.3 } else { magnitude };
+        let t = (y - 3.75) / (y + 3.75);
+        let g = [
+            -5.884_154_218_862_068e-10,
+            2.456_365_580_803_182_5e-8,
+            1.539_470_940_975_115_2e-8,
+            -2.402_343_555_384_105e-7,
+            -4.780_819_136_130_958_5e-8,
+            1.737_610_093_224_648_1e-6,
+            -9.800_435_398_802_44e-7,
+            -1.143_742_878_553_647e-5,
+            2.238_700_139_241_149_3e-5,
+            5.164_701_780_100_150_6e-5,
+            -0.000_290_154_823_425_917_93,
+            0.000_293_714_081_244_530_9,
+            0.001_755_625_977_391_959_3,
+            -0.009_746_579_609_874_994,
+            0.028_362_277_406_552_04,
+            -0.058_693_398_585_863_99,
+            0.092_304_321_161_045_34,
+            -0.108_803_930_141_889_44,
+            0.082_276_738_490_129_13,
+            0.003_585_415_485_466_466_3,
+            -0.140_240_598_585_546_86,
+            1.237_512_630_837_827_5,
+        ];
+        let near = 1.0 - fma::<FMA, _>(polynomial::<FMA, _, _>(y * y, ERF_NEAR), x, x);
+        Self::erfc_of::<FMA, _>(x, y, t, g, near)
+    }
+
+    /// Φ(x), the normal distribution function; 7 units in the last place in the left tail.
+    #[inline(always)]
+    fn ndtr<const FMA: bool>(x: f64) -> f64 {
+        let magnitude = x.abs();
+        // From 38.5 on the tail is 0.
+        let y = if magnitude > 38.6 { 38.6 } else { magnitude };
+        let (square, rest) = Self::square::<FMA>(y);
+        let ratio = scaled_tail::<FMA>(y, square);
+        let (q, power) = Self::falling::<FMA>(-0.5 * square, Some(0.5 * rest));
+        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER;
+        if x > 0.0 { 1.0 - tail } else { tail }
+    }
+
+    #[inline(always)]
+    fn is_moderate(x: f64) -> bool {
+        x.abs() < 1e6
+    }
+
+    #[inline(always)]
+    fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
+        let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
+        let n = shifted - ROUND;
+        // The first difference is exact; what the next two lose is in `rest`.
+        let first = fma::<FMA, _>(-n, HALF_PI[0], x);
+        let second = fma::<FMA, _>(-n, HALF_PI[1], first);
+        let r = fma::<FMA, _>(-n, HALF_PI[2], second);
+        let lost = fma::<FMA, _>(-n, HALF_PI[1], first - second) + fma::<FMA, _>(-n, HALF_PI[2], second - r);
+        let rest = fma::<FMA, _>(-n, HALF_PI[3], lost);
+        let z = r * r;
+        // 1 - z/2, in two parts.
+        let parabola = fma::<FMA, _>(-0.5, z, 1.0);
+        let below = fma::<FMA, _>(-0.5, z, 1.0 - parabola);
+        let p = [
+            1.589_619_962_222_758e-10,
+            -2.505_074_725_489_672_7e-8,
+            2.755_731_361_826_670_6e-6,
+            -0.000_198_412_698_295_809_25,
+            0.008_333_333_333_322_108,
+            -0.166_666_666_666_666_3,
+        ];
+        let sine = r + fma::<FMA, _>(polynomial::<FMA, 6, _>(z, p), r * z, rest * parabola);
+        // The sign of 0.
+        let sine = if r == 0.0 { r } else { sine };
+        let p = [
+            -1.135_851_452_252_395_6e-11,
+            2.087_570_042_670_713_3e-9,
+            -2.755_731_417_631_68e-7,
+            2.480_158_728_884_167_5e-5,
+            -0.001_388_888_888_887_304,
+            0.041_666_666_666_666_595,
+        ];
+        let cosine = parabola + fma::<FMA, _>(polynomial::<FMA, 6, _>(z, p), z * z, below - r * rest);
+        let quadrant = shifted.to_bits().wrapping_add(quarters);
+        let y = if quadrant & 1 == 0 { sine } else { cosine };
+        f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62))
+    }
+
+    #[inline(always)]
+    fn is_power(x: f64, y: f64) -> bool {
+        Self::is_ordinary(x) & (y.abs() < 1e20)
+    }
+
+    /// xʸ = 2^(y log₂ x) of what [`is_power`](Self::is_power), where there are products and sums in one instruction; 1 unit in the last place. The
+    /// logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
+    #[inline(always)]
+    fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
+        const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
+        const B: [f64; 2] = [0.961_796_693_925_975_6, 5.057_761_664_812_590_7e-17];
+        let (n, f) = Self::split(x);
+        let m = f + 1.0;
+        let below = m + 1.0;
+        let inverse = 1.0 / below;
+        let s = f * inverse;
+        let s_low = (-s).mul_add(m - (below - 1.0), (-s).mul_add(below, f)) * inverse;
+        let z = s * s;
+        let z_low = (2.0 * s).mul_add(s_low, s.mul_add(s, -z));
+        let p = [
+            0.172_964_767_652_055_15,
+            0.168_432_044_941_079_38,
+            0.192_402_389_085_952_92,
+            0.221_952_239_069_034_36,
+            0.262_308_199_184_955_6,
+            0.320_598_897_907_728_8,
+            0.412_198_583_111_371,
+            0.577_078_016_355_585_1,
+        ];
+        let q = polynomial::<true, 8, _>(z, p) * z;
+        let u = B[0] + q;
+        let u_low = (q - (u - B[0])) + B[1];
+        let v = z * u;
+        let v_low = z.mul_add(u, -v) + z.mul_add(u_low, z_low * u);
+        let w = A[0] + v;
+        let w_low = (v - (w - A[0])) + (A[1] + v_low);
+        let l = s * w;
+        let l_low = s.mul_add(w, -l) + s.mul_add(w_low, s_low * w);
+        let log = n + l;
+        let log_low = (l - (log - n)) + l_low;
+        let high = y * log;
+        let low = y.mul_add(log_low, y.mul_add(log, -high));
+        // Beyond these the result is ∞ and 0.
+        let (high, low) = if high > 1100.0 { (1100.0, 0.0) } else { (high, low) };
+        let (high, low) = if high < -1100.0 { (-1100.0, 0.0) } else { (high, low) };
+        const BASE: f64 = ROUND + 2.0 * f64::BIAS;
+        const LN_2_REST: f64 = 2.319_046_813_846_299_6e-17;
+        let shifted = high + BASE;
+        let fraction = high - (shifted - BASE);
+        let t = fraction + low;
+        let t_low = (fraction - t) + low;
+        let r = t * LN_2;
+        let r_low = t_low.mul_add(LN_2, t.mul_add(LN_2_REST, t.mul_add(LN_2, -r)));
+        // 1 + r exactly, then what is small: numbers that are powers come out as they are.
+        let sum = 1.0 + r;
+        let rest = (1.0 - sum) + r;
+        let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);
+        Self::scaled(y, shifted)
+    }
 }

@@ -17,8 +17,7 @@ use std::sync::LazyLock;
 
 use crate::scalar::cpu::{InstructionSet, instruction_set};
 use crate::scalar::instruction::Unary;
-use crate::scalar::math::single::ROUND;
-use crate::scalar::math::{double, single};
+use crate::scalar::math::FloatMath;
 
 /// Numbers in a register, and in a table.
 const LANES: usize = 16;
@@ -42,7 +41,7 @@ struct Table {
 }
 
 /// Φ: 2 units in the last place.
-static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6), |t| double::ndtr::<false>(-t)));
+static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6), |t| f64::ndtr::<false>(-t)));
 
 /// tanh: 2 units in the last place.
 static TANH: LazyLock<Table> = LazyLock::new(|| Table::new(true, 10.0, (-0.2, 5.1), f64::tanh));
@@ -180,7 +179,7 @@ impl Registers {
         let x = load(from);
         // Of two numbers of which one is NaN, the second is taken.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
-        let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(ROUND));
+        let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
         // Only the lowest bits are looked at.
         let piece = _mm512_castps_si512(shifted);
         let d = _mm512_sub_ps(t, _mm512_permutex2var_ps(self.origins[0], piece, self.origins[1]));
@@ -215,14 +214,14 @@ fn far_left(end: f32, x: &[f32], out: &mut [f32]) {
         }
         if any {
             for lane in 0..LANES {
-                let result = single::ndtr::<true>(x[lane]);
+                let result = f32::ndtr::<true>(x[lane]);
                 out[lane] = if x[lane] < -end { result } else { out[lane] };
             }
         }
     }
     for lane in 0..rest.len() {
         if rest[lane] < -end {
-            out_rest[lane] = single::ndtr::<true>(rest[lane]);
+            out_rest[lane] = f32::ndtr::<true>(rest[lane]);
         }
     }
 }
@@ -237,7 +236,7 @@ mod tests {
             return general(x);
         }
         let t = if x.abs() > table.end { table.end } else { x.abs() };
-        let piece = t.mul_add(t.mul_add(table.curve, table.slope), ROUND).to_bits() as usize % PIECES;
+        let piece = t.mul_add(t.mul_add(table.curve, table.slope), f32::ROUND).to_bits() as usize % PIECES;
         let d = t - table.origins[piece];
         let [first, rest @ ..] = table.coefficients.map(|row| row[piece]);
         let sum = rest.into_iter().fold(first, |sum, coefficient| sum.mul_add(d, coefficient));
@@ -252,8 +251,8 @@ mod tests {
 
     /// With the function for all arguments, an exact one, and the bound that is stated.
     const TABLES: [Row; 2] = [
-        (Unary::Ndtr, &NDTR, single::ndtr::<true>, double::ndtr::<false>, 2.0),
-        (Unary::Tanh, &TANH, single::tanh::<true>, f64::tanh, 2.0),
+        (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
+        (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),
     ];
 
     /// A dense sample of all arguments, and of those near 0.
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn pieces_fill_the_table() {
         for (op, table, ..) in TABLES {
-            let last = table.end.mul_add(table.end.mul_add(table.curve, table.slope), ROUND) - ROUND;
+            let last = table.end.mul_add(table.end.mul_add(table.curve, table.slope), f32::ROUND) - f32::ROUND;
             assert_eq!(last, (PIECES - 1) as f32, "{op:?}");
             assert!(table.origins.is_sorted());
         }

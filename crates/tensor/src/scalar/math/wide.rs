@@ -3,7 +3,9 @@
 
 use std::f64::consts::FRAC_2_PI;
 
-use crate::scalar::math::double::{ROUND, fma, polynomial};
+use crate::scalar::math::{FloatMath, fma, polynomial};
+
+const ROUND: f64 = f64::ROUND;
 
 /// π/2 in two parts: with an integer of up to 20 bits the first gives an exact product.
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
@@ -19,12 +21,12 @@ pub(crate) fn is_moderate(x: f32) -> bool {
 #[inline(always)]
 pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     let x = f64::from(x);
-    let shifted = fma::<FMA>(x, FRAC_2_PI, ROUND);
+    let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
-    let r = fma::<FMA>(-n, HALF_PI_LOW, fma::<FMA>(-n, HALF_PI_HIGH, x));
+    let r = fma::<FMA, _>(-n, HALF_PI_LOW, fma::<FMA, _>(-n, HALF_PI_HIGH, x));
     let z = r * r;
     let p = [2.718_293_922_045_71e-6, -1.983_933_297_778_670_7e-4, 8.333_329_380_471_936e-3, -0.166_666_666_415_975_86];
-    let sine = r * fma::<FMA>(polynomial::<FMA, 4>(z, p), z, 1.0);
+    let sine = r * fma::<FMA, _>(polynomial::<FMA, 4, _>(z, p), z, 1.0);
     let p = [
         -2.717_338_171_287_455e-7,
         2.479_897_931_209_118_4e-5,
@@ -32,7 +34,7 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
         4.166_666_656_825_624e-2,
         -0.499_999_999_996_534_77,
     ];
-    let cosine = fma::<FMA>(polynomial::<FMA, 5>(z, p), z, 1.0);
+    let cosine = fma::<FMA, _>(polynomial::<FMA, 5, _>(z, p), z, 1.0);
     let quadrant = shifted.to_bits().wrapping_add(quarters);
     let y = if quadrant & 1 == 0 { sine } else { cosine };
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
@@ -41,12 +43,7 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
 /// Whether [`pow_ordinary`] takes this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
-    crate::scalar::math::single::is_ordinary(x) & (y.abs() < f32::INFINITY)
-}
-
-/// Whether there is a power: it is faster than the library's everywhere.
-pub(crate) const fn has_pow(_fma: bool) -> bool {
-    true
+    f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
 }
 
 /// xʸ = 2^(y log₂ x), of what [`is_power`].
@@ -65,7 +62,7 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         0.961_796_694_114_854_9,
         2.885_390_081_777_849_5,
     ];
-    let exponent = f64::from(y) * fma::<FMA>(polynomial::<FMA, 6>(s * s, p), s, n);
+    let exponent = f64::from(y) * fma::<FMA, _>(polynomial::<FMA, 6, _>(s * s, p), s, n);
     // Beyond these the result is ∞ and 0.
     let exponent = if exponent > 200.0 { 200.0 } else { exponent };
     let exponent = if exponent < -200.0 { -200.0 } else { exponent };
@@ -81,5 +78,5 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         0.693_147_206_800_512_1,
         0.999_999_999_906_559_1,
     ];
-    (polynomial::<FMA, 7>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
+    (polynomial::<FMA, 7, _>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
 }

@@ -1,0 +1,46 @@
+//! Block kernels of truth values: addition is "or", multiplication "and".
+
+use crate::kernel::elementwise::block::BlockKernels;
+use crate::kernel::elementwise::loops::{compare, one, two};
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::fold::each_onto;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+
+impl BlockKernels for bool {
+    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+        op == Unary::Not && one(x, out, |x| !x)
+    }
+
+    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+        match op {
+            Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x | y),
+            Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x & y),
+            Binary::Xor => two(x, y, out, |x, y| x ^ y),
+            _ => false,
+        }
+    }
+
+    fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+        compare(op, x, y, out, |holds| holds);
+    }
+
+    fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+        match op {
+            Reduction::Sum | Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| total | x),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| total & x),
+        }
+        true
+    }
+
+    fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+        // By chunks: stopping early within one would prevent vectors.
+        Some(match op {
+            Reduction::Sum | Reduction::Amax | Reduction::Max => {
+                x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))
+            }
+            Reduction::Prod | Reduction::Amin | Reduction::Min => {
+                x.chunks(512).all(|x| x.iter().fold(true, |all, &x| all & x))
+            }
+        })
+    }
+}

@@ -1,0 +1,420 @@
+//! Block kernels of floating-point numbers: one function over [`FloatMath`] for both types, compiled for every instruction set.
+#![allow(clippy::needless_range_loop)]
+
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
+use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
+use crate::kernel::elementwise::loops::{
+    compare, once, one, one_guarded, one_line, one_long, one_mended, three, two, two_lines,
+};
+use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::reduce::fold::{
+    each_extreme, each_lanes, each_onto, onto_operand, rows, rows_onto, short_rows_onto,
+};
+use crate::kernel::reduce::short;
+use crate::scalar::cpu::dispatched;
+use crate::scalar::instruction::{Binary, Compare, Instruction, Reduction, Unary};
+use crate::scalar::math::{FloatMath, larger, smaller};
+use crate::scalar::special;
+
+/// The functions here as those of a type. Not as default methods, which every crate that uses them would compile anew.
+macro_rules! kernels {
+    ($type:ident) => {
+        impl BlockKernels for $type {
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+                unary(op, x, out)
+            }
+
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+                binary(op, x, y, out)
+            }
+
+            fn plane(op: Binary, plane: Plane, x: &[Self], y: &[Self], out: &mut [Self]) -> bool {
+                self::plane(op, plane, x, y, out)
+            }
+
+            fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
+                onto(op, x, y)
+            }
+
+            fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+                compare(op, x, y, out, |holds| holds);
+            }
+
+            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+                accumulate(op, total, x);
+                true
+            }
+
+            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+                let mut total = [0.0];
+                reduce_each(op, x, x.len(), 0, &mut total);
+                Some(total[0])
+            }
+
+            fn accumulate_rows(op: Reduction, total: &mut [Self], x: &[Self], stride: usize, rows: usize) {
+                accumulate_rows(op, total, x, stride, rows);
+            }
+
+            fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                reduce_each(op, x, len, stride, out);
+            }
+
+            fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) -> bool {
+                short::reduce(op, x, len, stride, out);
+                true
+            }
+        }
+
+        impl FloatBlockKernels for $type {
+            fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                flags(op, x, y, out);
+            }
+
+            fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                choose(mask, x, y, out);
+            }
+
+            fn short_rows(op: Reduction, x: &[Self], row: usize, totals: &mut [Self]) {
+                short_rows(op, x, row, totals);
+            }
+
+            fn start(op: Reduction) -> Self {
+                match op {
+                    Reduction::Sum => 0.0,
+                    Reduction::Prod => 1.0,
+                    Reduction::Amax | Reduction::Max => -$type::INFINITY,
+                    Reduction::Amin | Reduction::Min => $type::INFINITY,
+                }
+            }
+
+            fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize {
+                arithmetic(instructions, values, from, line)
+            }
+
+            fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {
+                thread_local! {
+                    static ARENA: RefCell<Vec<$type>> = const { RefCell::new(Vec::new()) };
+                }
+                &ARENA
+            }
+        }
+    };
+}
+
+kernels!(f32);
+kernels!(f64);
+
+/// [`FloatMath::by_table`] over a block.
+fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
+    let mut done = false;
+    once(x, out, |from, to| done = T::by_table(op, from, to));
+    done
+}
+
+/// A function of the library, which no instruction set makes faster: compiled once for all of them.
+#[inline(never)]
+fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) -> bool {
+    one(x, out, f)
+}
+
+/// A function that there is of f64 alone.
+#[inline(never)]
+fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) -> bool {
+    one(x, out, |x| T::from_f64(f(x.to_f64())))
+}
+
+/// [`library`] of two operands.
+#[inline(never)]
+fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) -> bool {
+    two(x, y, out, f)
+}
+
+fn remainder<T: FloatMath>(x: T, y: T) -> T {
+    let rest = x % y;
+    if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
+}
+
+/// Python's rule: the quotient of what is left after subtracting the remainder.
+fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
+    if y == T::ZERO {
+        return x / y;
+    }
+    let rest = x % y;
+    let opposite = rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO);
+    let quotient = (x - rest) / y - if opposite { T::ONE } else { T::ZERO };
+    if quotient == T::ZERO {
+        return T::ZERO.copysign(x / y);
+    }
+    let floor = quotient.floor();
+    if quotient - floor > T::from_f64(0.5) { floor + T::ONE } else { floor }
+}
+
+fn logit_within<T: FloatMath>(x: T, y: T) -> T {
+    let above = T::ONE - y;
+    let x = if x < y {
+        y
+    } else if x > above {
+        above
+    } else {
+        x
+    };
+    x.ln() - (-x).ln_1p()
+}
+
+fn xlogy<T: FloatMath>(x: T, y: T) -> T {
+    if x == T::ZERO && !y.is_nan() { T::ZERO } else { x * y.ln() }
+}
+
+fn xlog1py<T: FloatMath>(x: T, y: T) -> T {
+    if x == T::ZERO && !y.is_nan() { T::ZERO } else { x * y.ln_1p() }
+}
+
+fn zeta<T: FloatMath>(x: T, y: T) -> T {
+    T::from_f64(special::zeta(x.to_f64(), y.to_f64()))
+}
+
+/// The number after x toward y.
+fn nextafter<T: FloatMath>(x: T, y: T) -> T {
+    if x.is_nan() {
+        x
+    } else if y > x {
+        x.next_up()
+    } else if y < x {
+        x.next_down()
+    } else {
+        y
+    }
+}
+
+/// Powers by [`FloatMath::pow_ordinary`], then by the library for each element whose base or exponent is not for it.
+#[inline(always)]
+fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
+    // Splats are written out, so that there is one loop. Unused lanes hold ordinary numbers.
+    let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
+    let (mut bases, mut exponents) = (splat(x), splat(y));
+    for (number, out) in out.chunks_mut(64).enumerate() {
+        let len = out.len();
+        if let Operand::Slice(x) = x {
+            bases[..len].copy_from_slice(&x[64 * number..][..len]);
+        }
+        if let Operand::Slice(y) = y {
+            exponents[..len].copy_from_slice(&y[64 * number..][..len]);
+        }
+        let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
+        // Rounded up to whole vectors; tail lanes are stale.
+        let width = len.next_multiple_of(16).min(64);
+        let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
+        for i in 0..width {
+            ordinary &= T::is_power(x[i], y[i]);
+            z[i] = T::pow_ordinary::<FMA>(x[i], y[i]);
+        }
+        out.copy_from_slice(&powers[..len]);
+        if !ordinary {
+            for i in 0..len {
+                if !T::is_power(bases[i], exponents[i]) {
+                    out[i] = bases[i].powf(exponents[i]);
+                }
+            }
+        }
+    }
+    true
+}
+
+/// [`arithmetic`] by values of `N` elements.
+#[inline(always)]
+fn by_lines<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
+    use Instruction as I;
+    let (lines, _) = values.as_chunks_mut::<N>();
+    for (number, instruction) in instructions.iter().enumerate() {
+        let (before, rest) = lines.split_at_mut(from / N + number);
+        let (out, value) = (&mut rest[0], |value: u32| &before[value as usize]);
+        match *instruction {
+            I::Unary(Unary::Neg, x) => one_line(value(x), out, |x| -x),
+            I::Unary(Unary::Square, x) => one_line(value(x), out, |x| x * x),
+            I::Unary(Unary::Sqrt, x) => one_line(value(x), out, |x| x.sqrt()),
+            I::Unary(Unary::Reciprocal, x) => one_line(value(x), out, |x| T::ONE / x),
+            I::Unary(Unary::Relu, x) => one_line(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
+            I::Binary(Binary::Add, x, y) => two_lines(value(x), value(y), out, |x, y| x + y),
+            I::Binary(Binary::Sub, x, y) => two_lines(value(x), value(y), out, |x, y| x - y),
+            I::Binary(Binary::Mul, x, y) => two_lines(value(x), value(y), out, |x, y| x * y),
+            I::Binary(Binary::Div, x, y) => two_lines(value(x), value(y), out, |x, y| x / y),
+            _ => return number,
+        }
+    }
+    instructions.len()
+}
+
+/// A function of [`FloatMath`], always inlined: passed as it is, it might be compiled without the instructions that its caller is allowed.
+macro_rules! inlined {
+    ($f:expr) => {
+        #[inline(always)]
+        |x| $f(x)
+    };
+}
+
+dispatched! {
+    fn unary<T: FloatMath>(op: Unary, x: Operand<'_, T>, out: &mut [T]) -> bool {
+        match op {
+            Unary::Neg => one(x, out, |x| -x),
+            Unary::Abs => one(x, out, |x| x.abs()),
+            Unary::Sign => one(x, out, |x| T::from_f64(f64::from(i8::from(x > T::ZERO) - i8::from(x < T::ZERO)))),
+            Unary::Reciprocal => one(x, out, |x| T::ONE / x),
+            Unary::Square => one(x, out, |x| x * x),
+            Unary::Sqrt | Unary::SqrtFlat => one(x, out, |x| x.sqrt()),
+            Unary::Floor => one(x, out, |x| x.floor()),
+            Unary::Ceil => one(x, out, |x| x.ceil()),
+            Unary::Round => one(x, out, |x| x.round_ties_even()),
+            Unary::Trunc => one(x, out, |x| x.trunc()),
+            Unary::Exp => one_long(x, out, inlined!(T::exp::<FMA>)),
+            Unary::Exp2 => one_long(x, out, inlined!(T::exp2::<FMA>)),
+            Unary::Expm1 => one_long(x, out, inlined!(T::expm1::<FMA>)),
+            Unary::Log => {
+                one_guarded(x, out, inlined!(T::is_ordinary), inlined!(T::log_ordinary::<FMA>), inlined!(T::log::<FMA>))
+            }
+            Unary::Log2 => one_mended(x, out, inlined!(T::is_ordinary), inlined!(T::log2_ordinary::<FMA>), T::log2),
+            Unary::Log10 => one_mended(x, out, inlined!(T::is_ordinary), inlined!(T::log10_ordinary::<FMA>), T::log10),
+            Unary::Log1p => {
+                one_mended(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
+            }
+            Unary::Sin => one_mended(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
+            Unary::Cos => one_mended(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
+            Unary::Tan => library(x, out, T::tan),
+            Unary::Asin => library(x, out, T::asin),
+            Unary::Acos => library(x, out, T::acos),
+            Unary::Atan => library(x, out, T::atan),
+            Unary::Sinh => library(x, out, T::sinh),
+            Unary::Cosh => library(x, out, T::cosh),
+            Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => true,
+            Unary::Tanh => one_long(x, out, inlined!(T::tanh::<FMA>)),
+            Unary::Asinh => in_f64(x, out, libm::asinh),
+            Unary::Acosh => in_f64(x, out, libm::acosh),
+            Unary::Atanh => in_f64(x, out, libm::atanh),
+            Unary::Sigmoid => one_long(x, out, inlined!(T::sigmoid::<FMA>)),
+            Unary::Relu => one(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
+            Unary::Hardsigmoid => one(x, out, |x| {
+                let six = T::from_f64(6.0);
+                if x.is_nan() { x } else { (x + T::from_f64(3.0)).max(T::ZERO).min(six) / six }
+            }),
+            Unary::Sinc => in_f64(x, out, special::sinc),
+            Unary::Logit => in_f64(x, out, special::logit),
+            Unary::Erf => one_long(x, out, inlined!(T::erf::<FMA>)),
+            Unary::Erfc => one_long(x, out, inlined!(T::erfc::<FMA>)),
+            Unary::Ndtr => one_long(x, out, inlined!(T::ndtr::<FMA>)),
+            Unary::Erfinv => in_f64(x, out, special::erfinv),
+            Unary::Lgamma => in_f64(x, out, libm::lgamma),
+            Unary::Digamma => in_f64(x, out, special::digamma),
+            Unary::Trigamma => in_f64(x, out, special::trigamma),
+            Unary::Not => false,
+        }
+    }
+
+    fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) -> bool {
+        match op {
+            Binary::Add => two(x, y, out, |x, y| x + y),
+            Binary::Sub => two(x, y, out, |x, y| x - y),
+            Binary::Mul => two(x, y, out, |x, y| x * y),
+            Binary::Div => two(x, y, out, |x, y| x / y),
+            Binary::Pow if FMA || !T::POW_NEEDS_FMA => powers::<T, FMA>(x, y, out),
+            Binary::Pow => library_of_two(x, y, out, T::powf),
+            Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
+            Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
+            Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+            Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+            Binary::Atan2 => library_of_two(x, y, out, T::atan2),
+            Binary::Hypot => library_of_two(x, y, out, T::hypot),
+            Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+            Binary::Fmod => library_of_two(x, y, out, T::rem),
+            Binary::Remainder => library_of_two(x, y, out, remainder),
+            Binary::FloorDivide => library_of_two(x, y, out, floor_divide),
+            Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
+            Binary::LogitWithin => library_of_two(x, y, out, logit_within),
+            Binary::Xlogy => library_of_two(x, y, out, xlogy),
+            Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
+            Binary::Nextafter => library_of_two(x, y, out, nextafter),
+            Binary::Zeta => library_of_two(x, y, out, zeta),
+            Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight | Binary::Gcd | Binary::Lcm => false,
+        }
+    }
+
+    fn plane<T: FloatMath>(op: Binary, plane: Plane, x: &[T], y: &[T], out: &mut [T]) -> bool {
+        match op {
+            Binary::Add => rows(plane, x, y, out, |x, y| x + y),
+            Binary::Sub => rows(plane, x, y, out, |x, y| x - y),
+            Binary::Mul => rows(plane, x, y, out, |x, y| x * y),
+            Binary::Div => rows(plane, x, y, out, |x, y| x / y),
+            _ => return false,
+        }
+        true
+    }
+
+    fn onto<T: FloatMath>(op: Binary, x: &mut [T], y: Operand<'_, T>) -> bool {
+        match op {
+            Binary::Add => onto_operand(x, y, |x, y| x + y),
+            Binary::Sub => onto_operand(x, y, |x, y| x - y),
+            Binary::Mul => onto_operand(x, y, |x, y| x * y),
+            Binary::Div => onto_operand(x, y, |x, y| x / y),
+            _ => return false,
+        }
+        true
+    }
+
+    fn flags<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        compare(op, x, y, out, |holds| if holds { T::ONE } else { T::ZERO });
+    }
+
+    fn choose<T: FloatMath>(mask: Operand<'_, T>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        three(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
+    }
+
+    fn arithmetic<T: FloatMath>(instructions: &[Instruction], values: &mut [T], from: usize, line: usize) -> usize {
+        match line {
+            8 if size_of::<T>() == 8 => by_lines::<T, 8>(instructions, values, from),
+            16 => by_lines::<T, 16>(instructions, values, from),
+            32 => by_lines::<T, 32>(instructions, values, from),
+            64 if size_of::<T>() == 4 => by_lines::<T, 64>(instructions, values, from),
+            _ => unreachable!("lines are of 64, 128 or 256 bytes"),
+        }
+    }
+
+    fn accumulate<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T]) {
+        match op {
+            Reduction::Sum => each_onto(total, x, |total, x| total + x),
+            Reduction::Prod => each_onto(total, x, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| smaller(total, x)),
+        }
+    }
+
+    fn short_rows<T: FloatMath>(op: Reduction, x: &[T], row: usize, totals: &mut [T]) {
+        match op {
+            Reduction::Sum => short_rows_onto(x, row, totals, |total, x| total + x),
+            Reduction::Prod => short_rows_onto(x, row, totals, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => short_rows_onto(x, row, totals, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => short_rows_onto(x, row, totals, |total, x| smaller(total, x)),
+        }
+    }
+
+    fn accumulate_rows<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
+        match op {
+            Reduction::Sum => rows_onto(total, x, stride, rows, |total, x| total + x),
+            Reduction::Prod => rows_onto(total, x, stride, rows, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => rows_onto(total, x, stride, rows, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => rows_onto(total, x, stride, rows, |total, x| smaller(total, x)),
+        }
+    }
+
+    fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        match op {
+            Reduction::Sum => each_lanes(x, len, stride, out, T::ZERO, |total, x| total + x),
+            Reduction::Prod => each_lanes(x, len, stride, out, T::ONE, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => {
+                each_extreme(x, len, stride, out, -T::INFINITY, |total, x| if x > total { x } else { total });
+            }
+            Reduction::Amin | Reduction::Min => {
+                each_extreme(x, len, stride, out, T::INFINITY, |total, x| if x < total { x } else { total });
+            }
+        }
+    }
+}

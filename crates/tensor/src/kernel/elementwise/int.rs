@@ -1,0 +1,188 @@
+//! Block kernels of integers, which wrap around.
+
+use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
+
+use crate::kernel::elementwise::block::BlockKernels;
+use crate::kernel::elementwise::loops::{compare, one, two};
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::fold::{each_onto, lanes};
+use crate::scalar::element::Scalar;
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::scalar::special::gcd;
+
+/// An integer type, with what the standard library has of each.
+trait Int:
+    Scalar
+    + Ord
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Not<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
+{
+    const MIN: Self;
+    const MAX: Self;
+    const BITS: u32;
+
+    fn wrapping_add(self, y: Self) -> Self;
+    fn wrapping_sub(self, y: Self) -> Self;
+    fn wrapping_mul(self, y: Self) -> Self;
+    fn wrapping_div(self, y: Self) -> Self;
+    fn wrapping_rem(self, y: Self) -> Self;
+}
+
+/// The functions here as those of a type. Not as default methods, which every crate that uses them would compile anew.
+macro_rules! kernels {
+    ($type:ident: $($name:ident),*) => {
+        impl Int for $type {
+            const MIN: Self = $type::MIN;
+            const MAX: Self = $type::MAX;
+            const BITS: u32 = $type::BITS;
+
+            $(
+                #[inline(always)]
+                fn $name(self, y: Self) -> Self {
+                    self.$name(y)
+                }
+            )*
+        }
+
+        impl BlockKernels for $type {
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
+                unary(op, x, out)
+            }
+
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+                binary(op, x, y, out)
+            }
+
+            fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+                compare(op, x, y, out, |holds| holds);
+            }
+
+            fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
+                accumulate(op, total, x);
+                true
+            }
+
+            fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
+                Some(reduce(op, x))
+            }
+        }
+    };
+    ($($type:ident),*) => {
+        $(kernels! {
+            $type: wrapping_add, wrapping_sub, wrapping_mul,
+            wrapping_div, wrapping_rem
+        })*
+    };
+}
+
+kernels!(i64, u8);
+
+fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
+    match op {
+        Unary::Neg => one(x, out, |x| T::ZERO.wrapping_sub(x)),
+        Unary::Abs => one(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
+        Unary::Sign => one(x, out, |x| T::from_i64(i64::from(x > T::ZERO) - i64::from(x < T::ZERO))),
+        Unary::Square => one(x, out, |x| x.wrapping_mul(x)),
+        Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
+        Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
+        Unary::Not => one(x, out, |x| !x),
+        // The others are functions of real numbers.
+        _ => false,
+    }
+}
+
+fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
+    // A divisor of 0 is refused before; the value given here is never seen.
+    match op {
+        Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
+        Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
+        Binary::Mul => two(x, y, out, |x, y| x.wrapping_mul(y)),
+        Binary::Div => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_div(y) }),
+        Binary::Pow => two(x, y, out, |x, y| T::from_i64(power(x.to_i64(), y.to_i64()))),
+        Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+        Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+        Binary::Fmod => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_rem(y) }),
+        Binary::Remainder => two(x, y, out, |x, y| {
+            let rest = if y == T::ZERO { y } else { x.wrapping_rem(y) };
+            if is_below(rest, y) { rest.wrapping_add(y) } else { rest }
+        }),
+        Binary::FloorDivide => two(x, y, out, |x, y| {
+            if y == T::ZERO {
+                return y;
+            }
+            let below = is_below(x.wrapping_rem(y), y);
+            x.wrapping_div(y).wrapping_sub(if below { T::ONE } else { T::ZERO })
+        }),
+        Binary::And => two(x, y, out, |x, y| x & y),
+        Binary::Or => two(x, y, out, |x, y| x | y),
+        Binary::Xor => two(x, y, out, |x, y| x ^ y),
+        Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
+        Binary::ShiftRight => two(x, y, out, |x, y| {
+            // Beyond the width only the sign is left.
+            let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
+            if shift(y) < T::BITS { x >> shift(y) } else { sign }
+        }),
+        Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
+        Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
+        // The others are functions of real numbers.
+        _ => false,
+    }
+}
+
+/// By how many bits to shift; the width where that is not from 0 up to it.
+#[inline(always)]
+fn shift<T: Int>(y: T) -> u32 {
+    u32::try_from(y.to_i64()).unwrap_or(T::BITS)
+}
+
+/// Whether a quotient rounded toward 0 is above the exact one: the remainder is not 0 and has the other sign than the divisor.
+fn is_below<T: Int>(rest: T, divisor: T) -> bool {
+    rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
+}
+
+/// Integer power, wrapping; a negative exponent gives 0 except for the bases 1 and -1, as in PyTorch.
+fn power(base: i64, exponent: i64) -> i64 {
+    match (base, exponent) {
+        (_, 0..) => {
+            let (mut result, mut square, mut left) = (1i64, base, exponent);
+            while left > 0 {
+                if left & 1 == 1 {
+                    result = result.wrapping_mul(square);
+                }
+                square = square.wrapping_mul(square);
+                left >>= 1;
+            }
+            result
+        }
+        (1, _) => 1,
+        (-1, _) => 1 - 2 * (exponent & 1),
+        _ => 0,
+    }
+}
+
+fn lcm(x: i64, y: i64) -> i64 {
+    let divisor = gcd(x, y);
+    if divisor == 0 { 0 } else { (x / divisor).wrapping_mul(y).wrapping_abs() }
+}
+
+fn accumulate<T: Int>(op: Reduction, total: &mut [T], x: &[T]) {
+    match op {
+        Reduction::Sum => each_onto(total, x, |total, x| total.wrapping_add(x)),
+        Reduction::Prod => each_onto(total, x, |total, x| total.wrapping_mul(x)),
+        Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| total.max(x)),
+        Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| total.min(x)),
+    }
+}
+
+fn reduce<T: Int>(op: Reduction, x: &[T]) -> T {
+    match op {
+        Reduction::Sum => lanes(x, T::ZERO, |total, x| total.wrapping_add(x)),
+        Reduction::Prod => lanes(x, T::ONE, |total, x| total.wrapping_mul(x)),
+        Reduction::Amax | Reduction::Max => lanes(x, T::MIN, |total, x| total.max(x)),
+        Reduction::Amin | Reduction::Min => lanes(x, T::MAX, |total, x| total.min(x)),
+    }
+}
