@@ -30,7 +30,12 @@ fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
     x = cat(&[x, stack(&[x, x], 0).select(0, 1)], 0).narrow(0, 0, 2).transpose(0, 1).flip(0).t().detach() + x;
     x = x.gather(1, &Tensor::from([[0i64, 1, 1], [2, 0, 0]])).index_select(0, &Tensor::from([1i64, 0]));
     x = x.matmul(&w.t()).unsqueeze(0).squeeze(..).flatten(0, 1).unfold(0, 2, 1).diagonal(0, 0, 1).unflatten(0, [1, -1]);
-    let [x, _] = broadcast_tensors(&[x, b.sum(.., false)])[..] else { unreachable!() };
+    let [mut x, _] = broadcast_tensors(&[x, b.sum(.., false)])[..] else { unreachable!() };
+    x.leaky_relu_(0.1);
+    x.lerp_(&x.clone(), 0.5);
+    x.clamp_(-1e9, 1e9);
+    x.ldexp_(1.0);
+    x.logical_or_(b.sum(.., false));
     let y = x.expand([4, 1, 2]).sum_to([2]).floor_divide(1e9).sum(.., false) + x.hypot(2.0).sum(.., false);
     assert_eq!(strangers(&tape), [""; 0]);
 

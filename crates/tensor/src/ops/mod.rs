@@ -41,10 +41,11 @@
 //! | [`FunctionsInPlace`], [`ViewsInPlace`] | `floor_` and its kind; `t_`, `squeeze_`, … |
 //! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
+pub(crate) mod compose;
 pub(crate) mod eager;
 pub(crate) mod elementwise;
 pub(crate) mod evaluate;
-pub(crate) mod formula;
+
 pub(crate) mod in_place;
 pub(crate) mod index;
 pub(crate) mod linalg;

@@ -1,6 +1,7 @@
 //! How two operands of any shapes become two of one shape: the only place where operations broadcast.
 
 use crate::ops::TensorLike;
+use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::broadcast;
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
@@ -100,6 +101,24 @@ pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
             Ok((x.clone(), y))
         }
     }
+}
+
+/// `op` of both operands, over the shape that they have together.
+#[inline]
+pub(crate) fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
+    let (x, y) = pair(x, other, at)?;
+    x.apply_binary(op, &y, at)
+}
+
+/// Comparison of both operands, over the shape that they have together.
+pub(crate) fn compare<A: TensorLike>(
+    x: &A,
+    op: Compare,
+    other: impl Operand<A>,
+    at: Site,
+) -> Result<A::Mask, A::Error> {
+    let (x, y) = pair(x, other, at)?;
+    x.apply_compare(op, &y, at)
 }
 
 /// The other operand over the shape of `output`, which the result is written to and so must have.

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::pair;
+use crate::ops::pair::{binary, pair};
 use crate::ops::{Argument, Operand, TensorLike};
 use crate::scalar::instruction::Binary;
 use crate::shape::error::Site;
@@ -24,9 +24,7 @@ pub trait Arithmetic: TensorLike {
     /// assert_eq!(column.add(&row), Tensor::from([[1.0, 2.0, 3.0], [11.0, 12.0, 13.0]]));
     /// ```
     fn try_add(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("add");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Add, &y, at)
+        binary(self, Binary::Add, other, Site::here("add"))
     }
 
     /// `self - other`. PyTorch: `sub`.
@@ -34,9 +32,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Number,
     {
-        let at = Site::here("sub");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Sub, &y, at)
+        binary(self, Binary::Sub, other, Site::here("sub"))
     }
 
     /// `other - self`. PyTorch: `rsub`.
@@ -51,9 +47,7 @@ pub trait Arithmetic: TensorLike {
 
     /// `self * other`. For `bool`: and. PyTorch: `mul`.
     fn try_mul(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("mul");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Mul, &y, at)
+        binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
     /// `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
@@ -61,9 +55,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("div");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Div, &y, at)
+        binary(self, Binary::Div, other, Site::here("div"))
     }
 
     /// The quotient rounded toward zero; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
@@ -84,9 +76,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Number,
     {
-        let at = Site::here("div_floor");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::FloorDivide, &y, at)
+        binary(self, Binary::FloorDivide, other, Site::here("div_floor"))
     }
 
     /// The quotient rounded down, through which a gradient must not be asked for. Integers divided by zero are refused.
@@ -105,9 +95,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Number,
     {
-        let at = Site::here("fmod");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Fmod, &y, at)
+        binary(self, Binary::Fmod, other, Site::here("fmod"))
     }
 
     /// The remainder with the sign of `other`, as Python's `%`. By zero: NaN; refused for integers. PyTorch: `remainder`.
@@ -115,9 +103,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Number,
     {
-        let at = Site::here("remainder");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Remainder, &y, at)
+        binary(self, Binary::Remainder, other, Site::here("remainder"))
     }
 
     /// `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even at NaN; a negative base with a fractional
@@ -138,30 +124,22 @@ pub trait Arithmetic: TensorLike {
 
     /// The larger of both; NaN if either is NaN. Derivative at a tie: half to each. PyTorch: `maximum`.
     fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("maximum");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Maximum, &y, at)
+        binary(self, Binary::Maximum, other, Site::here("maximum"))
     }
 
     /// The smaller of both; NaN if either is NaN. Derivative at a tie: half to each. PyTorch: `minimum`.
     fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("minimum");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Minimum, &y, at)
+        binary(self, Binary::Minimum, other, Site::here("minimum"))
     }
 
     /// The larger of both; one NaN is ignored. PyTorch: `fmax`.
     fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("fmax");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Fmax, &y, at)
+        binary(self, Binary::Fmax, other, Site::here("fmax"))
     }
 
     /// The smaller of both; one NaN is ignored. PyTorch: `fmin`.
     fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("fmin");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Fmin, &y, at)
+        binary(self, Binary::Fmin, other, Site::here("fmin"))
     }
 
     /// The angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
@@ -169,9 +147,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("atan2");
-        let (y, x) = pair(self, other, at)?;
-        y.apply_binary(Binary::Atan2, &x, at)
+        binary(self, Binary::Atan2, other, Site::here("atan2"))
     }
 
     /// √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
@@ -179,9 +155,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("hypot");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Hypot, &y, at)
+        binary(self, Binary::Hypot, other, Site::here("hypot"))
     }
 
     /// The magnitude of `self` with the sign of `other`, that of zeros included. PyTorch: `copysign`.
@@ -189,9 +163,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("copysign");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Copysign, &y, at)
+        binary(self, Binary::Copysign, other, Site::here("copysign"))
     }
 
     /// The number next to `self` in the direction of `other`. PyTorch: `nextafter`.
@@ -199,9 +171,7 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("nextafter");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Nextafter, &y, at)
+        binary(self, Binary::Nextafter, other, Site::here("nextafter"))
     }
 
     /// The Hurwitz zeta function ζ(`self`, `other`); a gradient with respect to `self` must not be asked for. PyTorch:
@@ -210,58 +180,42 @@ pub trait Arithmetic: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("zeta");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Zeta, &y, at)
+        binary(self, Binary::Zeta, other, Site::here("zeta"))
     }
 
     /// And: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
     fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("bitwise_and");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::And, &y, at)
+        binary(self, Binary::And, other, Site::here("bitwise_and"))
     }
 
     /// Or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
     fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("bitwise_or");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Or, &y, at)
+        binary(self, Binary::Or, other, Site::here("bitwise_or"))
     }
 
     /// Exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
     fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("bitwise_xor");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Xor, &y, at)
+        binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
     }
 
     /// `self` times two to the power `other`, for integers; 0 beyond the width. PyTorch: `bitwise_left_shift`.
     fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("bitwise_left_shift");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::ShiftLeft, &y, at)
+        binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
     }
 
     /// `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
     fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("bitwise_right_shift");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::ShiftRight, &y, at)
+        binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
     }
 
     /// Greatest common divisor of integers, not negative. PyTorch: `gcd`.
     fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("gcd");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Gcd, &y, at)
+        binary(self, Binary::Gcd, other, Site::here("gcd"))
     }
 
     /// Least common multiple of integers, not negative. PyTorch: `lcm`.
     fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("lcm");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Lcm, &y, at)
+        binary(self, Binary::Lcm, other, Site::here("lcm"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{expanded, join_all, number, pair};
+use crate::ops::pair::{compare, expanded, join_all, number, pair};
 use crate::ops::{Argument, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};
@@ -23,44 +23,32 @@ pub trait Comparison: TensorLike {
     /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
     /// ```
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("eq");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Eq, &y, at)
+        compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
     /// Where they differ. PyTorch: `ne`.
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("ne");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Ne, &y, at)
+        compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
     /// Where `self` is smaller. PyTorch: `lt`.
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("lt");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Lt, &y, at)
+        compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
     /// Where `self` is smaller or equal. PyTorch: `le`.
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("le");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Le, &y, at)
+        compare(self, Compare::Le, other, Site::here("le"))
     }
 
     /// Where `self` is larger. PyTorch: `gt`.
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("gt");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Gt, &y, at)
+        compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
     /// Where `self` is larger or equal. PyTorch: `ge`.
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
-        let at = Site::here("ge");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_compare(Compare::Ge, &y, at)
+        compare(self, Compare::Ge, other, Site::here("ge"))
     }
 
     /// Where an element is NaN. PyTorch: `isnan`.

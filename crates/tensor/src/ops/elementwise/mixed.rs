@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{expanded, join_all, pair};
+use crate::ops::pair::{binary, expanded, join_all, pair};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::scalar::instruction::Binary;
 use crate::shape::error::Site;
@@ -76,16 +76,12 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
     fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("xlogy");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Xlogy, &y, at)
+        binary(self, Binary::Xlogy, other, Site::here("xlogy"))
     }
 
     /// x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
     fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
-        let at = Site::here("xlog1py");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::Xlog1py, &y, at)
+        binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
     /// 0 below 0, 1 above, `values` at 0; a gradient through it must not be asked for. PyTorch: `heaviside`.

@@ -25,9 +25,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("acos_"))?;
-        *self = self.try_acos()?;
-        Ok(())
+        self.update_unary(Unary::Acos, Site::here("acos_"))
     }
 
     /// `self` becomes its `acosh`. PyTorch: `acosh_`.
@@ -35,9 +33,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("acosh_"))?;
-        *self = self.try_acosh()?;
-        Ok(())
+        self.update_unary(Unary::Acosh, Site::here("acosh_"))
     }
 
     /// `self` becomes its `asin`. PyTorch: `asin_`.
@@ -45,9 +41,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("asin_"))?;
-        *self = self.try_asin()?;
-        Ok(())
+        self.update_unary(Unary::Asin, Site::here("asin_"))
     }
 
     /// `self` becomes its `asinh`. PyTorch: `asinh_`.
@@ -55,9 +49,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("asinh_"))?;
-        *self = self.try_asinh()?;
-        Ok(())
+        self.update_unary(Unary::Asinh, Site::here("asinh_"))
     }
 
     /// `self` becomes its `atan`. PyTorch: `atan_`.
@@ -65,9 +57,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("atan_"))?;
-        *self = self.try_atan()?;
-        Ok(())
+        self.update_unary(Unary::Atan, Site::here("atan_"))
     }
 
     /// `self` becomes its `atanh`. PyTorch: `atanh_`.
@@ -75,9 +65,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("atanh_"))?;
-        *self = self.try_atanh()?;
-        Ok(())
+        self.update_unary(Unary::Atanh, Site::here("atanh_"))
     }
 
     /// `self` becomes its `ceil`. PyTorch: `ceil_`.
@@ -85,9 +73,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        self.check_write(None, Site::here("ceil_"))?;
-        *self = self.try_ceil()?;
-        Ok(())
+        self.update_unary(Unary::Ceil, Site::here("ceil_"))
     }
 
     /// `self` becomes its `cosh`. PyTorch: `cosh_`.
@@ -95,9 +81,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("cosh_"))?;
-        *self = self.try_cosh()?;
-        Ok(())
+        self.update_unary(Unary::Cosh, Site::here("cosh_"))
     }
 
     /// `self` becomes its `digamma`. PyTorch: `digamma_`.
@@ -105,9 +89,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("digamma_"))?;
-        *self = self.try_digamma()?;
-        Ok(())
+        self.update_unary(Unary::Digamma, Site::here("digamma_"))
     }
 
     /// `self` becomes its `erf`. PyTorch: `erf_`.
@@ -115,9 +97,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("erf_"))?;
-        *self = self.try_erf()?;
-        Ok(())
+        self.update_unary(Unary::Erf, Site::here("erf_"))
     }
 
     /// `self` becomes its `erfc`. PyTorch: `erfc_`.
@@ -125,9 +105,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("erfc_"))?;
-        *self = self.try_erfc()?;
-        Ok(())
+        self.update_unary(Unary::Erfc, Site::here("erfc_"))
     }
 
     /// `self` becomes its `erfinv`. PyTorch: `erfinv_`.
@@ -135,9 +113,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("erfinv_"))?;
-        *self = self.try_erfinv()?;
-        Ok(())
+        self.update_unary(Unary::Erfinv, Site::here("erfinv_"))
     }
 
     /// `self` becomes its `exp2`. PyTorch: `exp2_`.
@@ -145,9 +121,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("exp2_"))?;
-        *self = self.try_exp2()?;
-        Ok(())
+        self.update_unary(Unary::Exp2, Site::here("exp2_"))
     }
 
     /// `self` becomes its `expm1`. PyTorch: `expm1_`.
@@ -155,9 +129,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("expm1_"))?;
-        *self = self.try_expm1()?;
-        Ok(())
+        self.update_unary(Unary::Expm1, Site::here("expm1_"))
     }
 
     /// `self` becomes its `floor`. PyTorch: `floor_`.
@@ -165,9 +137,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        self.check_write(None, Site::here("floor_"))?;
-        *self = self.try_floor()?;
-        Ok(())
+        self.update_unary(Unary::Floor, Site::here("floor_"))
     }
 
     /// `self` becomes its `lgamma`. PyTorch: `lgamma_`.
@@ -175,9 +145,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("lgamma_"))?;
-        *self = self.try_lgamma()?;
-        Ok(())
+        self.update_unary(Unary::Lgamma, Site::here("lgamma_"))
     }
 
     /// `self` becomes its `log10`. PyTorch: `log10_`.
@@ -185,9 +153,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("log10_"))?;
-        *self = self.try_log10()?;
-        Ok(())
+        self.update_unary(Unary::Log10, Site::here("log10_"))
     }
 
     /// `self` becomes its `log1p`. PyTorch: `log1p_`.
@@ -195,9 +161,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("log1p_"))?;
-        *self = self.try_log1p()?;
-        Ok(())
+        self.update_unary(Unary::Log1p, Site::here("log1p_"))
     }
 
     /// `self` becomes its `log2`. PyTorch: `log2_`.
@@ -205,9 +169,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("log2_"))?;
-        *self = self.try_log2()?;
-        Ok(())
+        self.update_unary(Unary::Log2, Site::here("log2_"))
     }
 
     /// `self` becomes its `reciprocal`. PyTorch: `reciprocal_`.
@@ -215,9 +177,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("reciprocal_"))?;
-        *self = self.try_reciprocal()?;
-        Ok(())
+        self.update_unary(Unary::Reciprocal, Site::here("reciprocal_"))
     }
 
     /// `self` becomes its `round`. PyTorch: `round_`.
@@ -225,9 +185,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        self.check_write(None, Site::here("round_"))?;
-        *self = self.try_round()?;
-        Ok(())
+        self.update_unary(Unary::Round, Site::here("round_"))
     }
 
     /// `self` becomes its `rsqrt`. PyTorch: `rsqrt_`.
@@ -245,9 +203,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        self.check_write(None, Site::here("sign_"))?;
-        *self = self.try_sign()?;
-        Ok(())
+        self.update_unary(Unary::Sign, Site::here("sign_"))
     }
 
     /// `self` becomes its `sinc`. PyTorch: `sinc_`.
@@ -255,9 +211,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("sinc_"))?;
-        *self = self.try_sinc()?;
-        Ok(())
+        self.update_unary(Unary::Sinc, Site::here("sinc_"))
     }
 
     /// `self` becomes its `sinh`. PyTorch: `sinh_`.
@@ -265,9 +219,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("sinh_"))?;
-        *self = self.try_sinh()?;
-        Ok(())
+        self.update_unary(Unary::Sinh, Site::here("sinh_"))
     }
 
     /// `self` becomes its `tan`. PyTorch: `tan_`.
@@ -275,9 +227,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Float,
     {
-        self.check_write(None, Site::here("tan_"))?;
-        *self = self.try_tan()?;
-        Ok(())
+        self.update_unary(Unary::Tan, Site::here("tan_"))
     }
 
     /// `self` becomes its `trunc`. PyTorch: `trunc_`.
@@ -285,9 +235,7 @@ pub trait FunctionsInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        self.check_write(None, Site::here("trunc_"))?;
-        *self = self.try_trunc()?;
-        Ok(())
+        self.update_unary(Unary::Trunc, Site::here("trunc_"))
     }
 
     /// `self` becomes its `frac`. PyTorch: `frac_`.
@@ -525,6 +473,8 @@ mod tests {
         assert_eq!(x.to_vec(), [3.0, 7.0]);
         let error = Tensor::<f64>::zeros([1]).try_addmv_(&Tensor::ones([2, 2]), &Tensor::ones([2]), 1, 1).unwrap_err();
         assert_eq!(error.sentence(), "output with shape [1] doesn't match the broadcast shape [2]");
+        let error = Tensor::<f64>::zeros([1]).try_addmv_(&Tensor::ones([2, 2]), &Tensor::ones([3]), 1, 1).unwrap_err();
+        assert!(error.to_string().contains(file!()), "{error}");
         let mut x = Tensor::<f64>::ones([2, 2]);
         x.addr_(&Tensor::from([1.0, 2.0]), &Tensor::from([1.0, 10.0]), 0, 1);
         assert_eq!(x.to_vec(), [1.0, 10.0, 2.0, 20.0]);

@@ -4,7 +4,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{expanded, join_all, number, same_shape};
+use crate::ops::pair::{compare, expanded, join_all, number, same_shape};
 use crate::ops::{Activations, Argument, Arithmetic, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};
@@ -29,7 +29,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("addcmul_");
-        rewrite(self, &[x, y], at, |own| own.try_addcmul(x, y, value))
+        check(self, &[x, y], at)?;
+        let value = self.try_addcmul(x, y, value)?;
+        self.put(value, at)
     }
 
     /// `self = self.addcdiv(x, y, value)`. PyTorch: `addcdiv_`.
@@ -38,7 +40,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("addcdiv_");
-        rewrite(self, &[x, y], at, |own| own.try_addcdiv(x, y, value))
+        check(self, &[x, y], at)?;
+        let value = self.try_addcdiv(x, y, value)?;
+        self.put(value, at)
     }
 
     /// `self = self.lerp(end, weight)`. PyTorch: `lerp_`.
@@ -47,10 +51,10 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("lerp_");
-        match weight.into_argument(self) {
-            Argument::Array(weight) => rewrite(self, &[end, &weight], at, |own| own.try_lerp(end, &weight)),
-            weight => rewrite(self, &[end], at, |own| own.try_lerp(end, weight)),
-        }
+        let weight = weight.into_argument(self);
+        check(self, &[Some(end), array(&weight)].into_iter().flatten().collect::<Vec<_>>(), at)?;
+        let value = self.try_lerp(end, weight)?;
+        self.put(value, at)
     }
 
     /// `self = self.clamp(min, max)`. PyTorch: `clamp_`.
@@ -60,8 +64,9 @@ pub trait Overwrite: InPlace {
     {
         let at = Site::here("clamp_");
         let (min, max) = (min.into_argument(self), max.into_argument(self));
-        let reads: Vec<Self> = [&min, &max].into_iter().filter_map(array).collect();
-        rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp(min, max))
+        check(self, &[&min, &max].into_iter().filter_map(array).collect::<Vec<_>>(), at)?;
+        let value = self.try_clamp(min, max)?;
+        self.put(value, at)
     }
 
     /// [`clamp_`](Self::clamp_) where a bound may be left out, but not both.
@@ -70,8 +75,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("clamp_within_");
-        let reads: Vec<Self> = [&min, &max].into_iter().flatten().filter_map(array).collect();
-        rewrite(self, &reads.iter().collect::<Vec<_>>(), at, |own| own.try_clamp_within(min, max))
+        check(self, &[&min, &max].into_iter().flatten().filter_map(array).collect::<Vec<_>>(), at)?;
+        let value = self.try_clamp_within(min, max)?;
+        self.put(value, at)
     }
 
     /// `self = self.clamp_min(min)`. PyTorch: `clamp_min_`.
@@ -80,7 +86,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("clamp_min_");
-        one_operand(self, min, at, |own, min| own.try_clamp_min(min))
+        let min = readable(self, min, at)?;
+        let value = self.try_clamp_min(min)?;
+        self.put(value, at)
     }
 
     /// `self = self.clamp_max(max)`. PyTorch: `clamp_max_`.
@@ -89,7 +97,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("clamp_max_");
-        one_operand(self, max, at, |own, max| own.try_clamp_max(max))
+        let max = readable(self, max, at)?;
+        let value = self.try_clamp_max(max)?;
+        self.put(value, at)
     }
 
     /// `self = self.xlogy(other)`. PyTorch: `xlogy_`.
@@ -106,7 +116,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("ldexp_");
-        one_operand(self, other, at, |own, other| own.try_ldexp(other))
+        let other = readable(self, other, at)?;
+        let value = self.try_ldexp(other)?;
+        self.put(value, at)
     }
 
     /// `self = self.heaviside(values)`. PyTorch: `heaviside_`.
@@ -115,7 +127,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("heaviside_");
-        one_operand(self, values, at, |own, values| own.try_heaviside(values))
+        let values = readable(self, values, at)?;
+        let value = self.try_heaviside(values)?;
+        self.put(value, at)
     }
 
     /// `self = self.div_trunc(other)`. PyTorch: `div_` with `rounding_mode='trunc'`.
@@ -124,7 +138,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Number,
     {
         let at = Site::here("div_trunc_");
-        one_operand(self, other, at, |own, other| own.try_div_trunc(other))
+        let other = readable(self, other, at)?;
+        let value = self.try_div_trunc(other)?;
+        self.put(value, at)
     }
 
     /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
@@ -144,7 +160,9 @@ pub trait Overwrite: InPlace {
         Self::Elem: Float,
     {
         let at = Site::here("leaky_relu_");
-        rewrite(self, &[], at, |own| own.try_leaky_relu(slope))
+        check(self, &[], at)?;
+        let value = self.try_leaky_relu(slope)?;
+        self.put(value, at)
     }
 
     /// `self = self.masked_fill(mask, value)`; the mask expands to `self`. PyTorch: `masked_fill_`.
@@ -214,90 +232,90 @@ pub trait Overwrite: InPlace {
     /// 1 where both are not 0, 0 elsewhere. PyTorch: `logical_and_`.
     fn try_logical_and_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("logical_and_");
-        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_and(other)?, at))
+        let other = readable(self, other, at)?;
+        let mask = self.try_logical_and(other)?;
+        put_mask(self, &mask, at)
     }
 
     /// 1 where one at least is not 0, 0 elsewhere. PyTorch: `logical_or_`.
     fn try_logical_or_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("logical_or_");
-        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_or(other)?, at))
+        let other = readable(self, other, at)?;
+        let mask = self.try_logical_or(other)?;
+        put_mask(self, &mask, at)
     }
 
     /// 1 where exactly one is not 0, 0 elsewhere. PyTorch: `logical_xor_`.
     fn try_logical_xor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("logical_xor_");
-        one_operand(self, other, at, |own, other| ones(own, &own.try_logical_xor(other)?, at))
+        let other = readable(self, other, at)?;
+        let mask = self.try_logical_xor(other)?;
+        put_mask(self, &mask, at)
     }
 
     /// 1 where `self` is 0, 0 elsewhere. PyTorch: `logical_not_`.
     fn try_logical_not_(&mut self) -> Result<(), Self::Error> {
         let at = Site::here("logical_not_");
-        rewrite(self, &[], at, |own| ones(own, &own.try_logical_not()?, at))
+        check(self, &[], at)?;
+        let mask = self.try_logical_not()?;
+        put_mask(self, &mask, at)
     }
 
     /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         let at = Site::here("apply_");
-        rewrite(self, &[], Site { operation: op.name(), ..at }, |own| own.apply_unary(op, at))
+        self.update_unary(op, Site { operation: op.name(), ..at })
     }
 }
 
 impl<A: InPlace> Overwrite for A {}
 
-fn array<A: TensorLike>(argument: &Argument<A>) -> Option<A> {
+fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     match argument {
-        Argument::Array(y) => Some(y.clone()),
+        Argument::Array(y) => Some(y),
         Argument::Number(_) => None,
     }
 }
 
-/// Checks, computes, puts in place. `reads` are the operands beside `target`.
-fn rewrite<A: InPlace>(
-    target: &mut A,
-    reads: &[&A],
-    at: Site,
-    value: impl FnOnce(&A) -> Result<A, A::Error>,
-) -> Result<(), A::Error> {
+/// Refuses a target that cannot be written to while `others` are read, or whose shape is not that of all together.
+///
+/// A function and no closure around the operation: what the operation refuses is blamed on the caller's line.
+fn check<A: InPlace>(target: &A, others: &[&A], at: Site) -> Result<(), A::Error> {
     target.check_write(None, at)?;
-    for read in reads {
-        target.check_write(Some(read), at)?;
+    for other in others {
+        target.check_write(Some(other), at)?;
     }
     let own = target.shape();
-    let others: Vec<Shape> = reads.iter().map(|read| read.shape()).collect();
+    let others: Vec<Shape> = others.iter().map(|other| other.shape()).collect();
     let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
     let joined = join_all(&shapes, at)?;
     if joined != own {
-        // The one that does not fit is named.
+        // The error names the operand that does not expand to the target.
         let other = others.iter().find(|other| crate::ExpandMismatch::between(other, &own).is_some());
         same_shape(&own, other.unwrap_or(&joined), &joined, at)?;
     }
-    let value = value(target)?;
-    target.put(value, at)
+    Ok(())
 }
 
-fn one_operand<A: InPlace>(
-    target: &mut A,
-    other: impl Operand<A>,
-    at: Site,
-    value: impl FnOnce(&A, Argument<A>) -> Result<A, A::Error>,
-) -> Result<(), A::Error> {
+/// `other` beside `target`, which is checked.
+fn readable<A: InPlace>(target: &A, other: impl Operand<A>, at: Site) -> Result<Argument<A>, A::Error> {
     let other = other.into_argument(target);
-    let read = array(&other);
-    rewrite(target, &read.iter().collect::<Vec<_>>(), at, |own| value(own, other))
+    check(target, array(&other).as_slice(), at)?;
+    Ok(other)
 }
 
 fn compared<A: InPlace>(target: &mut A, op: Compare, other: impl Operand<A>, at: Site) -> Result<(), A::Error> {
-    one_operand(target, other, at, |own, other| {
-        let (x, y) = crate::ops::pair::pair(own, other, at)?;
-        ones(own, &x.apply_compare(op, &y, at)?, at)
-    })
+    let other = readable(target, other, at)?;
+    let mask = compare(target, op, other, at)?;
+    put_mask(target, &mask, at)
 }
 
-/// 1 where `mask` holds, 0 elsewhere.
-fn ones<A: TensorLike>(beside: &A, mask: &A::Mask, at: Site) -> Result<A, A::Error> {
+/// `target` becomes 1 where `mask` holds, 0 elsewhere.
+fn put_mask<A: InPlace>(target: &mut A, mask: &A::Mask, at: Site) -> Result<(), A::Error> {
     let shape = mask.shape();
-    let (one, zero) = (number(beside, A::Elem::ONE, &shape, at)?, number(beside, A::Elem::ZERO, &shape, at)?);
-    A::apply_select(mask, &one, &zero, at)
+    let (one, zero) = (number(target, A::Elem::ONE, &shape, at)?, number(target, A::Elem::ZERO, &shape, at)?);
+    let value = A::apply_select(mask, &one, &zero, at)?;
+    target.put(value, at)
 }
 
 #[cfg(test)]

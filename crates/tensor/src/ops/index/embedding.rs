@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Shape, Tensor};

@@ -7,7 +7,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, join};
+use crate::ops::compose::{Compose, join};
 use crate::ops::index::positions::{along, check_range, from_the_end, of_mask, slices};
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};

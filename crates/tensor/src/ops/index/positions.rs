@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::error::{Error, Site};
 use crate::{Shape, Tensor};
 

@@ -4,7 +4,7 @@
 //! the values are those of the last, the derivative is that of a write in which all of them count.
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::error::{Error, Site};
 use crate::{Scalar, Shape, Tensor};

@@ -1,7 +1,7 @@
 //! From items to a view and the index tensors that are left, and from these to positions.
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{line, of_mask, row_major, unravel, wrapped};
 use crate::shape::broadcast;

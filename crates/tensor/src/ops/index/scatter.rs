@@ -5,7 +5,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::formula::{Formula, join};
+use crate::ops::compose::{Compose, join};
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::positions_of;
 use crate::ops::index::positions::{along, check_range, slices, wrapped};

@@ -194,7 +194,9 @@ pub trait BlasInPlace: Blas + InPlace {
         alpha: impl Into<f64>,
     ) -> Result<(), Self::Error> {
         let at = Site::here("addmv_");
-        add_in_place(self, at, |own| own.try_addmv(matrix, vector, beta, alpha))
+        self.check_write(None, at)?;
+        let value = self.try_addmv(matrix, vector, beta, alpha)?;
+        put_same_shape(self, value, at)
     }
 
     /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
@@ -206,7 +208,9 @@ pub trait BlasInPlace: Blas + InPlace {
         alpha: impl Into<f64>,
     ) -> Result<(), Self::Error> {
         let at = Site::here("baddbmm_");
-        add_in_place(self, at, |own| own.try_baddbmm(first, second, beta, alpha))
+        self.check_write(None, at)?;
+        let value = self.try_baddbmm(first, second, beta, alpha)?;
+        put_same_shape(self, value, at)
     }
 
     /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
@@ -218,7 +222,9 @@ pub trait BlasInPlace: Blas + InPlace {
         alpha: impl Into<f64>,
     ) -> Result<(), Self::Error> {
         let at = Site::here("addbmm_");
-        add_in_place(self, at, |own| own.try_addbmm(first, second, beta, alpha))
+        self.check_write(None, at)?;
+        let value = self.try_addbmm(first, second, beta, alpha)?;
+        put_same_shape(self, value, at)
     }
 
     /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
@@ -230,21 +236,17 @@ pub trait BlasInPlace: Blas + InPlace {
         alpha: impl Into<f64>,
     ) -> Result<(), Self::Error> {
         let at = Site::here("addr_");
-        add_in_place(self, at, |own| own.try_addr(column, row, beta, alpha))
+        self.check_write(None, at)?;
+        let value = self.try_addr(column, row, beta, alpha)?;
+        put_same_shape(self, value, at)
     }
 }
 
 impl<A: Blas + InPlace> BlasInPlace for A {}
 
-/// `target` becomes `value` of it, which has its shape.
-fn add_in_place<A: InPlace>(
-    target: &mut A,
-    at: Site,
-    value: impl FnOnce(&A) -> Result<A, A::Error>,
-) -> Result<(), A::Error> {
-    target.check_write(None, at)?;
-    let (own, value) = (target.shape(), value(target)?);
-    same_shape(&own, &value.shape(), &value.shape(), at)?;
+/// `target` becomes `value`, which must have its shape.
+fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), A::Error> {
+    same_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
     target.put(value, at)
 }
 

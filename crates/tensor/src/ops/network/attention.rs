@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, join};
+use crate::ops::compose::{Compose, join};
 use crate::scalar::instruction::{Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;

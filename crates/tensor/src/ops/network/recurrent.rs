@@ -5,7 +5,7 @@ use wengert_macros::twins;
 
 use crate::Float;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
 use crate::scalar::instruction::Unary;
 use crate::shape::error::{Error, Site};

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, count};
+use crate::ops::compose::{Compose, count};
 use crate::scalar::instruction::Unary;
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};

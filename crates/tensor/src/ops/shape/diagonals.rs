@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
@@ -22,15 +22,13 @@ pub trait Diagonals: TensorLike {
     /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
     /// ```
     fn try_tril(&self, diagonal: isize) -> Result<Self, Self::Error> {
-        let at = Site::here("tril");
-        triangle(self, at, |row, column| column - row <= diagonal)
+        triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
     /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
     /// whatever was there. PyTorch: `triu`.
     fn try_triu(&self, diagonal: isize) -> Result<Self, Self::Error> {
-        let at = Site::here("triu");
-        triangle(self, at, |row, column| column - row >= diagonal)
+        triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
 
     /// Of a vector the matrix that has it on a diagonal, of a matrix that diagonal; `diagonal` above the main one.

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::Shape;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
@@ -23,8 +23,7 @@ use crate::shape::view::View;
 /// Where there are none, or sizes differ.
 #[twins]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
-    let at = Site::here("cat");
-    join(tensors, dim, at)
+    join(tensors, dim, Site::here("cat"))
 }
 
 pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A, A::Error> {

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::Scalar;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};

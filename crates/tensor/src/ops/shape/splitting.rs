@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::DType;
 use crate::memory::reserve;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::dims;
 use crate::shape::error::{Error, Site};
 

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::shape::padding::constant_padded;
 use crate::ops::window::windows::{Window, at_least, batched, unbatched};
 use crate::shape::dims::Sizes;

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
 use crate::ops::{AdaptivePooling, TensorLike, Windowed};
 use crate::shape::dims::Sizes;

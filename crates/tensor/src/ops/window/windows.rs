@@ -2,7 +2,7 @@
 
 use crate::Shape;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::reduced;
 use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
 use crate::ops::{Softmax, TensorLike};

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
 use crate::ops::pair::pair;
 use crate::scalar::instruction::{Binary, Compare, Unary};

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::Float;
 use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, join};
+use crate::ops::compose::{Compose, join};
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site};

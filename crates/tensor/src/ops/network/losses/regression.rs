@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::pair::pair;
 use crate::scalar::instruction::{Compare, Unary};

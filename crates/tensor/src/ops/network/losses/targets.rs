@@ -1,6 +1,6 @@
 //! Numbers of classes as the targets of a loss: checked, weighed, some of them ignored.
 
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::index::positions::along;
 use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::{Argument, TensorLike};

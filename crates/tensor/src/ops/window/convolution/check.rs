@@ -2,7 +2,7 @@
 
 use crate::Shape;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, at_least, batched};
 use crate::shape::error::{Error, Site};

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::kernel::pool::mean::Windows;
 use crate::memory::reserve;
 use crate::ops::TensorLike;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::window::pooling::maximum::later_wins;
 use crate::ops::window::pooling::mean::averaged;
 use crate::ops::window::windowed::Windowed;

@@ -3,7 +3,7 @@
 use crate::kernel::conv::im2col::Axis as Windows;
 use crate::kernel::pool::max;
 use crate::ops::TensorLike;
-use crate::ops::formula::{Formula, count};
+use crate::ops::compose::{Compose, count};
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{PoolingForm, Windowed};
 use crate::ops::window::windows::{batched, unbatched};

@@ -2,7 +2,7 @@
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::Windows;
-use crate::ops::formula::Formula;
+use crate::ops::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{MeanForm, Windowed};

@@ -1,7 +1,7 @@
-//! The vocabulary in which operations made of others are written: `x.minus(&mean, at)?.times(&scale, at)?`.
+//! Steps of which operations are composed: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
-//! Operands broadcast by the plain rule; [`compat`](crate::shape::compat) has no say, because these are not operations that a
-//! caller wrote down. Every step blames the [`Site`] of the operation that it is a part of.
+//! Operands broadcast by the plain rule; the settings of [`compat`](crate::shape::compat) do not apply, because the caller did
+//! not write these steps. Errors of every step name the [`Site`] of the operation that it is a part of.
 
 use crate::ops::pair::{expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};
@@ -11,8 +11,8 @@ use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Scalar, Shape, Tensor};
 
-/// Steps of a formula.
-pub(crate) trait Formula: TensorLike {
+/// The steps, as methods.
+pub(crate) trait Compose: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         self.combined(Binary::Add, y, at)
     }
@@ -54,7 +54,7 @@ pub(crate) trait Formula: TensorLike {
         expanded(&self.mask(mask), shape, at)
     }
 
-    /// One number over `shape`, beside this one.
+    /// One number, expanded to `shape`.
     fn filled(&self, value: f64, shape: &Shape, at: Site) -> Result<Self, Self::Error> {
         number(self, Self::Elem::from_f64(value), shape, at)
     }
@@ -100,9 +100,9 @@ pub(crate) trait Formula: TensorLike {
     }
 }
 
-impl<A: TensorLike> Formula for A {}
+impl<A: TensorLike> Compose for A {}
 
-/// Both operands over the shape that they have together.
+/// Both operands expanded to their broadcast shape.
 fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
     let y = match y.into_argument(x) {
         Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
@@ -115,12 +115,12 @@ fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A:
     Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?))
 }
 
-/// The shape that two have together.
+/// The broadcast shape of two.
 pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// The product of `sizes`, 0 where one of them is, however large the others are.
+/// The product of `sizes`; 0 where one of them is 0, even if the others overflow.
 pub(crate) fn count(sizes: &[usize]) -> usize {
     Shape::from(sizes).numel()
 }
