@@ -64,7 +64,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         numbers: &[f64],
         at: Site,
     ) -> Option<Result<Self, Error>> {
-        // What fits into the first-level cache gains nothing by one pass, and a program costs something to make.
+        // Operands that fit into the first-level cache gain nothing by one pass, and building a program has a cost.
         if self.numel() < PASS || !matches!(T::DTYPE, DType::F32 | DType::F64) {
             return None;
         }
@@ -106,7 +106,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match (view.apply(self.layout()), view) {
             (Some(layout), view) => {
-                // Only these two can have more elements than there were.
+                // Only these two views can have more elements than their operand.
                 if matches!(view, View::Expand(_) | View::Unfold { .. }) {
                     crate::memory::reserve::addressable::<T>(layout.shape(), at)?;
                 }
@@ -187,8 +187,8 @@ impl<T: Element> TensorLike for Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// `op` of this and `other`, broadcast under the rules in force. The same as expanding both first, without tensors in
-    /// between.
+    /// `op` of this and `other`, broadcast under the rules in force: the same as expanding both first, without intermediate
+    /// tensors.
     pub(crate) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         if self.shape() == other.shape() && compat::zero_dim_allowed() {
             return self.apply_binary(op, other, at);
@@ -211,7 +211,7 @@ impl<T: Element> Tensor<T> {
             &new
         };
         check_binary(op, other, at)?;
-        // Before anything is expanded to it.
+        // Checked before anything is expanded.
         crate::memory::reserve::addressable::<T>(joined, at)?;
         let (mut first, mut second) = (None, None);
         let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
@@ -248,7 +248,7 @@ impl<T: Element> Tensor<T> {
     /// `op` of each element and one number, in this order.
     pub(crate) fn with_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
-            // Which may not be divided by zero.
+            // Division of integers by zero is checked there.
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
             return self.apply_binary(op, &other, at);
         }
@@ -283,7 +283,7 @@ impl<T: Element> FloatComputation<T> for FirstOutput<'_, T> {
     }
 }
 
-/// `x` over `shape`, to which it expands; `expanded` keeps the layout where it is another one.
+/// `x` expanded to `shape`; `expanded` holds the layout where it is not that of `x`.
 pub(crate) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
     let mut source = x.source();
     if x.shape() != shape {
@@ -301,7 +301,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     })
 }
 
-/// Elements from which on several operations are done in one pass.
+/// The element count from which several operations are fused into one pass.
 const PASS: usize = 1 << 12;
 
 /// A tensor that `fill` computes element by element from operands of these layouts. The result lies in memory as they do, where

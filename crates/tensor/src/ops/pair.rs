@@ -1,4 +1,4 @@
-//! How two operands of any shapes become two of one shape: the only place where operations broadcast.
+//! Operands and their broadcasting: the only place where operations expand two operands to one shape.
 
 use crate::ops::TensorLike;
 use crate::scalar::instruction::{Binary, Compare};
@@ -11,7 +11,7 @@ use crate::{Element, Scalar, Shape, Tensor};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
 pub trait Operand<A: TensorLike> {
-    /// The operand beside `beside`.
+    /// The operand, as one of an operation on `beside`.
     fn into_argument(self, beside: &A) -> Argument<A>;
 }
 
@@ -72,19 +72,19 @@ impl<A: TensorLike> Operand<A> for bool {
     }
 }
 
-/// A number repeated over `shape`, beside `x`: a rank-0 constant, expanded.
+/// A constant on the tape of `x`, if it has one: `value`, of rank 0, expanded to `shape`.
 pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
     expanded(&x.number(value), shape, at)
 }
 
-/// `x` expanded to `shape`, which it fits; itself where nothing changes.
+/// `x` expanded to `shape`, which the caller has checked; `x` itself where it has that shape.
 pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
-/// Both operands over the shape that they have together.
+/// Both operands expanded to their broadcast shape.
 ///
-/// This is where [`compat`] is asked: it may warn, refuse, or fall back to viewing both as one-dimensional.
+/// The settings of [`compat`] apply here: they may warn, refuse, or view both operands as one-dimensional.
 pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
@@ -103,14 +103,14 @@ pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
     }
 }
 
-/// `op` of both operands, over the shape that they have together.
+/// `op` of both operands, which broadcast.
 #[inline]
 pub(crate) fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
     let (x, y) = pair(x, other, at)?;
     x.apply_binary(op, &y, at)
 }
 
-/// Comparison of both operands, over the shape that they have together.
+/// Comparison of both operands, which broadcast.
 pub(crate) fn compare<A: TensorLike>(
     x: &A,
     op: Compare,
@@ -121,9 +121,9 @@ pub(crate) fn compare<A: TensorLike>(
     x.apply_compare(op, &y, at)
 }
 
-/// The other operand over the shape of `output`, which the result is written to and so must have.
+/// The other operand expanded to the shape of `output`, to which the result is written.
 ///
-/// [`compat`] is asked here too.
+/// The settings of [`compat`] apply here too.
 pub(crate) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
     let y = match other {
         Argument::Array(y) => y,
@@ -142,7 +142,7 @@ pub(crate) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: S
     }
 }
 
-/// Refuses a result whose shape is not that of `output`, which it is written to.
+/// An error where the result does not have the shape of `output`, to which it is written.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result {
         return Ok(());
@@ -155,7 +155,7 @@ pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
     Err(Error::InPlaceShape { output, broadcast, source, at })
 }
 
-/// Any number of operands over the shape that they have together; `shapes` are theirs, in order.
+/// The broadcast shape of any number of operands, whose shapes are `shapes`, in order.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))

@@ -1,4 +1,4 @@
-//! The primitives: what a tensor computes at once and a recorded variable writes down.
+//! The primitives: a tensor computes them at once, a recorded variable records them.
 
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site, raise};
@@ -9,20 +9,20 @@ use crate::{Element, Shape, Tensor};
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
 ///
 /// The methods here are for those who write operations; they take arguments that are resolved and checked, operands of equal
-/// shapes, and the [`Site`] to blame. Users call the methods of the families in [`ops`](crate::ops), which are written over
-/// these.
+/// shapes, and the call [`Site`] that errors name. Users call the methods of the families in [`ops`](crate::ops), which are
+/// written over these.
 pub trait TensorLike: Clone + Sized {
     /// Type of the elements.
     type Elem: Element;
     /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
     type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
-    /// What a refused operation gives.
+    /// The error of an operation that is refused.
     type Error: std::error::Error + From<Error> + 'static;
 
     /// The sizes.
     fn shape(&self) -> Shape;
 
-    /// Whether both have the same sizes. A recorded variable knows without looking at them.
+    /// Whether both have the same sizes. (Recorded variables compare the numbers of interned shapes.)
     fn same_shape(&self, other: &Self) -> bool {
         self.shape() == other.shape()
     }
@@ -55,15 +55,14 @@ pub trait TensorLike: Clone + Sized {
         }
     }
 
-    /// [`detach`](Self::detach), for those who know which line asked for it.
+    /// [`detach`](Self::detach), at a given call site.
     ///
     /// # Errors
     ///
     /// Where it cannot be recorded.
     fn apply_detach(&self, at: Site) -> Result<Self, Self::Error>;
 
-    /// The same values, through which a gradient must not be asked for: that is an error, which names `at`. Where nothing is
-    /// recorded, nothing happens.
+    /// The same values; asking for a gradient through them is an error, which names `at`. Where nothing is recorded, `self`.
     ///
     /// # Errors
     ///
@@ -73,8 +72,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// The values of `value`, of the same shape, with the derivative of this one: a straight-through estimator. Where nothing
-    /// is recorded, that is `value`.
+    /// The values of `value`, of the same shape, with the derivative of `self`: a straight-through estimator. Where nothing
+    /// is recorded, `value`.
     ///
     /// # Errors
     ///
@@ -84,9 +83,8 @@ pub trait TensorLike: Clone + Sized {
     }
 
     /// The values of `self` with a derivative of its own: Σ slope · d input over the pairs that `terms` gives, all of the
-    /// shape of `self`; no slope means 1. For what is computed one way and, by convention, differentiated another way. The
-    /// slopes are differentiated in turn where a second derivative is asked for. Where nothing is recorded, it is `self`, and
-    /// `terms` are not asked for.
+    /// shape of `self`; no slope means 1. For functions whose derivative is, by convention, not that of the computation. A
+    /// second derivative differentiates the slopes. Where nothing is recorded, the result is `self` and `terms` is not called.
     ///
     /// # Errors
     ///
@@ -101,16 +99,16 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// The same values, refused with the sentence `message` if one of them is not as `holds` wants it: at once, or when they
-    /// are computed.
+    /// The same values; an error with the sentence `message` if `holds` is false for one of them: at once for tensors, when
+    /// they are computed for recorded variables.
     ///
     /// # Errors
     ///
-    /// Where one is not, and where it cannot be recorded.
+    /// Where `holds` is false for a value, and where it cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
-    /// What `program` makes of `inputs` and, after them, `numbers`, over the shape of this: where values are computed at once, in one pass. `None` where
-    /// operations are recorded one by one, or the element type has no programs: then the same is to be composed.
+    /// The result of `program` on `inputs` followed by `numbers`, over the shape of `self`, in one pass. `None` where operations
+    /// are recorded, or the element type has no programs: the caller then composes the same of single operations.
     fn apply_program(
         &self,
         program: impl FnOnce() -> Program,
@@ -145,10 +143,10 @@ pub trait TensorLike: Clone + Sized {
     /// tensor of that shape would have read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// The reduction over `axes`, which stay with size 1. Of nothing, where `op` has an identity, it is that.
+    /// The reduction over `axes`, which stay with size 1. Over no elements it is the identity of `op`, where there is one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
-    /// [`apply_reduce`](Self::apply_reduce), without the dimensions that it leaves of size 1.
+    /// [`apply_reduce`](Self::apply_reduce) with the dimensions `axes` removed.
     #[doc(hidden)]
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         let shape = self.shape().without(axes);
@@ -158,13 +156,13 @@ pub trait TensorLike: Clone + Sized {
     /// The running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
 
-    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` tells that
-    /// the caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive
-    /// for its derivative, 2 (x - mean) / (n - correction), which has no part that goes through the mean.
+    /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`: the
+    /// caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive for
+    /// the sake of its derivative, 2 (x - mean) / (n - correction), without a term for the mean.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>;
 
     /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). A
-    /// primitive for its derivative at the zero vector and at zeros, which is a convention of its own.
+    /// primitive for the sake of its derivative at the zero vector and at zeros, which is a convention.
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.

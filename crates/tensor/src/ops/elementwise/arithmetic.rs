@@ -10,8 +10,8 @@ use crate::{Element, Float, Number, Scalar};
 
 /// Elementwise arithmetic of two operands.
 ///
-/// The other operand may be a tensor of any shape that broadcasts, or a number. The result has the shape that both have
-/// together ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` are the same operations.
+/// The other operand may be a tensor of any shape that broadcasts, or a number. The result has the broadcast shape of both
+/// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` are the same operations.
 #[twins]
 pub trait Arithmetic: TensorLike {
     /// `self + other`. For `bool`: or. PyTorch: `add`.

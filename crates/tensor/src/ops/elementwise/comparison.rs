@@ -127,8 +127,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Both operands over one shape, as masks of what is not zero. Zeros and ones are combined as `bool`s are: the product is and,
-/// the larger is or.
+/// Both operands, broadcast, as masks of the elements that are not zero. Zeros and ones are combined as `bool`s: the product
+/// is "and", the maximum is "or".
 fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
     let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;

@@ -31,11 +31,11 @@ use crate::{Element, Float, Number, Tensor};
 /// ```
 #[twins]
 pub trait InPlace: TensorLike {
-    /// Refuses a left side that cannot be written to, alone or while `source` is read.
+    /// An error where `self` cannot be written to: it has several elements in one place, or overlaps `source`, which is read.
     #[doc(hidden)]
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Self::Error>;
 
-    /// Makes this one `value`, which has its shape.
+    /// Sets `self` to `value`, which has its shape.
     #[doc(hidden)]
     fn put(&mut self, value: Self, at: Site) -> Result<(), Self::Error>;
 
@@ -290,7 +290,7 @@ pub trait InPlace: TensorLike {
         let value = match other {
             crate::ops::Argument::Number(value) => crate::ops::pair::number(self, value, &shape, at)?,
             crate::ops::Argument::Array(y) => {
-                // Not an operation on two tensors of equal standing: compat has no say.
+                // A copy is no operation of two operands: the settings of compat do not apply.
                 let joined = crate::ops::pair::join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
                 crate::ops::pair::expanded(&y, &shape, at)?
@@ -301,7 +301,7 @@ pub trait InPlace: TensorLike {
 }
 
 impl<T: Element> InPlace for Tensor<T> {
-    // As for all that is like a tensor, without one in between that is the other operand expanded.
+    // As the default, without an expanded tensor of the other operand in between.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {
@@ -348,7 +348,7 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put(&mut self, value: Self, at: Site) -> Result<(), Error> {
-        // A fresh result takes the place of the old elements; one that something else holds is copied.
+        // The result replaces the old elements; one with several elements in one place is copied.
         *self = if value.layout().has_internal_overlap() { value.copied(at)? } else { value };
         Ok(())
     }

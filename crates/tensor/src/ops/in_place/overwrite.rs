@@ -1,4 +1,4 @@
-//! In-place forms of operations that are made of several: computed, then put in the left side's place.
+//! In-place forms of composed operations: the result is computed, then replaces the left side.
 //!
 //! PyTorch's order of checks: that the left side may be written to, then that the result has its shape.
 

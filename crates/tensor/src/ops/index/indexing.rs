@@ -147,7 +147,7 @@ pub trait Indexing: TensorLike {
 
 impl<A: TensorLike> Indexing for A {}
 
-/// A number as a vector of one: index operations count its dimensions so.
+/// A tensor of rank 0 as a vector of one element, which index operations take it for.
 pub(crate) fn one_dim(shape: &Shape) -> Shape {
     if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
 }

@@ -2,8 +2,8 @@
 //! indices, masks.
 //!
 //! What needs no index tensor is a view. The index tensors broadcast against each other, and their common shape takes the
-//! place of the dimensions they index, if these are neighbours, and goes first otherwise: PyTorch's rule, which is NumPy's
-//! but that an integer is a view and no index tensor. One difference: after a mask of several dimensions, the next item
+//! place of the dimensions they index, if these are adjacent, and goes first otherwise. This is PyTorch's rule; NumPy's
+//! differs in that an integer counts as an index tensor there, and is a view here. One difference: after a mask of several dimensions, the next item
 //! applies to the next dimension, as in NumPy.
 
 pub use crate::ops::index::item::IndexItem;
@@ -117,7 +117,7 @@ mod tests {
         let split = x.index(&index_items![&outer, .., &inner]);
         assert_eq!(split.shape(), &[2, 3]);
         assert_eq!(split.to_vec(), [2, 12, 22, 103, 113, 123]);
-        // An integer between them is a view, so they are neighbours.
+        // An integer between two index tensors is a view, so they are adjacent.
         assert_eq!(x.index(&index_items![&outer, 0, &inner]).to_vec(), [2, 103]);
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Ten
 /// itself: what `gather` reads.
 pub(crate) fn along(from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Tensor<i64>, Error> {
     let (strides, shape) = (from.row_major_strides(), index.shape());
-    // Of a single number there is one place.
+    // A tensor of rank 0 has one position.
     let along = strides.get(axis).copied().unwrap_or(0);
     Tensor::build(shape, at, |out| {
         // The place in `index`, and its position but for the index itself.

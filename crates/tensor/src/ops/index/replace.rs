@@ -1,7 +1,7 @@
 //! Writing to positions, where the last of several writes to one element wins.
 //!
-//! PyTorch leaves open which of them wins, yet gives every source the gradient of its element, as if it had won. So do we:
-//! the values are those of the last, the derivative is that of a write in which all of them count.
+//! PyTorch does not say which of them wins, yet gives every source the gradient of its element, as if it had won. The same
+//! here: the values are those of the last write, the derivative counts all of them.
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;

@@ -1,4 +1,4 @@
-//! From items to a view and the index tensors that are left, and from these to positions.
+//! Resolves the items of an index into a view and the remaining index tensors, and these into positions.
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
@@ -12,7 +12,7 @@ use crate::{Shape, Tensor};
 /// Index tensors by the dimension that they index, in order.
 pub(crate) type Chosen = Vec<(usize, Tensor<i64>)>;
 
-/// The view that all but the index tensors and masks make, and these.
+/// The view described by all items but index tensors and masks, and these tensors.
 pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, Chosen), A::Error> {
     let rank = x.shape().rank();
     let specified: usize = items
@@ -56,7 +56,7 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
                 axis += 1;
             }
             IndexItem::Mask(mask) if mask.rank() == 0 => {
-                // A new dimension, of which the one element is taken or not.
+                // A mask without dimensions: a new dimension, whose single element is taken or not.
                 view = unsqueezed(&view, axis, at)?;
                 let taken = usize::from(mask.try_item()?);
                 chosen.push((axis, Tensor::zeros([taken])));
@@ -121,7 +121,7 @@ fn unsqueezed<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error
     x.reshaped(shape, at)
 }
 
-/// Positions in a tensor of shape `shape` of what index tensors choose, whole along the other dimensions.
+/// Positions in a tensor of shape `shape` of the elements that index tensors choose; the other dimensions are whole.
 pub(crate) fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
     let shapes: Vec<&Shape> = chosen.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {

@@ -220,7 +220,7 @@ fn leading<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A, A::E
             part = part.sliced(axis, 0, shape[axis], at)?;
         }
     }
-    // One of the two may be a number and the other a vector of one.
+    // One of the two may be of rank 0 and the other a vector of one element.
     part.reshaped(shape.clone(), at)
 }
 
@@ -256,7 +256,7 @@ fn check_slices(
     Ok(())
 }
 
-/// Values expanded to the shape of what index tensors chose.
+/// Values expanded to the shape of the elements that index tensors chose.
 fn fitted<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     let bare = without_leading_ones(values, at)?;
     if Expansion::new(&bare.shape(), shape).is_none() {

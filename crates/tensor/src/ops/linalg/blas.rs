@@ -1,5 +1,5 @@
-//! Matrix products by the names that BLAS gave them: of operands whose ranks are fixed, which do not broadcast, and their
-//! forms that add to something.
+//! Matrix products under their BLAS names: the ranks of operands are fixed and nothing broadcasts; with the forms that add
+//! the product to a tensor.
 //!
 //! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
 
@@ -17,7 +17,7 @@ use crate::{Number, Scalar, Shape};
 /// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
 ///
 /// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
-/// is left out, with `alpha` = 0 the product: a NaN there does not matter.
+/// is ignored, NaN included; with `alpha` = 0, the product is.
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
@@ -157,7 +157,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
-/// The products that are added, in place.
+/// The in-place forms of the products that add.
 #[twins]
 pub trait BlasInPlace: Blas + InPlace {
     /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
@@ -165,7 +165,7 @@ pub trait BlasInPlace: Blas + InPlace {
     ///
     /// # Errors
     ///
-    /// Where the matrices do not multiply, their product has not the shape of `self`, or `self` is expanded.
+    /// Where the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
     fn try_addmm_(
         &mut self,
         first: &Self,
@@ -250,7 +250,7 @@ fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), 
     target.put(value, at)
 }
 
-/// Every product of an element of one vector and an element of another: `[m, n]`.
+/// The outer product of two vectors: `[m, n]`.
 pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {
     let (m, n) = (column.shape()[0], row.shape()[0]);
     let shape = Shape::from([m, n]);
@@ -258,7 +258,7 @@ pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A
     column.apply_binary(Binary::Mul, &expanded(row, &shape, at)?, at)
 }
 
-/// The shape of the product of two matrices, which this checks; `first` is what `operation` calls the first.
+/// The shape of the product of two matrices, or an error; `first` is the name of the first in the error of `operation`.
 pub(crate) fn matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<Shape, Error> {
     let (left, right) = (x.shape(), y.shape());
     for (name, shape) in [(first, &left), ("mat2", &right)] {
@@ -277,7 +277,7 @@ pub(crate) fn matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A
     Ok(Shape::from([left[0], right[1]]))
 }
 
-/// The shape of the products of two batches of matrices, which this checks.
+/// The shape of the products of two batches of matrices, or an error.
 fn batches(left: &Shape, right: &Shape, at: Site) -> Result<Shape, Error> {
     for (name, shape) in [("batch1", left), ("batch2", right)] {
         if shape.rank() != 3 {
@@ -326,12 +326,12 @@ pub(crate) fn grown<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, 
     expanded(x, &shape, at)
 }
 
-/// `beta` * `own` + `alpha` * the product, without what is multiplied by 0.
+/// `beta` * `own` + `alpha` * the product; a term with the factor 0 is left out.
 fn sum<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
     let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { with_number(Binary::Mul, &x, by, at) };
     let mut product = scaled(product, alpha)?;
     if alpha == 0.0 {
-        // 0 in the value alone: PyTorch's gradient is multiplied by 0, which a NaN among the factors survives.
+        // Only the value is 0: PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     if beta == 0.0 { Ok(product) } else { scaled(own.clone(), beta)?.apply_binary(Binary::Add, &product, at) }

@@ -1,7 +1,7 @@
 //! Sums over shared dimensions, named by letters or by position.
 //!
-//! Operands are joined two at a time, from the left. A name that both have and nothing later asks for is contracted: a matrix
-//! product over batches. Names that the result keeps broadcast. A size 1 goes with any size, as everywhere.
+//! Operands are combined two at a time, from the left. A name that both have, and neither the result nor a later operand, is
+//! contracted by a batched matrix product. Names that the result keeps broadcast; a size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -80,7 +80,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
             return Err(Error::argument(at, message).into());
         }
     }
-    // Names: positions of `x`, then of `y`, but a contracted dimension of `y` is called as its partner in `x`.
+    // Names: positions of `x`, then of `y`; a contracted dimension of `y` has the name of its partner in `x`.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())
@@ -140,7 +140,7 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     total.summed(|label| !equation.output.contains(&label), at)?.arranged(&equation.output, at)
 }
 
-/// Refuses sizes of one label that differ, other than 1; within one operand, also 1.
+/// An error where sizes of one label differ and none is 1; within one operand, where they differ.
 fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
     let mut seen: Vec<(Label, usize)> = Vec::new();
     for (operand, (labels, shape)) in equation.inputs.iter().zip(shapes).enumerate() {
@@ -188,7 +188,7 @@ impl<A: TensorLike> Named<A> {
         self.labels.contains(&label)
     }
 
-    /// Every name once: dimensions that share one are replaced by their diagonal.
+    /// Each name once: dimensions that share a name are replaced by their diagonal.
     fn with_diagonals(mut self, at: Site) -> Result<Self, A::Error> {
         let twice = |labels: &[Label]| {
             (0..labels.len()).find_map(|first| {
@@ -205,7 +205,7 @@ impl<A: TensorLike> Named<A> {
         Ok(self)
     }
 
-    /// Summed over the names that `goes` holds of.
+    /// Summed over the names for which `goes` is true.
     fn summed(self, goes: impl Fn(Label) -> bool, at: Site) -> Result<Self, A::Error> {
         let axes: Axes = (0..self.labels.len()).filter(|&axis| goes(self.labels[axis])).collect();
         if axes.is_empty() {
@@ -217,7 +217,7 @@ impl<A: TensorLike> Named<A> {
         Ok(Named { array, labels })
     }
 
-    /// The dimensions in the order `labels`, with size 1 for names that it does not have. It has no others.
+    /// The dimensions in the order `labels`, with size 1 for missing names; `labels` has all names of `self`.
     fn arranged(&self, labels: &[Label], at: Site) -> Result<A, A::Error> {
         let order: Axes = labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
         let shape = labels.iter().map(|&label| self.size(label).unwrap_or(1)).collect();
@@ -228,7 +228,7 @@ impl<A: TensorLike> Named<A> {
 
     /// The product with `other`, summed over the names that `kept` lacks.
     fn joined(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A name that only one has, or that has size 1 in the other, is summed over beforehand.
+        // A name that only one operand has, or that has size 1 in the other, is summed over first.
         let goes = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
             goes(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))
@@ -254,7 +254,7 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // Nothing is contracted, or vectors are, one pair for every place of the batch.
+            // Nothing is contracted, or one pair of vectors for each element of the batch.
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arranged(&all, at)?, y.arranged(&all, at)?);
             let over = sizes(&all);

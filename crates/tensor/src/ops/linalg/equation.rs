@@ -1,10 +1,10 @@
-//! Equations of `einsum`: `ij,jk->ik`. Read into labels; it knows ranks, no sizes and no data.
+//! The parser of `einsum` equations such as `ij,jk->ik`, to labels. It knows ranks, but no sizes and no data.
 //!
-//! The grammar is PyTorch's: letters `a-zA-Z`, `...` for dimensions without a name, spaces that mean nothing; without `->`
+//! The grammar is PyTorch's: letters `a-zA-Z`, `...` for dimensions without a name, spaces are ignored; without `->`
 //! the result has the dimensions of `...` and then, in the order of the alphabet (capitals first), the letters that occur
 //! once.
 
-/// The name of a dimension. The order is that of a result which the equation does not state.
+/// The name of a dimension. Labels are ordered as in a result that the equation does not state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
     /// One of the dimensions of `...`, counted from the last one: -1.

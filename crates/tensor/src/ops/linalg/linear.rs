@@ -62,7 +62,7 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // PyTorch adds a vector to a batch of rows as to one matrix, and otherwise in place: the errors differ.
+    // PyTorch adds a vector to a batch of rows as to one matrix, and otherwise in place; the error sentences differ.
     match shape.rank() {
         2 => grown(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {

@@ -1,4 +1,4 @@
-//! Matrix products and what is made of them.
+//! Matrix products and products of vectors.
 
 pub(crate) mod blas;
 pub(crate) mod contraction;

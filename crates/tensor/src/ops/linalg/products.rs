@@ -51,7 +51,7 @@ pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Err
             right.rank()
         ));
     }
-    // A vector is a matrix of one row (left) or one column (right); that dimension goes again at the end.
+    // A vector is a matrix of one row (left) or one column (right); the added dimension is removed at the end.
     let (rows, columns) = (left.rank() == 1, right.rank() == 1);
     let inner = (left[left.rank() - 1], right[right.rank().saturating_sub(2)]);
     let (m, n) = (if rows { 1 } else { left[left.rank() - 2] }, if columns { 1 } else { right[right.rank() - 1] });
@@ -95,7 +95,7 @@ pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Err
         shape.push(columns);
         shape
     };
-    // One matrix against a batch is one product, of all rows of the batch.
+    // A batch times one matrix is one product, of all rows of the batch.
     let folds = right.rank() <= 2 && left.rank() > 2;
     let z = match with(m, 1).checked_numel() {
         Some(rows) if folds => {

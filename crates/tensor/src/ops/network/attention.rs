@@ -136,7 +136,7 @@ fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Err
     }
     let axes = [shape.rank() - 1];
     let largest = scores.detach().apply_reduce(Reduction::Amax, &axes, at)?;
-    // Nothing to take off where all are -∞: their exponentials are 0 as they are.
+    // Where all scores are -∞ nothing is subtracted: their exponentials are 0 already.
     let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
     let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
     let total = exponentials.summed(&axes, at)?;
@@ -151,7 +151,7 @@ fn swapped<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
     x.apply_view(View::Permute(order), at)
 }
 
-/// Every head of `[…, hk, s, e]` as many times in a row as makes `heads`.
+/// Each head of `[…, hk, s, e]` repeated, so that there are `heads`.
 fn shared<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let Some(axis) = shape.rank().checked_sub(3) else {

@@ -1,5 +1,5 @@
-//! What operations along one dimension have in common: a line's positions computed on plain data, and the elements taken at
-//! them, so that a derivative goes to the elements that were chosen.
+//! Operations along one dimension (sorting, extremes, cumulative ones): positions are computed on plain data, lane by lane,
+//! and the elements are taken at them, so that a derivative goes to the chosen elements.
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
@@ -10,7 +10,7 @@ use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
 use crate::{Element, Scalar, Shape, Tensor};
 
-/// An array and one dimension of it; a rank-0 array is looked at as a line of one element.
+/// An array and one dimension of it; an array of rank 0 counts as one lane of one element.
 pub(crate) struct Along<A: TensorLike> {
     x: A,
     /// The shape, of rank 1 at least.
@@ -30,12 +30,12 @@ impl<A: TensorLike> Along<A> {
         Ok(Along { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
     }
 
-    /// Length of a line.
+    /// Length of a lane.
     pub(crate) fn len(&self) -> usize {
         self.shape[self.axis]
     }
 
-    /// `len` positions along the dimension for every line, which `f` writes for a line's present values.
+    /// `len` positions for each lane, which `f` writes from the present values of the lane.
     pub(crate) fn positions(
         &self,
         len: usize,
@@ -95,7 +95,7 @@ impl<A: TensorLike> Along<A> {
         &self.x
     }
 
-    /// Refuses to choose from an empty line, where there are lines.
+    /// An error where lanes are empty.
     pub(crate) fn not_over_nothing(&self, at: Site) -> Result<(), Error> {
         if self.len() > 0 {
             return Ok(());

@@ -74,7 +74,7 @@ pub trait Cumulative: TensorLike {
         }
         let axis = dims::axis(dim, shape.rank(), at)?;
         let mut z = self.clone();
-        // Once nothing is left, nothing changes any more.
+        // Differences of an empty dimension stay empty.
         for len in (0..shape[axis]).rev().chain([0]).take(n) {
             let later = z.apply_view(View::Slice { axis, start: z.shape()[axis] - len, len, step: 1 }, at)?;
             let earlier = z.apply_view(View::Slice { axis, start: 0, len, step: 1 }, at)?;
@@ -97,7 +97,7 @@ fn scan<A: TensorLike>(
     let (axis, size) = (along.axis, along.len());
     let mut z = along.array().clone();
     let mut reach = 1;
-    // Each element covers itself and those before it, `reach` of them; the first `reach` are done.
+    // Each element holds the combination of `reach` elements that end with it; the first `reach` are complete.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;
@@ -107,7 +107,7 @@ fn scan<A: TensorLike>(
     along.restored(&z, at)
 }
 
-/// ln(eˣ + eʸ). The larger is taken off first; an infinite one is left where it is, since inf - inf is NaN.
+/// ln(eˣ + eʸ). The larger is subtracted first, unless it is infinite: inf - inf is NaN.
 fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
 where
     A::Elem: Float,

@@ -1,7 +1,7 @@
 //! The largest, the smallest, and where they are.
 //!
-//! Which element is meant at a tie, and what a derivative does there, follows PyTorch: along a dimension all of it goes to
-//! the one that was chosen; over everything it is shared evenly, a NaN tying with other NaNs.
+//! Ties follow PyTorch: along a dimension the whole derivative goes to the chosen element; over all elements it is shared
+//! evenly, and NaNs tie with NaNs.
 
 use wengert_macros::twins;
 

@@ -1,6 +1,6 @@
 //! Normalizations: elements shifted and scaled to mean 0 and variance 1 over some dimensions, then by a weight and a bias.
 //!
-//! All take the mean first and the mean square of what is left after it (two passes), never E[x²] - E[x]², which cancels.
+//! All compute the mean, then the mean square of the differences from it (two passes); E[x²] - E[x]² would cancel.
 //! Nothing here keeps a state: batch normalization in training returns the statistics that a layer may keep.
 
 use wengert_macros::twins;

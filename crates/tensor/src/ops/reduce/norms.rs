@@ -1,7 +1,7 @@
 //! Norms, and the distances and angles made of them.
 //!
-//! The norm is a primitive, for its derivative: where the formula is open (the zero vector, zero entries, ties) PyTorch has
-//! conventions for the first and the second derivative that no composition of others has. See the rule for them.
+//! The norm is a primitive for the sake of its derivative: at the zero vector, at zero entries and at ties, PyTorch has
+//! conventions for the first and second derivative that no composition gives. The derivative rule states them.
 
 use wengert_macros::twins;
 
@@ -103,7 +103,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         let dims = Dims::from(dim);
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
-            // The lower bound is in the value only: the derivative is that of the length, as in PyTorch.
+            // The lower bound changes the value only: the derivative is that of the length, as in PyTorch.
             let short = compared(Compare::Lt, &length, eps, at)?;
             let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
             x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
@@ -229,7 +229,7 @@ fn over_coordinates<A: TensorLike>(x: &A, p: f64, axis: usize, at: Site) -> Resu
         let tied = filled(&size, &size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // Where a power has no finite derivative, 1 stands in for 0, and the result is replaced by 0 again.
+    // A power has no finite derivative at 0: compute it at 1 instead, and replace the result by 0.
     let power = |x: &A, exponent: f64| {
         let zero = compared(Compare::Eq, x, 0.0, at)?;
         let powers = with_number(Binary::Pow, &filled(x, &zero, 1.0, at)?, exponent, at)?;

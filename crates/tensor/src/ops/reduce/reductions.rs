@@ -128,7 +128,7 @@ pub(crate) fn reduced<A: TensorLike>(
     }
 }
 
-/// Refuses a reduction over dimensions of size 0 by an operation that has no identity.
+/// An error for a reduction over dimensions of size 0 by an operation without an identity.
 pub(crate) fn not_over_nothing(shape: &Shape, dims: &Dims, at: Site) -> Result<(), Error> {
     if !shape.contains(&0) {
         return Ok(());

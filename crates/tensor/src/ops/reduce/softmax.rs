@@ -1,4 +1,4 @@
-//! Sums of exponentials and what is made of them, without overflow: the largest element is taken off first.
+//! Softmax and its relatives, without overflow: the largest element is subtracted first.
 
 use wengert_macros::twins;
 
@@ -161,7 +161,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
         return Ok(None);
     }
     let axes: Axes = if shape.rank() == 0 { Axes::new() } else { Axes::from_slice(&[axis]) };
-    // What is taken off cancels, and so does its derivative.
+    // The shift cancels, and so does its derivative.
     let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;

@@ -1,7 +1,7 @@
-//! Order along a dimension: sorting, and the elements at given places of the order.
+//! Sorting along a dimension, and order statistics.
 //!
-//! The order is computed on plain data and the elements are taken at its positions, so that a derivative goes back to where
-//! each came from. NaN counts as larger than everything.
+//! Positions are sorted on plain data and the elements are taken at them, so that each derivative goes to the element's
+//! original position. NaN counts as larger than everything.
 
 use wengert_macros::twins;
 
@@ -59,7 +59,7 @@ pub trait Sorting: TensorLike {
         }
         let positions = along.positions(k, at, |line, out| lanes::top(largest, line, out))?;
         let taken = along.taken(&positions, at)?;
-        // Of a rank-0 array, one element is of rank 0 again; none are a line.
+        // Of a rank-0 array, one element has rank 0 again; no elements are a vector.
         if k == 0 { Ok((taken, positions)) } else { Ok((along.restored(&taken, at)?, along.restored(&positions, at)?)) }
     }
 

@@ -124,7 +124,7 @@ pub(crate) fn of_tensor<T: Element>(
     if let Some(result) = in_passes(x, axes, [count, (count - correction).max(0.0)], at) {
         return result;
     }
-    // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
+    // Subtracting the first element makes the mean of equal elements exact, so that their variance is 0.
     let x = if x.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
     let mean = with_number(Binary::Div, &sum(&x)?, count, at)?;
     let distance = minus(&x, &mean)?;
@@ -135,13 +135,13 @@ pub(crate) fn of_tensor<T: Element>(
 /// Rows up to this length are reduced and read again in one pass; a row is one thread's work.
 const ROW: usize = 1 << 15;
 
-/// Whether `axes` of `shape` are the last ones, and what they have is a row for one pass.
+/// Whether `axes` are the last ones of `shape`, and together short enough for one pass over rows.
 pub(crate) fn are_rows(shape: &Shape, axes: &[usize]) -> bool {
     let first = shape.rank() - axes.len();
     axes.iter().all(|&axis| axis >= first) && (16..=ROW).contains(&shape[first..].iter().product())
 }
 
-/// Dimensions as a program names them; `None` where there are more than it can.
+/// `axes` as a program's set; `None` where a program cannot hold them.
 pub(crate) fn axis_set(axes: &[usize]) -> Option<AxisSet> {
     axes.iter().try_fold(0, |set, &axis| Some(set | 1u64.checked_shl(axis as u32)?))
 }
@@ -199,7 +199,8 @@ fn first<T: Element>(x: &Tensor<T>, axes: &[usize], at: Site) -> Result<Tensor<T
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
-/// A reduction of an array of shape `shape`, without the dimensions `axes`, which have size 1, unless `keepdim`.
+/// The result of a reduction over `axes` of an array of shape `shape`: the dimensions `axes`, of size 1, are removed unless
+/// `keepdim`.
 pub(crate) fn squeezed<A: TensorLike>(
     z: A,
     shape: &Shape,

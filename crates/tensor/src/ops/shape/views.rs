@@ -328,7 +328,7 @@ pub trait Views: TensorLike {
 
 impl<A: TensorLike> Views for A {}
 
-/// The shape that `shapes` have together. PyTorch: `broadcast_shapes`, with its own wording of the error.
+/// The broadcast shape of `shapes`. PyTorch: `broadcast_shapes`, with its own wording of the error.
 ///
 /// ```
 /// use wengert_tensor::{Shape, ops::broadcast_shapes};

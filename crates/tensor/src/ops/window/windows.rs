@@ -12,9 +12,9 @@ use crate::shape::view::View;
 pub(crate) struct Window {
     /// Elements in a window.
     pub(crate) kernel: usize,
-    /// From one window to the next.
+    /// The distance from one window to the next.
     pub(crate) stride: usize,
-    /// From one element of a window to the next.
+    /// The distance from one element of a window to the next.
     pub(crate) dilation: usize,
 }
 

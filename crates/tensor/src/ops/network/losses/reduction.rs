@@ -1,11 +1,11 @@
-//! From the losses of single elements to their sum or mean.
+//! The reduction of elementwise losses to their sum or mean.
 
 use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::error::Site;
 
-/// What becomes of the losses of single elements.
+/// The reduction of elementwise losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossReduction {
     /// They stay as they are.
@@ -17,7 +17,7 @@ pub enum LossReduction {
     Sum,
 }
 
-/// The losses of single elements, reduced.
+/// Elementwise losses, reduced.
 pub(super) fn reduced<A: TensorLike>(losses: &A, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
     match reduction {
         LossReduction::None => Ok(losses.clone()),

@@ -1,4 +1,4 @@
-//! What a convolution asks of its arguments, both ways, and the bias that both end with.
+//! Checks of the arguments of a convolution and its transpose, and the bias that both add.
 
 use crate::Shape;
 use crate::ops::TensorLike;
@@ -7,7 +7,7 @@ use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, at_least, batched};
 use crate::shape::error::{Error, Site};
 
-/// Input with a batch dimension, whether that was put there, and the windows; shapes checked.
+/// Input with a batch dimension, whether the dimension was added, and the windows; shapes are checked.
 pub(crate) fn prepared<A: TensorLike>(
     x: &A,
     weight: &A,

@@ -12,7 +12,7 @@ use crate::shape::dims::Sizes;
 #[derive(Clone, Debug)]
 pub struct ConvOptions {
     pub(crate) stride: Sizes,
-    /// `None` is as much as keeps the size.
+    /// `None` keeps the size of the input.
     pub(crate) padding: Option<Sizes>,
     pub(crate) dilation: Sizes,
     pub(crate) groups: usize,
@@ -33,7 +33,7 @@ impl Default for ConvOptions {
 }
 
 impl ConvOptions {
-    /// From one window to the next.
+    /// The distance from one window to the next.
     #[must_use]
     pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
         self.stride = stride.into();
@@ -55,7 +55,7 @@ impl ConvOptions {
         self
     }
 
-    /// From one element of a window to the next.
+    /// The distance from one element of a window to the next.
     #[must_use]
     pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
         self.dilation = dilation.into();

@@ -1,4 +1,4 @@
-//! A transposed convolution: a convolution's derivative with respect to its input, by itself.
+//! A transposed convolution: the derivative of a convolution with respect to its input, as an operation.
 
 use crate::ops::window::convolution::check::{check_bias, check_channels, prepared, with_bias};
 use crate::ops::window::convolution::options::ConvOptions;

@@ -73,8 +73,8 @@ fn mean<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) ->
     unbatched(averaged(&x, along.collect(), at)?, added, at)
 }
 
-/// Every window along every dimension made one element by `fold`. The dimensions from number `filled_from`, or those that
-/// are pooled, must not be empty.
+/// Each window along each dimension reduced to one element by `fold`. The dimensions from number `filled_from` on, and those
+/// that are pooled, must not be empty.
 fn pooled<A: TensorLike>(
     x: &A,
     rank: usize,
@@ -91,7 +91,7 @@ fn pooled<A: TensorLike>(
         x = if count == 0 {
             x.sliced(axis, 0, 0, at)?
         } else if size.is_multiple_of(count) {
-            // Windows of one length are a dimension of their own.
+            // Windows of equal length are a dimension.
             let mut apart = x.shape();
             apart[axis] = count;
             apart.insert(axis + 1, size / count);

@@ -21,13 +21,13 @@ pub(crate) fn largest<A: Windowed<Elem: Float>>(x: &A, plan: &Plan, at: Site) ->
 fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingForm, Error> {
     let mut output: Shape = input[..2].into();
     plan.axes.iter().for_each(|axis| output.push(axis.count));
-    // A single line is a plane of one row.
+    // One dimension is a plane of one row.
     let (rows, columns) = match &plan.axes[..] {
         [columns] => (Windows::NONE, windows(columns)),
         [rows, columns] => (windows(rows), windows(columns)),
         _ => unreachable!("poolings have one or two dimensions"),
     };
-    // Places within a window are numbered with 32 bits; larger windows are larger than any input.
+    // Positions within a window have 32 bits; larger windows are larger than any input.
     let reach = |axis: &Windows| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {
@@ -48,7 +48,7 @@ fn windows(axis: &Axis) -> Windows {
     }
 }
 
-/// Where the later of two is taken: where it is larger or NaN. (The larger of two masks is "or".)
+/// Where the second of two is chosen: where it is larger or NaN. (The maximum of two masks is "or".)
 pub(crate) fn later_wins<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask, A::Error> {
     let larger = second.apply_compare(Compare::Gt, first, at)?;
     larger.apply_binary(Binary::Maximum, &second.apply_compare(Compare::Ne, second, at)?, at)

@@ -43,7 +43,7 @@ pub(crate) fn averaged<A: Windowed<Elem: Float>>(x: &A, mut along: Vec<Windows>,
     let mut output: Shape = input[..2].into();
     along.iter().for_each(|windows| output.push(windows.count()));
     let columns = along.pop().unwrap_or_else(Windows::none);
-    // A single line is a plane of one row.
+    // One dimension is a plane of one row.
     let rows = along.pop().unwrap_or_else(Windows::none);
     x.apply_mean(&MeanForm { input, output, plan: kernel::Plan { rows, columns } }, at)
 }

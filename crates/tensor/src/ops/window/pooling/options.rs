@@ -28,7 +28,7 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
-    /// From one window to the next.
+    /// The distance from one window to the next.
     #[must_use]
     pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
         self.stride = Some(stride.into());
