@@ -1,11 +1,10 @@
 //! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the
 //! same bits.
 
-use std::sync::{Mutex, PoisonError};
-
 use wengert::tensor::ops::{ConvOptions, PoolOptions};
 use wengert::tensor::prelude::*;
 use wengert::tensor::set_num_threads;
+use wengert_tests::alone;
 
 /// Numbers whose sums round, with every layout that kernels tell apart.
 fn layouts() -> Vec<Tensor<f32>> {
@@ -26,11 +25,8 @@ fn bits(x: &Tensor<f32>) -> Vec<u32> {
     x.iter().map(f32::to_bits).collect()
 }
 
-/// The number of threads is the process's: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
 fn every_number_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let on = |threads: usize| {
         set_num_threads(threads);
         compute().iter().map(bits).collect::<Vec<_>>()

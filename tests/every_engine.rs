@@ -1,17 +1,13 @@
 //! One engine, run in every way that a user can ask for: each instruction set, any number of threads, with simplification and
 //! without it, with the pool and without it. Threads change no bit; the others change rounding at most.
 
-use std::sync::{Mutex, PoisonError};
-
 use wengert::autograd::set_simplification;
 use wengert::nn::cross_entropy;
 use wengert::prelude::*;
 use wengert::tensor::{
     InstructionSet, instruction_set, pool_statistics, set_instruction_set, set_num_threads, set_pool_capacity,
 };
-
-/// What is set is the process's: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+use wengert_tests::alone;
 
 fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     Tensor::from_fn(shape, |index| {
@@ -63,7 +59,7 @@ fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
 }
 
 fn the_same_everywhere<T: Float>(tolerance: f64) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let best = instruction_set();
     set_num_threads(2);
     let expected = programs::<T>();
@@ -101,7 +97,7 @@ fn double_precision() {
 
 #[test]
 fn the_pool_changes_nothing_and_can_be_emptied() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let with = bits(&programs::<f32>());
     assert!(pool_statistics().held_bytes > 0);
     let capacity = pool_statistics().capacity;
@@ -115,7 +111,7 @@ fn the_pool_changes_nothing_and_can_be_emptied() {
 
 #[test]
 fn from_many_threads_at_once() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     set_num_threads(3);
     let expected = bits(&programs::<f32>());
     std::thread::scope(|scope| {

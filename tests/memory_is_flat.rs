@@ -3,13 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
-use std::sync::{Mutex, PoisonError};
-
 use wengert::nn::{Generator, Linear, Module, Sgd, cross_entropy};
 use wengert::prelude::*;
-
-/// Memory is the process's: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+use wengert_tests::alone;
 
 /// Resident memory in bytes.
 fn resident() -> usize {
@@ -20,7 +16,7 @@ fn resident() -> usize {
 
 /// Runs `step` so many times, a tenth of them first: the rest must not need more than `slack` bytes beyond.
 fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     (0..steps / 10).for_each(&mut step);
     let before = resident();
     (steps / 10..steps).for_each(&mut step);

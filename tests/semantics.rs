@@ -347,7 +347,7 @@ mod compatibility {
     fn the_environment_variable_sets_the_process() {
         let run = |value: &str| {
             let output = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "compatibility::child_of_the_environment", "--ignored", "--nocapture"])
+                .args(["--exact", "semantics::compatibility::child_of_the_environment", "--ignored", "--nocapture"])
                 .env("WENGERT_BROADCAST_WARNING", value)
                 .output()
                 .unwrap();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wengert::nn::{Dataset, Epoch, Generator, History, Linear, Module, Normalize, Sgd};
 use wengert::nn::{accuracy, cross_entropy, load, save};
 use wengert::prelude::*;
+use wengert_tests::alone;
 
 struct Mlp {
     fc1: Linear<f32>,
@@ -74,6 +75,7 @@ fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
+    let _alone = alone();
     let bytes = |seed: u64, threads: usize| {
         let folder = tempfile::tempdir().unwrap();
         let (checkpoint, curve) = train(seed, threads, folder.path());
@@ -88,6 +90,7 @@ fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
 
 #[test]
 fn a_trained_model_read_back_answers_the_same() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (checkpoint, _) = train(3, 2, folder.path());
     let (mut first, mut second) = (Mlp::new(10), Mlp::new(11));

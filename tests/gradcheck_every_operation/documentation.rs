@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wengert::tensor::{Binary, Compare, Reduction, Unary};
-use wengert_tests::sources::{self, text};
+use crate::sources::{self, text};
 
 /// One line of `docs/operations.md`.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use wengert::prelude::*;
 use wengert::tensor::ops::Argument;
 use wengert::tensor::{Binary, Unary};
 
-use crate::grid::{
+use super::grid::{
     Approximate, BETWEEN_INTEGERS, BETWEEN_ONES, Domain, Fixed, Integers, NEAR_ONE, POSITIVE, PROBABILITY, QUOTIENT,
     REAL, Single, Smooth,
 };
-use crate::row::{Row, in_place, one, two};
+use super::row::{Row, in_place, one, two};
 
 /// Where the gamma function and its kind are. The trigamma function has as few terms as PyTorch's.
 const GAMMA: Domain = Approximate(&[(0.5, 4.0), (-1.8, -1.2)]);

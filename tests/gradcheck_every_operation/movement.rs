@@ -7,8 +7,8 @@ use wengert::tensor::ops::{
     Splitting, broadcast_tensors, hstack, meshgrid, vstack,
 };
 
-use crate::grid::REAL;
-use crate::row::{Row, V, in_place, of, one, two};
+use super::grid::REAL;
+use super::row::{Row, V, in_place, of, one, two};
 
 /// Parts with a different function of each, so that no two can be confused.
 fn told_apart<'t>(parts: &[V<'t>]) -> V<'t> {

@@ -9,8 +9,8 @@ use wengert::tensor::ops::{
     MarginLosses, Normalization, PoolOptions, Pooling, Recurrent, RegressionLosses, Softmax, TripletOptions,
 };
 
-use crate::grid::{PROBABILITY, REAL, UNEQUAL};
-use crate::row::{Row, V, of, one, two};
+use super::grid::{PROBABILITY, REAL, UNEQUAL};
+use super::row::{Row, V, of, one, two};
 
 /// Of one operand of any shape.
 pub const ANY: &[Row] = one! {

@@ -3,8 +3,8 @@
 use wengert::prelude::*;
 use wengert::tensor::ops::{Blas, BlasInPlace, Contractions, LinearMaps, Products, Softmax, Vectors, einsum};
 
-use crate::grid::REAL;
-use crate::row::{Row, of};
+use super::grid::REAL;
+use super::row::{Row, of};
 
 pub const SHAPED: &[Row] = of! {
     matmul "vectors": REAL [3] [3] => |x, y| x.matmul(&y);

@@ -3,10 +3,10 @@
 use wengert::prelude::*;
 use wengert::tensor::ops::{Cumulative, Extremes, Norms, Reductions, Softmax, Sorting, Statistics};
 
-use crate::grid::{REAL, UNEQUAL};
-use crate::row::{Row, in_place, of, one, two};
+use super::grid::{REAL, UNEQUAL};
+use super::row::{Row, in_place, of, one, two};
 
-fn is_empty(x: crate::row::V<'_>) -> bool {
+fn is_empty(x: super::row::V<'_>) -> bool {
     x.shape().contains(&0)
 }
 

@@ -4,7 +4,7 @@ use wengert::autograd::gradcheck::{Failure, Report};
 use wengert::autograd::{Error, GradCheck};
 use wengert::prelude::*;
 
-use crate::grid::{Approximate, Distinct, Domain, Fixed, Form, Integers, Single, forms, pairs, tensor};
+use super::grid::{Approximate, Distinct, Domain, Fixed, Form, Integers, Single, forms, pairs, tensor};
 
 pub type V<'t> = Var<'t, f64>;
 
@@ -39,27 +39,27 @@ pub enum Operands {
 /// The rows of operations on one operand of any shape: `name "case": domain => |x| call;`.
 macro_rules! one {
     ($($name:ident $($case:literal)?: $domain:expr => |$x:ident| $f:expr;)*) => {
-        &[$($crate::row::row!($name [$($case)?] One($domain) => |$x| $f)),*]
+        &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] One($domain) => |$x| $f)),*]
     };
 }
 
 /// The rows of operations on two operands that broadcast: `name "case": domain, domain, with itself => |x, y| call;`.
 macro_rules! two {
     ($($name:ident $($case:literal)?: $first:expr, $second:expr, $itself:expr => |$x:ident, $y:ident| $f:expr;)*) => {
-        &[$($crate::row::row!($name [$($case)?] Two($first, $second, $itself) => |$x, $y| $f)),*]
+        &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] Two($first, $second, $itself) => |$x, $y| $f)),*]
     };
 }
 
 /// The rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x, y|`.
 macro_rules! in_place {
-    (@operands $first:expr) => { $crate::row::Operands::OneInPlace($first) };
-    (@operands $first:expr, $second:expr) => { $crate::row::Operands::TwoInPlace($first, $second) };
+    (@operands $first:expr) => { $crate::gradcheck_every_operation::row::Operands::OneInPlace($first) };
+    (@operands $first:expr, $second:expr) => { $crate::gradcheck_every_operation::row::Operands::TwoInPlace($first, $second) };
     ($($name:ident $($case:literal)?: $($domain:expr),+ => |$x:ident $(, $y:ident)?| $f:expr;)*) => {
-        &[$($crate::row::Row {
+        &[$($crate::gradcheck_every_operation::row::Row {
             name: stringify!($name),
             case: concat!($($case)?),
             call: stringify!($f),
-            operands: $crate::row::in_place!(@operands $($domain),+),
+            operands: $crate::gradcheck_every_operation::row::in_place!(@operands $($domain),+),
             f: |operands| {
                 let &[$x $(, $y)?] = operands else { unreachable!() };
                 let mut $x = $x;
@@ -73,17 +73,17 @@ macro_rules! in_place {
 /// The rows of operations on operands of certain shapes: `name "case": domain [size, …] [size, …] => |x, y| call;`.
 macro_rules! of {
     ($($name:ident $($case:literal)?: $domain:ident $([$($size:expr),*])+ => |$($x:ident),+| $f:expr;)*) => {
-        &[$($crate::row::row!($name [$($case)?] Of($domain, &[$(&[$($size),*]),+]) => |$($x),+| $f)),*]
+        &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] Of($domain, &[$(&[$($size),*]),+]) => |$($x),+| $f)),*]
     };
 }
 
 macro_rules! row {
     ($name:ident [$($case:literal)?] $kind:ident($($operands:tt)*) => |$($x:ident),+| $f:expr) => {
-        $crate::row::Row {
+        $crate::gradcheck_every_operation::row::Row {
             name: stringify!($name),
             case: concat!($($case)?),
             call: stringify!($f),
-            operands: $crate::row::Operands::$kind($($operands)*),
+            operands: $crate::gradcheck_every_operation::row::Operands::$kind($($operands)*),
             f: |operands| {
                 let &[$($x),+] = operands else { unreachable!() };
                 $f

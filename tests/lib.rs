@@ -1,10 +1,18 @@
-//! What several test files share: tensors of every layout over shapes that broadcast, and the list of all operations.
+//! What several test files share: tensors of every layout over shapes that broadcast, and the runner of the conformance set.
 
-pub mod sources;
+pub mod conformance;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
+
+/// Holds off the other tests that call this. For tests of what the whole process shares: threads, the pool, memory.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The largest rank of [`shapes`] and [`Recipe`].
 pub const RANK: usize = 5;

@@ -19,11 +19,11 @@ use std::collections::BTreeSet;
 use wengert::prelude::*;
 use wengert::tensor::ops::broadcast_tensors;
 use wengert::tensor::{Binary, Site, Unary};
-use wengert_tests::sources;
+use crate::sources;
 
-use crate::elementwise::{domain_of_binary, domain_of_unary};
-use crate::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
-use crate::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
+use self::elementwise::{domain_of_binary, domain_of_unary};
+use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
+use self::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
 /// Every table.
 const TABLES: &[&[Row]] = &[

@@ -26,7 +26,23 @@ pub fn operations() -> BTreeSet<String> {
 ///
 /// Where they cannot be read.
 pub fn texts(folder: &str) -> Vec<String> {
-    rust_files(&root().join(folder)).iter().map(|file| read(file)).collect()
+    files(folder).into_iter().map(|(_, text)| text).collect()
+}
+
+/// All Rust files under a folder of the workspace: their paths in the workspace, in alphabetical order, and their texts.
+///
+/// # Panics
+///
+/// Where they cannot be read.
+pub fn files(folder: &str) -> Vec<(String, String)> {
+    let root = root();
+    let mut files = rust_files(&root.join(folder));
+    files.sort();
+    let named = |file: &PathBuf| {
+        let path = file.strip_prefix(&root).expect("they lie in the workspace").to_string_lossy().replace('\\', "/");
+        (path, read(file))
+    };
+    files.iter().map(named).collect()
 }
 
 /// The folder of the workspace.

@@ -7,38 +7,39 @@
 //! The set is `conformance/data`, or the folder that the environment variable `CONFORMANCE_DIR` names; its format is in
 //! `conformance/data/FORMAT.md`. A filter runs the cases whose id contains it. Every case runs on eager tensors, and on a tape
 //! where an input wants a gradient; it passes where both agree with PyTorch. What the design rules out is in
-//! `conformance/skip.rs`, with reasons; operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`; the exit code is 1 where a case failed or the set
-//! could not be read.
+//! `conformance/skip.rs`, with reasons; operations that do not exist are skipped by name. The last line is `N passed, M failed,
+//! K skipped`; the exit code is 1 where a case failed or the set could not be read.
+//!
+//! It is a module of the library, so that the generic operations it uses are compiled once: the other tests link those
+//! instances instead of making their own.
 
-mod conformance {
-    pub mod call;
-    pub mod compare;
-    pub mod eager;
-    pub mod format;
-    pub mod json;
-    pub mod on_tape;
-    pub mod ops;
-    pub mod panics;
-    pub mod program;
-    pub mod refusal;
-    pub mod report;
-    pub mod shapes;
-    pub mod skip;
-    pub mod store;
-    pub mod value;
-}
+mod call;
+mod compare;
+mod eager;
+mod format;
+mod json;
+mod on_tape;
+mod ops;
+mod panics;
+mod program;
+mod refusal;
+mod report;
+mod shapes;
+mod skip;
+mod store;
+mod value;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use conformance::eager::{self, Trouble};
-use conformance::format::{Case, Set, ShapeCase};
-use conformance::report::{Report, Verdict};
-use conformance::value::Stop;
-use conformance::{on_tape, panics, program, shapes, skip};
+use self::eager::Trouble;
+use self::format::{Case, Set, ShapeCase};
+use self::report::{Report, Verdict};
+use self::value::Stop;
 use wengert_tensor::DType;
 
-fn main() -> ExitCode {
+/// Runs the set; the arguments are those of the process.
+pub fn run() -> ExitCode {
     // The reference says nothing where broadcasting and 1-D views differ; neither does its runner.
     wengert_tensor::compat::set_process(wengert_tensor::compat::Rules::pytorch());
     let mut report = Report::default();

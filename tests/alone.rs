@@ -1,0 +1,7 @@
+//! The laws about what a whole process shares: the number of threads, the instruction set, the pool, memory. They run in a
+//! process of their own, one at a time: each test takes `wengert_tests::alone`.
+
+mod any_thread_count_gives_the_same_bits;
+mod every_engine;
+mod memory_is_flat;
+mod training_twice_gives_the_same_file;

@@ -1,0 +1,13 @@
+//! The laws that cross crates, one module each, in one program: what they share is compiled and linked once. Those that change
+//! or measure what the whole process shares are in `alone.rs`.
+
+mod absurd_sizes_are_errors;
+mod broadcasting_equals_ndarray;
+mod copy_on_write;
+mod every_file_runs;
+mod expand_and_sum_to_are_adjoint;
+mod gradcheck_every_operation;
+mod levels;
+mod semantics;
+mod sources;
+mod the_callers_line;
