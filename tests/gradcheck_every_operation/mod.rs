@@ -16,10 +16,10 @@ mod row;
 
 use std::collections::BTreeSet;
 
+use crate::sources;
 use wengert::prelude::*;
 use wengert::tensor::ops::broadcast_tensors;
 use wengert::tensor::{Binary, Site, Unary};
-use crate::sources;
 
 use self::elementwise::{domain_of_binary, domain_of_unary};
 use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};

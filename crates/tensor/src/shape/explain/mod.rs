@@ -136,12 +136,6 @@ impl Explanation {
         (0..self.rank()).map(cell).collect()
     }
 
-    /// The picture as a self-contained SVG document, legible on light and dark backgrounds: a row of cells per operand,
-    /// coloured by what becomes of them, and the result below.
-    pub fn to_svg(&self) -> String {
-        svg::draw(self)
-    }
-
     /// What to say in place of a result.
     fn failure(&self) -> Option<String> {
         let mismatch = self.joined.as_ref().err()?;

@@ -25,8 +25,12 @@ const RESULT: &str = "#636c76";
 /// Of text beside the cells, between light and dark.
 const TEXT: &str = "#768390";
 
-pub(crate) fn draw(explanation: &Explanation) -> String {
-    Picture::new(explanation).draw()
+impl Explanation {
+    /// The picture as a self-contained SVG document, legible on light and dark backgrounds: a row of cells per operand,
+    /// coloured by what becomes of them, and the result below.
+    pub fn to_svg(&self) -> String {
+        Picture::new(self).draw()
+    }
 }
 
 /// A cell as drawn.
