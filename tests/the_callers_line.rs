@@ -31,6 +31,7 @@ fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
     x = x.gather(1, &Tensor::from([[0i64, 1, 1], [2, 0, 0]])).index_select(0, &Tensor::from([1i64, 0]));
     x = x.matmul(&w.t()).unsqueeze(0).squeeze(..).flatten(0, 1).unfold(0, 2, 1).diagonal(0, 0, 1).unflatten(0, [1, -1]);
     let [mut x, _] = broadcast_tensors(&[x, b.sum(.., false)])[..] else { unreachable!() };
+    x = x.clamp(-1e9, b.sum(.., false)).nan_to_num(0.0, None, None).elu(1.0).logaddexp(0.5);
     x.leaky_relu_(0.1);
     x.lerp_(&x.clone(), 0.5);
     x.clamp_(-1e9, 1e9);

@@ -207,12 +207,14 @@ pub trait Activations: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Activations for A {}
 
 /// A rank-0 zero that no gradient flows to.
+#[track_caller]
 fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A, A::Error> {
     let zero = x.constant(&crate::Tensor::scalar(A::Elem::ZERO));
     zero.try_expand(x.shape())
 }
 
 /// `x` strictly between the bounds, the nearer bound elsewhere: derivative 0 at the bounds and at NaN.
+#[track_caller]
 pub(crate) fn strictly_inside<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A, A::Error> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
     let bounded = x.detach().try_maximum(low)?.try_minimum(high)?;
@@ -220,6 +222,7 @@ pub(crate) fn strictly_inside<A: TensorLike<Elem: Float>>(x: &A, low: f64, high:
 }
 
 /// `scale`·x above 0, `alpha`·(e^(`rate`·x) - 1) elsewhere.
+#[track_caller]
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A, A::Error> {
     // Written so that a NaN stays one.
     let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;

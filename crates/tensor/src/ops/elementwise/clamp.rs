@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::strictly_inside;
 use crate::ops::pair::{expanded, join_all, number};
-use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
+use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, try_where_};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Tensor};
@@ -67,15 +67,18 @@ pub trait Clamp: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Clamp for A {}
 
 /// `x` strictly above `bound`, the bound elsewhere: derivative 0 at the bound and at NaN.
+#[track_caller]
 fn above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
     try_where_(&x.try_gt(bound)?, x, &x.detach().try_maximum(bound)?)
 }
 
 /// `x` strictly below `bound`, the bound elsewhere.
+#[track_caller]
 fn below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
     try_where_(&x.try_lt(bound)?, x, &x.detach().try_minimum(bound)?)
 }
 
+#[track_caller]
 fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
     match argument {
         Argument::Array(y) => y,
@@ -84,15 +87,16 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
 }
 
 /// `x` between two tensors. The gradient goes to whatever was chosen; at a tie with one bound half of it to each.
+#[track_caller]
 fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A, A::Error> {
     let shapes = [x.shape(), min.shape(), max.shape()];
     let shape = join_all(&shapes.each_ref(), at)?;
     let (x, min, max) = (expanded(x, &shape, at)?, expanded(&min, &shape, at)?, expanded(&max, &shape, at)?);
-    let half = |bound: &A| x.try_mul(0.5)?.try_add(&bound.try_mul(0.5)?);
+    let half = x.try_mul(0.5)?;
     let (low, high) = (Comparison::try_eq(&x, &min)?, Comparison::try_eq(&x, &max)?);
     let both = low.try_logical_and(&high)?;
-    let tied = try_where_(&high, &half(&max)?, &x)?;
-    let tied = try_where_(&low, &half(&min)?, &tied)?;
+    let tied = try_where_(&high, &half.try_add(&max.try_mul(0.5)?)?, &x)?;
+    let tied = try_where_(&low, &half.try_add(&min.try_mul(0.5)?)?, &tied)?;
     let inside = try_where_(&both, &x, &tied)?;
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
@@ -113,12 +117,15 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0
     /// where replaced. PyTorch: `nan_to_num`.
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self, Self::Error> {
+        let at = Site::here("nan_to_num");
         let largest = Self::Elem::MAX.to_f64();
-        let filled = |value: f64| self.constant(&Tensor::scalar(Self::Elem::from_f64(value))).try_expand(self.shape());
-        let infinite = |sign: f64| self.try_mul(0.0)?.try_isnan()?.try_logical_and(&self.try_mul(sign)?.try_gt(0.0)?);
+        let filled = |value: f64| number(self, Self::Elem::from_f64(value), &self.shape(), at);
+        let not_finite = self.try_mul(0.0)?.try_isnan()?;
         let x = try_where_(&self.try_isnan()?, &filled(nan)?, self)?;
-        let x = try_where_(&infinite(1.0)?, &filled(posinf.unwrap_or(largest))?, &x)?;
-        try_where_(&infinite(-1.0)?, &filled(neginf.unwrap_or(-largest))?, &x)
+        let above = not_finite.try_logical_and(&self.try_gt(0.0)?)?;
+        let x = try_where_(&above, &filled(posinf.unwrap_or(largest))?, &x)?;
+        let below = not_finite.try_logical_and(&self.try_lt(0.0)?)?;
+        try_where_(&below, &filled(neginf.unwrap_or(-largest))?, &x)
     }
 
     /// ln(x / (1 - x)); ±∞ at 0 and 1, NaN outside. With `eps` x is first brought into [eps, 1 - eps], and the derivative

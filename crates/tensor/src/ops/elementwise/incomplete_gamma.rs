@@ -32,6 +32,7 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> IncompleteGamma for A {}
 
+#[track_caller]
 fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A, A::Error> {
     let (a, x) = pair(a, other, at)?;
     let (orders, bounds) = (a.to_tensor(at)?, x.to_tensor(at)?);

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::pair::{binary, expanded, join_all, pair};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
-use crate::scalar::instruction::Binary;
+use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::Site;
 use crate::{Element, Float, Number, Scalar, Shape, Tensor};
 
@@ -64,14 +64,14 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("logaddexp");
         let (x, y) = pair(self, other, at)?;
-        sum_of_powers(&x, &y, Self::try_exp, |e| e.try_log1p())
+        sum_of_powers(&x, &y, Unary::Exp, at)
     }
 
     /// log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
     fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("logaddexp2");
         let (x, y) = pair(self, other, at)?;
-        sum_of_powers(&x, &y, Self::try_exp2, |e| e.try_log1p()?.try_div(std::f64::consts::LN_2))
+        sum_of_powers(&x, &y, Unary::Exp2, at)
     }
 
     /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
@@ -167,19 +167,18 @@ pub(crate) fn three<A: TensorLike<Elem: Number>>(x: &A, y: &A, z: &A, at: Site) 
     Ok((expanded(x, &shape, at)?, expanded(y, &shape, at)?, expanded(z, &shape, at)?))
 }
 
-/// The larger, plus `log1p` of the power of minus the distance: the sum of two powers, as a power.
-fn sum_of_powers<A: TensorLike<Elem: Float>>(
-    x: &A,
-    y: &A,
-    power: fn(&A) -> Result<A, A::Error>,
-    log1p: fn(&A) -> Result<A, A::Error>,
-) -> Result<A, A::Error> {
+/// The logarithm of the sum of two powers, of base e (`Exp`) or 2 (`Exp2`): the larger exponent, plus the logarithm of 1 + the
+/// power of minus the distance.
+#[track_caller]
+fn sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A, A::Error> {
     let first = x.try_ge(y)?;
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;
-    let sum = larger.try_add(&log1p(&power(&distance)?)?)?;
+    let log1p = distance.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
+    let log1p = if power == Unary::Exp2 { log1p.try_div(std::f64::consts::LN_2)? } else { log1p };
+    let sum = larger.try_add(&log1p)?;
     // The distance of equal infinities is NaN. Their sum is that infinity, and its derivative NaN: so is ln(eˣ + eʸ)'s.
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
-    let infinite = |x: &A| try_where_(&same, x, 0.0)?.try_exp();
-    try_where_(&same, &infinite(x)?.try_add(&infinite(y)?)?.try_log()?, &sum)
+    let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
+    try_where_(&same, &powers.try_log()?, &sum)
 }

@@ -72,6 +72,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> ClassLosses for A {}
 
+#[track_caller]
 fn by_index<A: TensorLike<Elem: Float>>(
     x: &A,
     target: &Tensor<i64>,
@@ -95,6 +96,7 @@ fn by_index<A: TensorLike<Elem: Float>>(
     nll.times(1.0 - smoothing, at)?.plus(&spread.times(smoothing / targets.classes as f64, at)?, at)
 }
 
+#[track_caller]
 fn by_probability<A: TensorLike<Elem: Float>>(
     x: &A,
     target: &A,
