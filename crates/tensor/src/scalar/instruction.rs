@@ -1,5 +1,5 @@
-//! The elementwise operations by name. What they compute is in [`block`](crate::kernel::elementwise::block), what they mean to a user in
-//! [`ops`](crate::ops), what their derivatives are is none of this crate's business.
+//! The elementwise operations by name. What they compute is in [`kernel::elementwise`](crate::kernel::elementwise), their
+//! documentation for users in [`ops`](crate::ops). Derivatives are not known to this crate.
 
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
@@ -24,205 +24,188 @@ macro_rules! names {
     };
 }
 
-names! {
+/// What an operation of the processor costs, or a few of them, in additions.
+const CHEAP: usize = 1;
+
+/// What a polynomial or a longer function costs, in additions.
+const EXPENSIVE: usize = 4;
+
+/// Names with costs.
+macro_rules! functions {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal, $cost:ident);* $(;)? }) => {
+        names! {
+            $(#[$doc])*
+            $kind { $($(#[$variant_doc])* $variant = $name),* }
+        }
+
+        impl $kind {
+            /// What it costs for an element, in additions.
+            pub(crate) fn cost(self) -> usize {
+                match self {
+                    $($kind::$variant => $cost),*
+                }
+            }
+
+            /// Whether it is as quick as an addition, or nearly.
+            pub fn is_cheap(self) -> bool {
+                self.cost() == CHEAP
+            }
+        }
+    };
+}
+
+functions! {
     /// Elementwise functions of one operand.
     Unary {
         /// -x
-        Neg = "neg",
+        Neg = "neg", CHEAP;
         /// |x|
-        Abs = "abs",
+        Abs = "abs", CHEAP;
         /// -1, 0 or 1; 0 at NaN.
-        Sign = "sign",
+        Sign = "sign", CHEAP;
         /// 1/x
-        Reciprocal = "reciprocal",
+        Reciprocal = "reciprocal", CHEAP;
         /// x²
-        Square = "square",
+        Square = "square", CHEAP;
         /// √x
-        Sqrt = "sqrt",
+        Sqrt = "sqrt", CHEAP;
         /// √x with derivative 0 at 0, where that of [`Sqrt`](Unary::Sqrt) is infinite: PyTorch's convention for `std`.
-        SqrtFlat = "sqrt_flat",
+        SqrtFlat = "sqrt_flat", CHEAP;
         /// Largest integer not above x.
-        Floor = "floor",
+        Floor = "floor", CHEAP;
         /// Smallest integer not below x.
-        Ceil = "ceil",
+        Ceil = "ceil", CHEAP;
         /// Nearest integer, ties to even.
-        Round = "round",
+        Round = "round", CHEAP;
         /// Integer part.
-        Trunc = "trunc",
+        Trunc = "trunc", CHEAP;
         /// eˣ
-        Exp = "exp",
+        Exp = "exp", EXPENSIVE;
         /// 2ˣ
-        Exp2 = "exp2",
+        Exp2 = "exp2", EXPENSIVE;
         /// eˣ - 1
-        Expm1 = "expm1",
+        Expm1 = "expm1", EXPENSIVE;
         /// ln x
-        Log = "log",
+        Log = "log", EXPENSIVE;
         /// log₂ x
-        Log2 = "log2",
+        Log2 = "log2", EXPENSIVE;
         /// log₁₀ x
-        Log10 = "log10",
+        Log10 = "log10", EXPENSIVE;
         /// ln(1 + x)
-        Log1p = "log1p",
+        Log1p = "log1p", EXPENSIVE;
         /// sin x
-        Sin = "sin",
+        Sin = "sin", EXPENSIVE;
         /// cos x
-        Cos = "cos",
+        Cos = "cos", EXPENSIVE;
         /// tan x
-        Tan = "tan",
+        Tan = "tan", EXPENSIVE;
         /// Inverse sine.
-        Asin = "asin",
+        Asin = "asin", EXPENSIVE;
         /// Inverse cosine.
-        Acos = "acos",
+        Acos = "acos", EXPENSIVE;
         /// Inverse tangent.
-        Atan = "atan",
+        Atan = "atan", EXPENSIVE;
         /// Hyperbolic sine.
-        Sinh = "sinh",
+        Sinh = "sinh", EXPENSIVE;
         /// Hyperbolic cosine.
-        Cosh = "cosh",
+        Cosh = "cosh", EXPENSIVE;
         /// Hyperbolic tangent.
-        Tanh = "tanh",
+        Tanh = "tanh", EXPENSIVE;
         /// Inverse hyperbolic sine.
-        Asinh = "asinh",
+        Asinh = "asinh", EXPENSIVE;
         /// Inverse hyperbolic cosine.
-        Acosh = "acosh",
+        Acosh = "acosh", EXPENSIVE;
         /// Inverse hyperbolic tangent.
-        Atanh = "atanh",
+        Atanh = "atanh", EXPENSIVE;
         /// 1/(1 + e⁻ˣ)
-        Sigmoid = "sigmoid",
+        Sigmoid = "sigmoid", EXPENSIVE;
         /// max(x, 0)
-        Relu = "relu",
+        Relu = "relu", CHEAP;
         /// min(max(x + 3, 0), 6) / 6. A primitive because PyTorch's has one derivative and no second.
-        Hardsigmoid = "hardsigmoid",
+        Hardsigmoid = "hardsigmoid", CHEAP;
         /// sin(πx) / (πx), 1 at 0. A primitive because its derivative at 0 is no limit of the quotient's formula.
-        Sinc = "sinc",
+        Sinc = "sinc", EXPENSIVE;
         /// ln(x / (1 - x)). A primitive because its derivative is NaN outside [0, 1], where the quotient's is not.
-        Logit = "logit",
+        Logit = "logit", EXPENSIVE;
         /// Error function.
-        Erf = "erf",
+        Erf = "erf", EXPENSIVE;
         /// 1 - erf x
-        Erfc = "erfc",
+        Erfc = "erfc", EXPENSIVE;
         /// Φ(x), the normal distribution function. A primitive because its exponential takes x²/2: erfc would take the square
         /// of x/√2, whose rounding grows with it.
-        Ndtr = "ndtr",
+        Ndtr = "ndtr", EXPENSIVE;
         /// Inverse of erf.
-        Erfinv = "erfinv",
+        Erfinv = "erfinv", EXPENSIVE;
         /// ln |Γ(x)|
-        Lgamma = "lgamma",
+        Lgamma = "lgamma", EXPENSIVE;
         /// Derivative of ln Γ.
-        Digamma = "digamma",
+        Digamma = "digamma", EXPENSIVE;
         /// Derivative of digamma.
-        Trigamma = "trigamma",
+        Trigamma = "trigamma", EXPENSIVE;
         /// Not: logical for bool, bitwise for integers.
-        Not = "bitwise_not",
+        Not = "bitwise_not", CHEAP;
     }
 }
 
-/// What a function that is no operation of the processor costs, in additions.
-const EXPENSIVE: usize = 4;
-
-impl Unary {
-    /// What it costs for an element, in additions.
-    pub(crate) fn cost(self) -> usize {
-        if self.is_cheap() { 1 } else { EXPENSIVE }
-    }
-
-    /// Whether it is an operation of the processor, or a few: as quick as an addition, or nearly. The others are polynomials or
-    /// longer.
-    pub fn is_cheap(self) -> bool {
-        use Unary::{
-            Abs, Ceil, Floor, Hardsigmoid, Neg, Not, Reciprocal, Relu, Round, Sign, Sqrt, SqrtFlat, Square, Trunc,
-        };
-        matches!(
-            self,
-            Abs | Ceil
-                | Floor
-                | Hardsigmoid
-                | Neg
-                | Not
-                | Reciprocal
-                | Relu
-                | Round
-                | Sign
-                | Sqrt
-                | SqrtFlat
-                | Square
-                | Trunc
-        )
-    }
-}
-
-names! {
+functions! {
     /// Elementwise functions of two operands of one shape.
     Binary {
         /// x + y; "or" for bool.
-        Add = "add",
+        Add = "add", CHEAP;
         /// x - y
-        Sub = "sub",
+        Sub = "sub", CHEAP;
         /// x y; "and" for bool.
-        Mul = "mul",
+        Mul = "mul", CHEAP;
         /// x / y
-        Div = "div",
+        Div = "div", CHEAP;
         /// xʸ
-        Pow = "pow",
+        Pow = "pow", EXPENSIVE;
         /// The larger; NaN if either is NaN.
-        Maximum = "maximum",
+        Maximum = "maximum", CHEAP;
         /// The smaller; NaN if either is NaN.
-        Minimum = "minimum",
+        Minimum = "minimum", CHEAP;
         /// The larger; ignores one NaN.
-        Fmax = "fmax",
+        Fmax = "fmax", CHEAP;
         /// The smaller; ignores one NaN.
-        Fmin = "fmin",
+        Fmin = "fmin", CHEAP;
         /// Angle of the point (y, x), first operand y.
-        Atan2 = "atan2",
+        Atan2 = "atan2", EXPENSIVE;
         /// √(x² + y²)
-        Hypot = "hypot",
+        Hypot = "hypot", EXPENSIVE;
         /// |x| with the sign of y.
-        Copysign = "copysign",
+        Copysign = "copysign", CHEAP;
         /// Remainder with the sign of x.
-        Fmod = "fmod",
+        Fmod = "fmod", EXPENSIVE;
         /// Remainder with the sign of y.
-        Remainder = "remainder",
+        Remainder = "remainder", EXPENSIVE;
         /// ⌊x / y⌋
-        FloorDivide = "floor_divide",
+        FloorDivide = "floor_divide", EXPENSIVE;
         /// x above 0, x y elsewhere. A primitive because PyTorch's second derivatives at 0 follow from no formula.
-        Prelu = "prelu",
+        Prelu = "prelu", CHEAP;
         /// ln(x / (1 - x)) of x brought into [y, 1 - y].
-        LogitWithin = "logit",
+        LogitWithin = "logit", EXPENSIVE;
         /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.
-        Xlogy = "xlogy",
+        Xlogy = "xlogy", EXPENSIVE;
         /// x ln(1 + y), 0 at x = 0.
-        Xlog1py = "xlog1py",
+        Xlog1py = "xlog1py", EXPENSIVE;
         /// The next number after x toward y.
-        Nextafter = "nextafter",
+        Nextafter = "nextafter", EXPENSIVE;
         /// Hurwitz zeta function ζ(x, y).
-        Zeta = "zeta",
+        Zeta = "zeta", EXPENSIVE;
         /// And: logical for bool, bitwise for integers.
-        And = "bitwise_and",
+        And = "bitwise_and", CHEAP;
         /// Or: logical for bool, bitwise for integers.
-        Or = "bitwise_or",
+        Or = "bitwise_or", CHEAP;
         /// Exclusive or: logical for bool, bitwise for integers.
-        Xor = "bitwise_xor",
+        Xor = "bitwise_xor", CHEAP;
         /// x 2ʸ for integers.
-        ShiftLeft = "bitwise_left_shift",
+        ShiftLeft = "bitwise_left_shift", EXPENSIVE;
         /// ⌊x / 2ʸ⌋ for integers.
-        ShiftRight = "bitwise_right_shift",
+        ShiftRight = "bitwise_right_shift", EXPENSIVE;
         /// Greatest common divisor.
-        Gcd = "gcd",
+        Gcd = "gcd", EXPENSIVE;
         /// Least common multiple.
-        Lcm = "lcm",
-    }
-}
-
-impl Binary {
-    /// As [`Unary::cost`].
-    pub(crate) fn cost(self) -> usize {
-        if self.is_cheap() { 1 } else { EXPENSIVE }
-    }
-
-    /// As [`Unary::is_cheap`].
-    pub fn is_cheap(self) -> bool {
-        use Binary::{Add, And, Copysign, Div, Fmax, Fmin, Maximum, Minimum, Mul, Or, Prelu, Sub, Xor};
-        matches!(self, Add | And | Copysign | Div | Fmax | Fmin | Maximum | Minimum | Mul | Or | Prelu | Sub | Xor)
+        Lcm = "lcm", EXPENSIVE;
     }
 }
 

@@ -33,7 +33,7 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("asinh", 1.0, 1.0),
     ("acosh", 1.0, 1.0),
     ("atanh", 1.0, 1.0),
-    ("sigmoid", 2.0, 1.0),
+    ("sigmoid", 3.0, 1.0),
     ("sinc", 1.0, 2.0),
     ("logit", 1.0, 1.0),
     ("erf", 2.0, 2.0),
@@ -50,6 +50,11 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("zeta", 1.0, 5.0),
     ("ndtr", 5.0, 7.0),
 ];
+
+/// The bounds of the function of this name in f32 and f64, where it has any.
+pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
+    BOUNDS.iter().find(|bound| bound.0 == name).map(|&(_, narrow, wide)| (narrow, wide))
+}
 
 /// As many as PyTorch's formula gives, which is ours: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;

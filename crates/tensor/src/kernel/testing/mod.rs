@@ -1,5 +1,12 @@
-//! What kernels are tested against: the same, slow and obvious, and tensors of every layout to try them on.
+//! What kernels are tested against, the same slow and obvious, and the tests of all of them over tensors of every layout.
 
 pub(crate) mod accuracy;
+mod elementwise;
+mod gathers;
 pub(crate) mod layouts;
+pub(crate) mod numbers;
 pub(crate) mod oracle;
+mod products;
+mod programs;
+mod reductions;
+mod support;

@@ -1,0 +1,75 @@
+//! Taking, adding and embedding elements over every layout, against the oracle.
+
+use proptest::prelude::*;
+
+use crate::kernel::gather;
+use crate::kernel::testing::layouts::{Recipe, Sample, generator, recipes, shapes};
+use crate::kernel::testing::numbers::{Oracle, combine};
+use crate::kernel::testing::oracle::{elements, nth, update};
+use crate::kernel::testing::support::{assert_bits, recipe_for, site};
+use crate::ops::TensorLike;
+use crate::scalar::instruction::Reduction;
+use crate::shape::view::View;
+use crate::{Layout, Shape, Tensor};
+
+fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
+    let rng = &mut generator(seed);
+    let x = recipes[0].tensor(shape, || T::any(rng));
+    let target = if shape.numel() == 0 { &Shape::from([0]) } else { target };
+    let positions = recipes[1].tensor(target, || (u8::any(rng) as usize * 7 % shape.numel().max(1)) as i64);
+    let places = elements(positions.source());
+    let taken: Vec<T> = places.iter().map(|&place| nth(x.source(), place as usize)).collect();
+    assert_bits(&x.apply_take(&positions, site()).unwrap(), &taken, "take");
+
+    let g = recipes[2].tensor(target, || T::any(rng));
+    let mut expected = vec![T::ZERO; shape.numel()];
+    for (&place, g) in places.iter().zip(elements(g.source())) {
+        expected[place as usize] = combine(Reduction::Sum, expected[place as usize], g);
+    }
+    assert_bits(&g.apply_put(&positions, shape, site()).unwrap(), &expected, "put");
+}
+
+fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
+    let rng = &mut generator(seed);
+    let mut views = vec![View::Flip((0..shape.rank()).collect()), View::Permute((0..shape.rank()).rev().collect())];
+    views.push(View::Reshape(Shape::from([shape.numel()])));
+    let wider: Shape = [2].into_iter().chain(shape.iter().map(|&size| if size == 1 { 3 } else { size })).collect();
+    views.push(View::Expand(wider));
+    for axis in 0..shape.rank() {
+        let size = shape[axis];
+        views.push(View::Slice { axis, start: size / 3, len: (size - size / 3).div_ceil(2), step: 2 });
+        views.push(View::Unfold { axis, size: size.min(3), step: 2 });
+        if axis > 0 {
+            views.push(View::Diagonal { offset: 1, first: axis, second: axis - 1 });
+        }
+    }
+    for view in views {
+        let x = recipe_for(&view.shape(shape), recipe).tensor(&view.shape(shape), || T::any(rng));
+        let window = view.apply(&Layout::contiguous(shape.clone())).unwrap();
+        let shared = matches!(view, View::Expand(_) | View::Unfold { .. });
+        let mut expected = vec![T::ZERO; shape.numel()];
+        let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
+        update(&mut expected, &window, x.source(), landed);
+        assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
+        // Onto what is there already.
+        let mut got = expected.clone();
+        gather::embed(x.source(), &window, true, &mut got);
+        update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));
+        assert_bits(&Tensor::from(got), &expected, view);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn gathers_equal_their_twins(
+        shape in shapes(), target in shapes(), a in recipes(), b in recipes(), c in recipes(), seed in any::<u64>(),
+    ) {
+        gathers::<f32>(&shape, &target, [&a, &b, &c], seed);
+        gathers::<i64>(&shape, &target, [&a, &b, &c], seed);
+        gathers::<bool>(&shape, &target, [&a, &b, &c], seed);
+        embeds::<f64>(&shape, &a, seed);
+        embeds::<u8>(&shape, &a, seed);
+    }
+}

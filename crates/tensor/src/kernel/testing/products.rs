@@ -1,0 +1,76 @@
+//! Matrix products over every layout, against the oracle.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::Shape;
+use crate::kernel::testing::layouts::{Recipe, generator, recipes};
+use crate::kernel::testing::numbers::{Oracle, combine};
+use crate::kernel::testing::oracle::pairs;
+use crate::kernel::testing::support::{assert_bits, large_recipes, site, unsigned};
+use crate::ops::TensorLike;
+use crate::scalar::instruction::Reduction;
+
+fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2], seed: u64) {
+    let rng = &mut generator(seed);
+    let with = |rows, columns| batch.iter().copied().chain([rows, columns]).collect::<Shape>();
+    let x = recipes[0].tensor(&with(m, k), || T::small(rng));
+    let y = recipes[1].tensor(&with(k, n), || T::small(rng));
+    let (add, times) = (|x, y| combine(Reduction::Sum, x, y), |(x, y)| combine(Reduction::Prod, x, y));
+    let sum = |pairs: Vec<(T, T)>| unsigned(pairs.into_iter().map(times).fold(T::ZERO, add));
+    let expected: Vec<T> = pairs(x.source(), y.source()).into_iter().map(sum).collect();
+    // A single product of 0 and a negative number may stay -0.
+    assert_bits(&x.apply_matmul(&y, site()).unwrap().map(unsigned), &expected, (batch, m, k, n));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn products_equal_their_twins(
+        batch in vec(0usize..4, 0..=3), sizes in prop::array::uniform3(0usize..8), a in recipes(), b in recipes(),
+        seed in any::<u64>(),
+    ) {
+        let batch = Shape::from(batch);
+        product::<f32>(&batch, sizes, [&a, &b], seed);
+        product::<f64>(&batch, sizes, [&a, &b], seed);
+        product::<i64>(&batch, sizes, [&a, &b], seed);
+        product::<u8>(&batch, sizes, [&a, &b], seed);
+        product::<bool>(&batch, sizes, [&a, &b], seed);
+    }
+}
+
+#[test]
+fn large_products_equal_their_twins() {
+    let table: [(&[usize], [usize; 3]); 16] = [
+        // Few columns, and one.
+        (&[], [70, 200, 5]),
+        (&[], [9, 1100, 3]),
+        (&[], [600, 500, 10]),
+        (&[2], [66, 64, 16]),
+        (&[], [90, 300, 1]),
+        // One element.
+        (&[], [1, 300, 1]),
+        (&[3], [1, 65, 1]),
+        // One row, in several strips.
+        (&[], [1, 13, 9001]),
+        // Little work, columns that fill vectors and do not.
+        (&[], [5, 30, 16]),
+        (&[3], [7, 9, 70]),
+        (&[4], [16, 16, 32]),
+        (&[], [130, 70, 65]),
+        (&[], [1, 3000, 400]),
+        (&[], [333, 7, 500]),
+        (&[9], [40, 70, 50]),
+        (&[3, 5], [17, 100, 64]),
+    ];
+    let recipes = large_recipes();
+    for (batch, sizes) in table {
+        for (i, a) in recipes.iter().enumerate() {
+            let b = &recipes[(i + 1) % recipes.len()];
+            product::<f32>(&Shape::from(batch), sizes, [a, b], i as u64);
+            product::<f64>(&Shape::from(batch), sizes, [a, b], i as u64);
+            product::<i64>(&Shape::from(batch), sizes, [a, b], i as u64);
+        }
+    }
+}

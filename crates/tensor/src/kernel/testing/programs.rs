@@ -1,0 +1,297 @@
+//! Random programs, run by the engine in every way it has, against one instruction and one element at a time.
+//!
+//! `WENGERT_RANDOM_PROGRAMS` says how many, `WENGERT_RANDOM_SEED` where they begin; few by default. Under a sanitizer, many:
+//!
+//! ```text
+//! WENGERT_RANDOM_PROGRAMS=10000000 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
+//!     cargo test --release --target x86_64-unknown-linux-gnu -p wengert-tensor --lib random_programs
+//! ```
+
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::strided::Source;
+use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample, generator};
+use crate::kernel::testing::numbers::{Expected, Oracle, compare};
+use crate::kernel::testing::oracle::elements;
+use crate::kernel::testing::support::site;
+use crate::program::{Argument, BoundProgram, Instruction, Output, Program};
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::{Float, Shape, Tensor};
+
+fn below(rng: &mut Pcg64, limit: usize) -> usize {
+    rng.next_u32() as usize % limit
+}
+
+fn chance(rng: &mut Pcg64, one_in: usize) -> bool {
+    below(rng, one_in) == 0
+}
+
+fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
+    from[below(rng, from.len())]
+}
+
+/// How far a value is known: a sum that rounds depends on its order, and so does the sign of a zero that was reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Bits,
+    ButZeros,
+    Nothing,
+}
+
+/// A value over all elements.
+#[derive(Clone)]
+struct Reference<T> {
+    elements: Vec<T>,
+    known: Known,
+    /// Whether there is one number for each row.
+    per_row: bool,
+}
+
+/// At most 5,000 elements, mostly few; sometimes none.
+fn shape(rng: &mut Pcg64) -> Shape {
+    let large = if chance(rng, 16) { 5000 } else { 40 };
+    let limit = pick(rng, &[1, 8, 32, 64, 64, 200, 200, large]);
+    let mut left = limit;
+    let mut sizes = Vec::new();
+    for _ in 0..below(rng, 5) {
+        let longest = left.min(if chance(rng, 3) { limit } else { 7 });
+        let size = if chance(rng, 80) { 0 } else { 1 + below(rng, longest) };
+        left /= size.max(1);
+        sizes.push(size);
+    }
+    Shape::from(sizes)
+}
+
+/// A way of lying in a buffer.
+fn recipe(rng: &mut Pcg64) -> Recipe {
+    let mut recipe = Recipe::contiguous();
+    if chance(rng, 3) {
+        return recipe;
+    }
+    for axis in &mut recipe.axes {
+        *axis = AxisRecipe {
+            around: (below(rng, 2), below(rng, 2)),
+            step: 1 + below(rng, 2),
+            flip: chance(rng, 4),
+            stretch: chance(rng, 6),
+        };
+    }
+    for last in (1..recipe.order.len()).rev() {
+        if chance(rng, 2) {
+            recipe.order.swap(last, below(rng, last + 1));
+        }
+    }
+    recipe
+}
+
+/// A tensor that expands to `shape`.
+fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool) -> Tensor<T> {
+    let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
+    let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, 5) { 1 } else { size }).collect();
+    let recipe = recipe(rng);
+    recipe.tensor(&own, || if whole { T::from_i64(below(rng, 5) as i64 - 2) } else { T::any(rng) })
+}
+
+fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instruction {
+    let [x, y, z] = [(); 3].map(|()| below(rng, values) as u32);
+    match below(rng, 10) {
+        0..3 => Instruction::Unary(pick(rng, Unary::ALL), x),
+        3..6 => Instruction::Binary(pick(rng, Binary::ALL), x, y),
+        6 => Instruction::Compare(pick(rng, Compare::ALL), x, y),
+        7 => Instruction::Select(x, y, z),
+        8 if row.is_some() => Instruction::Reduce(pick(rng, Reduction::ALL), x),
+        _ => Instruction::Binary(pick(rng, &[Binary::Add, Binary::Sub, Binary::Mul, Binary::Maximum]), x, y),
+    }
+}
+
+/// The kernel of one element, which an exact operation's oracle is asked about.
+fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
+    let mut out = [T::ZERO];
+    let (x1, y1) = ([x], [y]);
+    let (defined, expected) = match instruction {
+        Instruction::Unary(op, _) => (T::unary(op, Operand::Slice(&x1), &mut out), T::of_one(op, x)),
+        Instruction::Binary(Binary::Zeta, ..) => {
+            (T::binary(Binary::Zeta, Operand::Slice(&x1), Operand::Slice(&y1), &mut out), None)
+        }
+        Instruction::Binary(op, ..) => {
+            (T::binary(op, Operand::Slice(&x1), Operand::Slice(&y1), &mut out), T::of_two(op, x, y))
+        }
+        Instruction::Compare(op, ..) => return Some(if compare(op, x, y) { T::ONE } else { T::ZERO }),
+        Instruction::Select(..) => return Some(if x == T::ZERO { z } else { y }),
+        Instruction::Reduce(..) => unreachable!("of rows"),
+    };
+    if let Some(Expected::Exact(exact)) = expected {
+        assert_eq!(out[0].bits(), exact.bits(), "{instruction:?} of {x:?}, {y:?}");
+    }
+    defined.then_some(out[0])
+}
+
+/// The total, and how far it is known.
+fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, known: Known) -> (T, Known) {
+    let (mut total, mut size, mut whole) = (T::start(op), if op == Reduction::Prod { 1.0 } else { 0.0 }, true);
+    for x in values {
+        whole &= x.is_finite() && x.to_f64().fract() == 0.0;
+        let magnitude = x.to_f64().abs();
+        match op {
+            Reduction::Sum => (total, size) = (total + x, size + magnitude),
+            Reduction::Prod => (total, size) = (total * x, size * magnitude.max(1.0)),
+            Reduction::Amax | Reduction::Max => total = if x > total || x.is_nan() { x } else { total },
+            Reduction::Amin | Reduction::Min => total = if x < total || x.is_nan() { x } else { total },
+        }
+    }
+    let exact = whole && size < 8e6 || !matches!(op, Reduction::Sum | Reduction::Prod);
+    match known {
+        Known::Bits if exact && total != T::ZERO => (total, Known::Bits),
+        Known::Bits | Known::ButZeros if exact => (total, Known::ButZeros),
+        _ => (total, Known::Nothing),
+    }
+}
+
+/// `op` over every row of `row` elements, once for each element.
+fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Reference<T> {
+    let mut known = x.known;
+    let mut elements = Vec::with_capacity(x.elements.len());
+    for row in x.elements.chunks(row) {
+        let (total, one) = reduced(op, row.iter().copied(), x.known);
+        known = known.max(one);
+        elements.resize(elements.len() + row.len(), total);
+    }
+    Reference { elements, known, per_row: true }
+}
+
+/// For each element the place that it has where the dimensions in `axes` have size 1.
+fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
+    let kept = |axis: usize| axes >> axis & 1 == 0;
+    let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
+    let place = |mut position: usize| {
+        let (mut place, mut stride) = (0, 1);
+        for axis in (0..shape.rank()).rev() {
+            if kept(axis) {
+                place += position % shape[axis] * stride;
+                stride *= shape[axis];
+            }
+            position /= shape[axis];
+        }
+        place
+    };
+    ((0..shape.numel()).map(place).collect(), count)
+}
+
+/// What an output is, `None` where that is not known.
+fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &Shape, row: usize) -> Option<Vec<T>> {
+    let x = &values[output.value() as usize];
+    if x.known == Known::Nothing {
+        return None;
+    }
+    match *output {
+        Output::Whole(_) => Some(x.elements.clone()),
+        Output::PerRow(_) => Some(x.elements.iter().copied().step_by(row).collect()),
+        Output::Reduced(op, _, axes) => {
+            let (places, count) = places(shape, axes);
+            let mut columns = vec![Vec::new(); count];
+            places.iter().zip(&x.elements).for_each(|(&place, &x)| columns[place].push(x));
+            let total = |column: Vec<T>| match reduced(op, column.into_iter(), x.known) {
+                (_, Known::Nothing) => None,
+                (total, _) => Some(total),
+            };
+            columns.into_iter().map(total).collect()
+        }
+    }
+}
+
+fn check<T: Float + Oracle>(rng: &mut Pcg64) {
+    let shape = shape(rng);
+    let row = (shape.numel() > 0 && shape.rank() > 0 && chance(rng, 2)).then(|| below(rng, shape.rank()));
+    let row_len: usize = row.map_or(1, |axis| shape[axis..].iter().product());
+    let whole = chance(rng, 2);
+    let count = 1 + below(rng, 3);
+    let tensors: Vec<Option<Tensor<T>>> =
+        (0..count).map(|_| if chance(rng, 5) { None } else { Some(input(rng, &shape, whole)) }).collect();
+    let scalar = if whole { T::ONE + T::ONE } else { T::any(rng) };
+    let arguments: Vec<Argument<'_, T>> =
+        tensors.iter().map(|tensor| tensor.as_ref().map_or(Argument::Number(scalar), Argument::from)).collect();
+    let mut values: Vec<Reference<T>> = Vec::new();
+    for tensor in &tensors {
+        let elements = match tensor {
+            None => vec![scalar; shape.numel()],
+            Some(tensor) => {
+                let layout = &tensor.layout().expand(&shape).expect("an input expands");
+                elements(Source { data: tensor.source().data, layout })
+            }
+        };
+        let own_row = |tensor: &Tensor<T>| {
+            let rank = tensor.shape().rank();
+            let last = shape.rank() - row.unwrap_or(0);
+            tensor.shape()[rank - last.min(rank)..].iter().all(|&size| size == 1)
+        };
+        let per_row = tensor.as_ref().is_none_or(own_row);
+        values.push(Reference { elements, known: Known::Bits, per_row });
+    }
+    let mut instructions = Vec::new();
+    for _ in 0..below(rng, 9) {
+        let instruction = instruction(rng, values.len(), row);
+        let operands: Vec<&Reference<T>> = instruction.operands().map(|x| &values[x as usize]).collect();
+        let value = match instruction {
+            Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
+            _ => {
+                let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
+                // A type lacks some operations: then there is no such instruction.
+                let numbers: Option<Vec<T>> =
+                    (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
+                if number(instruction, [T::ONE; 3]).is_none() {
+                    continue;
+                }
+                let Some(elements) = numbers else { continue };
+                // The sign of a NaN is left open.
+                let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
+                    && operands[1].elements.iter().any(|x| x.is_nan());
+                let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;
+                let known = if known { Known::Bits } else { Known::Nothing };
+                Reference { elements, known, per_row: operands.iter().all(|x| x.per_row) }
+            }
+        };
+        instructions.push(instruction);
+        values.push(value);
+    }
+    let mut outputs = Vec::new();
+    for _ in 0..1 + below(rng, 3) {
+        let value = below(rng, values.len()) as u32;
+        outputs.push(match below(rng, 4) {
+            0 if row.is_some() && values[value as usize].per_row => Output::PerRow(value),
+            1 => Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << shape.rank()) - 1)),
+            _ => Output::Whole(value),
+        });
+    }
+    let program = Program::new(count as u32, instructions, outputs, row);
+    let expected: Vec<Option<Vec<T>>> =
+        program.outputs().iter().map(|it| output(it, &values, &shape, row_len)).collect();
+    let mut bound = BoundProgram::new(program.clone(), shape.clone());
+    let mut again = || bound.run(&arguments, site()).unwrap();
+    for results in [program.run(&arguments, &shape, site()).unwrap(), again(), again()] {
+        for ((got, expected), output) in results.iter().zip(&expected).zip(program.outputs()) {
+            let got = got.to_vec();
+            let Some(expected) = expected else { continue };
+            assert_eq!(got.len(), expected.len(), "{output:?} of {program:?} over {shape}");
+            for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+                let same = got.bits() == expected.bits() || *got == T::ZERO && *expected == T::ZERO;
+                assert!(
+                    same,
+                    "{output:?} at {i}: {got:?}, not {expected:?}, of {program:?} over {shape}: {tensors:?}, {scalar:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn random_programs() {
+    let from =
+        |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (count, seed) = (from("WENGERT_RANDOM_PROGRAMS", 3000), from("WENGERT_RANDOM_SEED", 0));
+    for number in seed..seed + count {
+        let rng = &mut generator(number);
+        if number % 2 == 0 { check::<f32>(rng) } else { check::<f64>(rng) }
+    }
+}

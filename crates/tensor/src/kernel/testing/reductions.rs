@@ -1,0 +1,121 @@
+//! Reductions over every layout, against the oracle.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::kernel::reduce::{arg as kernel_arg, strided as kernel_reduce};
+use crate::kernel::testing::layouts::{Recipe, Sample, generator, recipes, shapes};
+use crate::kernel::testing::numbers::Oracle;
+use crate::kernel::testing::oracle::{arg, columns, reduce};
+use crate::kernel::testing::support::{assert_bits, large_recipes, site, unsigned, zip};
+use crate::ops::TensorLike;
+use crate::scalar::instruction::Reduction;
+use crate::{Float, Shape, Tensor};
+
+fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
+    let rng = &mut generator(seed);
+    // More factors of 2 than an exponent has room for would round.
+    let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
+    for &op in Reduction::ALL {
+        let x = recipe.tensor(shape, || match op {
+            Reduction::Sum => T::small(rng),
+            Reduction::Prod if few => T::factor(rng),
+            Reduction::Prod => T::from_i64(i64::from(rng.next_u32() % 2) * 2 - 1),
+            _ => T::any(rng),
+        });
+        let expected: Vec<T> = columns(x.source(), axes).iter().map(|column| reduce(op, column)).collect();
+        let got = x.apply_reduce(op, axes, site()).unwrap();
+        let kept = |axis: usize| if axes.contains(&axis) { 1 } else { shape[axis] };
+        assert_eq!(*got.shape(), (0..shape.rank()).map(kept).collect::<Shape>());
+        // Which of two zeros is the larger is nobody's business.
+        let expected: Vec<T> = expected.into_iter().map(unsigned).collect();
+        assert_bits(&got.map(unsigned), &expected, (op, shape, axes));
+    }
+    let x = recipe.tensor(shape, || T::any(rng));
+    for &axis in axes.iter().filter(|&&axis| shape[axis] > 0) {
+        for largest in [true, false] {
+            let expected: Vec<i64> = columns(x.source(), &[axis]).iter().map(|column| arg(largest, column)).collect();
+            let (kept, line) = x.layout().split(&[axis]);
+            let mut got = vec![0; expected.len()];
+            kernel_arg::arg(largest, x.source().data, &kept, &line, &mut got);
+            assert_eq!(got, expected, "{shape} {axis}");
+        }
+    }
+    if shape.rank() > 0 {
+        let expected = columns(x.source(), &[shape.rank() - 1]);
+        kernel_reduce::lines(x.source(), |i, line| {
+            assert!(zip(line, &expected[i], |x, y| x.bits() == y.bits()).into_iter().all(|same| same));
+        });
+    }
+}
+
+/// Sums of numbers that round: pairwise, at most 64 elements one after the other (eight chains of 64, or 64 rows),
+/// then eight chains and a tree of depth log₂ n, so within (64 + 3 + log₂ n) u Σ|x|, u half an epsilon (Higham
+/// 1993, 2.4).
+fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
+    let rng = &mut generator(seed);
+    let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));
+    let got = x.apply_reduce(Reduction::Sum, axes, site()).unwrap().to_vec();
+    for (got, column) in got.iter().zip(columns(x.source(), axes)) {
+        let magnitude: f64 = column.iter().map(|x| x.to_f64().abs()).sum();
+        let depth = 64.0 + 3.0 + (column.len().max(1) as f64).log2().ceil();
+        let bound = depth * 0.5 * T::EPSILON.to_f64() * magnitude * 1.001;
+        let difference = (got.to_f64() - exact_sum(column.iter().map(|x| x.to_f64()))).abs();
+        assert!(difference <= bound, "{shape} {axes:?}: {difference:e} > {bound:e}");
+    }
+}
+
+/// The sum with the rounding errors of the additions added at the end (A. Neumaier, 1974).
+fn exact_sum(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut error) = (0.0f64, 0.0);
+    for x in values {
+        let total = sum + x;
+        error += if sum.abs() >= x.abs() { (sum - total) + x } else { (x - total) + sum };
+        sum = total;
+    }
+    sum + error
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reductions_equal_their_twins(
+        shape in shapes(), recipe in recipes(), chosen in vec(any::<bool>(), 6), seed in any::<u64>(),
+    ) {
+        let axes: Vec<usize> = (0..shape.rank()).filter(|&axis| chosen[axis]).collect();
+        reductions::<f32>(&shape, &recipe, &axes, seed);
+        reductions::<f64>(&shape, &recipe, &axes, seed);
+        reductions::<i64>(&shape, &recipe, &axes, seed);
+        reductions::<u8>(&shape, &recipe, &axes, seed);
+        reductions::<bool>(&shape, &recipe, &axes, seed);
+        rounded_sums::<f32>(&shape, &recipe, &axes, seed);
+        rounded_sums::<f64>(&shape, &recipe, &axes, seed);
+    }
+}
+
+#[test]
+fn large_reductions_equal_their_twins() {
+    let shapes: [&[usize]; 7] =
+        [&[70_001], &[2, 40_000], &[40_000, 3], &[300, 301], &[7, 600, 19], &[1025, 129], &[64, 9, 65, 2]];
+    for shape in shapes.map(Shape::from) {
+        let all: Vec<usize> = (0..shape.rank()).collect();
+        let mut choices = vec![all.clone()];
+        choices.extend(all.iter().map(|&axis| vec![axis]));
+        choices.push(all.iter().copied().filter(|axis| axis % 2 == 0).collect());
+        for recipe in large_recipes() {
+            for axes in &choices {
+                let ends = |x: Tensor<i64>| {
+                    for op in [Reduction::Sum, Reduction::Amax] {
+                        let columns = columns(x.source(), axes);
+                        let expected: Vec<i64> = columns.iter().map(|column| reduce(op, column)).collect();
+                        assert_bits(&x.apply_reduce(op, axes, site()).unwrap(), &expected, (op, &shape, axes));
+                    }
+                };
+                let rng = &mut generator(7);
+                ends(recipe.tensor(&shape, || i64::any(rng)));
+                rounded_sums::<f32>(&shape, &recipe, axes, 7);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What the tests of kernels share.
+
+use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
+use crate::shape::error::Site;
+use crate::{Element, Shape, Tensor};
+
+pub(crate) fn site() -> Site {
+    Site::here("test")
+}
+
+#[track_caller]
+pub(crate) fn assert_bits<T: Sample>(got: &Tensor<T>, expected: &[T], what: impl std::fmt::Debug) {
+    let bits = |values: &[T]| values.iter().map(|&x| x.bits()).collect::<Vec<_>>();
+    let got = got.to_vec();
+    if bits(&got) != bits(expected) {
+        let place = std::iter::zip(&got, expected).position(|(x, y)| x.bits() != y.bits());
+        panic!("{what:?} of {}: at {place:?} of {} and {}", T::DTYPE, got.len(), expected.len());
+    }
+}
+
+pub(crate) fn zip<T: Copy, S: Copy, U>(x: &[T], y: &[S], f: impl Fn(T, S) -> U) -> Vec<U> {
+    assert_eq!(x.len(), y.len());
+    x.iter().zip(y).map(|(&x, &y)| f(x, y)).collect()
+}
+
+/// The same number, but for the sign of a zero.
+pub(crate) fn unsigned<T: Element>(x: T) -> T {
+    if x == T::ZERO { T::ZERO } else { x }
+}
+
+/// The recipe, or a plain one where a view has given the shape more dimensions than recipes have.
+pub(crate) fn recipe_for(shape: &Shape, recipe: &Recipe) -> Recipe {
+    let extra = shape.rank().saturating_sub(recipe.axes.len());
+    let mut recipe = recipe.clone();
+    recipe.axes.extend(vec![AxisRecipe::PLAIN; extra]);
+    recipe.order.extend(recipe.order.len()..recipe.order.len() + extra);
+    recipe
+}
+
+/// Layouts worth trying on large tensors.
+pub(crate) fn large_recipes() -> Vec<Recipe> {
+    let plain = AxisRecipe::PLAIN;
+    let first = |axis: AxisRecipe| {
+        let mut recipe = Recipe::contiguous();
+        recipe.axes[0] = axis;
+        recipe
+    };
+    vec![
+        Recipe::contiguous(),
+        Recipe::reversed(),
+        Recipe::all(AxisRecipe { flip: true, ..plain }),
+        Recipe::all(AxisRecipe { step: 2, around: (1, 0), ..plain }),
+        first(AxisRecipe { stretch: true, ..plain }),
+        first(AxisRecipe { around: (2, 1), flip: true, ..plain }),
+        Recipe::all(AxisRecipe { stretch: true, ..plain }),
+    ]
+}
