@@ -6,7 +6,7 @@ use crate::engine::access::Argument;
 use crate::engine::bind::Binding;
 use crate::engine::program::Program;
 use crate::engine::run;
-use crate::memory::reserve::Refused;
+use crate::memory::available::AllocationError;
 use crate::memory::storage::Storage;
 use crate::shape::error::{Error, Site};
 use crate::{Float, Layout, Shape};
@@ -71,7 +71,7 @@ fn outputs<T: Float>(
 ) -> Result<Parts<T>, Error> {
     let mut buffers: Parts<T> = SmallVec::new();
     for layout in &binding.outputs {
-        let refused = |_: Refused| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
+        let refused = |_: AllocationError| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
         buffers.push((Storage::scratch(layout.numel()).map_err(refused)?, layout.clone()));
     }
     let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();

@@ -267,7 +267,7 @@ impl<'r, T: Float> Task<'_, 'r, T> {
         let (data, nest) = match &inputs[k] {
             Input::Uniform(value) => return BlockValue::Splat(*value),
             Input::Contiguous(data) => return slice(&data[start..start + len]),
-            Input::Materialized(copy) => return slice(&copy.0[start..start + len]),
+            Input::Materialized(copy) => return slice(&copy[start..start + len]),
             &Input::Strided(data, nest) => (data, nest),
         };
         match nest.run(0, start, len) {

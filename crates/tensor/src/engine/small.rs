@@ -74,7 +74,7 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
         Input::Uniform(value) => return out.fill(*value),
         Input::Contiguous(data) => copy(data, own),
         Input::Strided(data, nest) => fill::spread(nest, data, 0, own),
-        Input::Materialized(copied) => copy(&copied.0, own),
+        Input::Materialized(copied) => copy(copied, own),
     }
     rest.fill(T::ONE);
 }

@@ -27,8 +27,8 @@ pub(crate) fn straightened<T: Element>(x: Source<T>) -> Option<Scratch<T>> {
     if !is_transposed(x.layout) {
         return None;
     }
-    let mut straight = Scratch::new(x.layout.numel());
-    copy(x, &mut straight.0);
+    let mut straight = Scratch::new(x.layout.numel()).ok()?;
+    copy(x, &mut straight);
     Some(straight)
 }
 

@@ -2,12 +2,12 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
-use crate::kernel::matmul::product::Products;
 use crate::scalar::element::Scalar;
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + BlockKernels + Products {
+pub trait Element: Scalar + BlockKernels + DirectConvolutions {
     /// What `computation` gives, where this is a floating-point type.
     #[doc(hidden)]
     fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {

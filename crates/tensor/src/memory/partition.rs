@@ -7,9 +7,11 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
+use crate::memory::available::AllocationError;
 use crate::memory::threads::{self, Schedule};
 
 /// Where a length is cut.
@@ -209,6 +211,46 @@ pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: im
 /// Calls `task` with the number of each chunk of `size` elements of `out` (the last may be shorter) and the chunk.
 pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, task: impl Fn(usize, &mut [T]) + Sync) {
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
+}
+
+/// [`run`] with tasks that may fail; those that have not begun by then still run.
+pub(crate) fn try_run<S: Split>(
+    count: usize,
+    schedule: Schedule,
+    split: S,
+    task: impl Fn(usize, S::Part) -> Result<(), AllocationError> + Sync,
+) -> Result<(), AllocationError> {
+    let failed = AtomicBool::new(false);
+    run(count, schedule, split, |number, part| {
+        if task(number, part).is_err() {
+            failed.store(true, Ordering::Relaxed);
+        }
+    });
+    if failed.into_inner() { Err(AllocationError) } else { Ok(()) }
+}
+
+/// [`chunks`] with tasks that may fail.
+pub(crate) fn try_chunks<T: Send>(
+    out: &mut [T],
+    size: usize,
+    schedule: Schedule,
+    task: impl Fn(usize, &mut [T]) -> Result<(), AllocationError> + Sync,
+) -> Result<(), AllocationError> {
+    try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
+}
+
+/// Calls `task` with consecutive units of `size` elements of `out` (the last may be shorter), at least `least` of them at a time:
+/// the number of the first one, and all of them. How many come together depends on the number of threads; what `task` does must
+/// not depend on how many they are.
+pub(crate) fn try_ranges<T: Send>(
+    out: &mut [T],
+    size: usize,
+    least: usize,
+    task: impl Fn(usize, &mut [T]) -> Result<(), AllocationError> + Sync,
+) -> Result<(), AllocationError> {
+    let starts = threads::even_starts(out.len().div_ceil(size), least);
+    let ends: SmallVec<[usize; 16]> = starts.iter().skip(1).map(|&start| start * size).chain([out.len()]).collect();
+    try_run(starts.len(), Schedule::Parallel, Partition::ends(out, &ends), |number, part| task(starts[number], part))
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::memory::reserve::Refused;
+use crate::memory::available::AllocationError;
 use crate::scalar::element::Scalar;
 use crate::shape::dtype::DType;
 
@@ -30,8 +31,8 @@ static FRESH: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
 
 struct Pool {
-    /// By kind of element and bytes: addresses of buffers, all bytes of which are initialised.
-    free: BTreeMap<(u8, usize), Vec<usize>>,
+    /// By kind of element and bytes.
+    free: BTreeMap<(u8, usize), Vec<Memory>>,
     bytes: usize,
     buffers: usize,
 }
@@ -75,13 +76,10 @@ pub fn set_pool_capacity(bytes: usize) {
 /// Gives all that the pool holds back to the system.
 pub fn clear_pool() {
     let mut pool = lock();
-    for ((_, bytes), buffers) in std::mem::take(&mut pool.free) {
-        for address in buffers {
-            // SAFETY: allocated in `fresh` with this layout, and held by nobody else.
-            unsafe { dealloc(address as *mut u8, layout(bytes)) };
-        }
-    }
     (pool.bytes, pool.buffers) = (0, 0);
+    let free = std::mem::take(&mut pool.free);
+    drop(pool);
+    drop(free);
 }
 
 fn lock() -> MutexGuard<'static, Pool> {
@@ -102,64 +100,103 @@ const HUGE: usize = 2 << 20;
 /// Buffers of so many bytes are worth huge pages.
 const LARGE: usize = 4 << 20;
 
-fn layout(bytes: usize) -> Layout {
-    let align = if bytes >= LARGE { HUGE } else { LINE };
-    // SAFETY: the alignment is a power of two, and no request is above half of `isize::MAX` bytes.
-    unsafe { Layout::from_size_align_unchecked(bytes, align) }
+/// `bytes` bytes, all of them initialised, aligned to a cache line at least; given back when dropped.
+struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
 }
 
-/// Asks for huge pages for a buffer that nobody has written to. A refusal changes nothing but speed.
-#[allow(unused_variables)]
-fn advise(start: *mut u8, bytes: usize) {
-    #[cfg(target_os = "linux")]
-    if bytes >= LARGE {
-        // SAFETY: the pages are this buffer's from an aligned start on, and the advice does not change what is in them.
-        unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
+// SAFETY: it owns what it points to, as a vector does.
+unsafe impl Send for Memory {}
+// SAFETY: nothing changes through a shared reference.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn layout(bytes: usize) -> Result<Layout, AllocationError> {
+        let align = if bytes >= LARGE { HUGE } else { LINE };
+        Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
+    }
+
+    /// All zeros; in huge pages where there are many and the system has them.
+    fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
+        let layout = Self::layout(bytes)?;
+        assert!(bytes > 0, "the pool serves no empty buffer");
+        // SAFETY: the layout's size is not 0. `bytes` bytes from `start` on were allocated just now, which the advice does
+        // not change, and are written.
+        unsafe {
+            let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
+            #[cfg(target_os = "linux")]
+            if bytes >= LARGE {
+                // A refusal changes nothing but speed.
+                libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+            }
+            start.as_ptr().write_bytes(0, bytes);
+            Ok(Memory { start, bytes })
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Ok(layout) = Self::layout(self.bytes) {
+            // SAFETY: allocated in `zeroed` with this layout, and owned.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
     }
 }
 
 /// A buffer of the pool, which goes back to it in the end.
 pub(crate) struct Block<T> {
-    start: NonNull<T>,
+    /// `Some` until it is dropped; `len` elements of `T` fit in and begin it, and all its bytes are valid for `T`.
+    memory: Option<Memory>,
     len: usize,
-    bytes: usize,
     kind: u8,
+    elements: PhantomData<T>,
 }
 
-// SAFETY: a block owns its elements, as a vector does.
-unsafe impl<T: Send> Send for Block<T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Block<T> {}
+impl<T: Scalar> Block<T> {
+    /// `memory` holds zeros or comes from a block whose elements are of the same [`kind`].
+    fn new(memory: Memory, len: usize) -> Self {
+        assert!(len <= memory.bytes / size_of::<T>() && align_of::<T>() <= LINE);
+        Block { memory: Some(memory), len, kind: kind::<T>(), elements: PhantomData }
+    }
+}
+
+impl<T> Block<T> {
+    fn start(&self) -> *mut T {
+        self.memory.as_ref().map_or(std::ptr::dangling_mut(), |memory| memory.start.as_ptr().cast())
+    }
+}
 
 impl<T> Deref for Block<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements from `start` on, all initialised, are this block's.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        // SAFETY: `new` saw that `len` aligned elements lie in the memory, which is there until `drop`; it was zeroed, or written as
+        // elements of a type whose bit patterns are valid for `T` (`kind`).
+        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
     }
 }
 
 impl<T> DerefMut for Block<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the block is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
-        let address = self.start.as_ptr() as usize;
+        let Some(memory) = self.memory.take() else { return };
         let mut pool = lock();
-        if pool.bytes + self.bytes <= LIMIT.load(Ordering::Relaxed) {
-            pool.bytes += self.bytes;
+        if pool.bytes + memory.bytes <= LIMIT.load(Ordering::Relaxed) {
+            pool.bytes += memory.bytes;
             pool.buffers += 1;
-            pool.free.entry((self.kind, self.bytes)).or_default().push(address);
+            pool.free.entry((self.kind, memory.bytes)).or_default().push(memory);
             return;
         }
         drop(pool);
-        // SAFETY: allocated in `fresh` with this layout, and held by nobody else.
-        unsafe { dealloc(self.start.as_ptr().cast(), layout(self.bytes)) };
+        drop(memory);
     }
 }
 
@@ -174,31 +211,24 @@ pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
     len.saturating_mul(size_of::<T>()) >= LEAST && LIMIT.load(Ordering::Relaxed) > 0
 }
 
-/// A buffer of `len` elements, which are anything, where the pool has one. The caller has seen that the pool [`serves`] it.
-pub(crate) fn take<T: Scalar>(len: usize) -> Option<Block<T>> {
-    let bytes = class(len * size_of::<T>());
+/// A buffer of `len` elements, `bytes` bytes, with unspecified values, where the pool has one. The caller has seen that the pool
+/// [`serves`] it.
+pub(crate) fn take<T: Scalar>(len: usize, bytes: usize) -> Option<Block<T>> {
+    let bytes = class(bytes);
     let mut pool = lock();
-    let address = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
+    let memory = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
     pool.bytes -= bytes;
     pool.buffers -= 1;
     drop(pool);
     REUSED.fetch_add(1, Ordering::Relaxed);
-    // A buffer of `bytes` bytes, aligned for every element, all initialised to what is valid for `T`, held by nobody else.
-    let start = NonNull::new(address as *mut T)?;
-    Some(Block { start, len, bytes, kind: kind::<T>() })
+    Some(Block::new(memory, len))
 }
 
 /// As [`take`], of fresh memory, all zeros.
-pub(crate) fn fresh<T: Scalar>(len: usize) -> Result<Block<T>, Refused> {
-    let bytes = class(len * size_of::<T>());
-    // SAFETY: the size is not 0: the pool serves no empty buffer.
-    let start = NonNull::new(unsafe { alloc(layout(bytes)) }).ok_or(Refused)?;
+pub(crate) fn fresh<T: Scalar>(len: usize, bytes: usize) -> Result<Block<T>, AllocationError> {
+    let memory = Memory::zeroed(class(bytes))?;
     FRESH.fetch_add(1, Ordering::Relaxed);
-    advise(start.as_ptr(), bytes);
-    // SAFETY: `bytes` bytes were allocated there.
-    unsafe { start.as_ptr().write_bytes(0, bytes) };
-    // Zeros are valid for every element type.
-    Ok(Block { start: start.cast::<T>(), len, bytes, kind: kind::<T>() })
+    Ok(Block::new(memory, len))
 }
 
 #[cfg(test)]
@@ -218,13 +248,13 @@ mod tests {
     fn what_was_given_back_is_taken_again() {
         // A size that no other test asks for.
         let len = 1_234_567;
-        let first = fresh::<f64>(len).unwrap();
+        let first = fresh::<f64>(len, 8 * len).unwrap();
         let start = first.as_ptr();
         assert!((start as usize).is_multiple_of(LINE) && first.iter().all(|&x| x == 0.0));
         drop(first);
-        let again = take::<i64>(len - 1).unwrap();
+        let again = take::<i64>(len - 1, 8 * len - 8).unwrap();
         assert_eq!((again.as_ptr().cast::<f64>(), again.len()), (start, len - 1));
-        assert!(take::<bool>(8 * len).is_none());
+        assert!(take::<bool>(8 * len, 8 * len).is_none());
         drop(again);
         assert!(pool_statistics().held_bytes >= 8 * len);
     }

@@ -1,70 +1,49 @@
 //! Asking for memory without the risk of an abort.
-//!
-//! An operating system may promise memory that it does not have and end the process on first use. So large requests are
-//! first held against what the machine and its control group have available.
 
 use crate::Shape;
-use crate::memory::pool;
-use crate::memory::pool::Block;
+use crate::memory::available::{AllocationError, available, bytes_of};
+use crate::memory::pool::{self, Block};
 use crate::scalar::element::Scalar;
 use crate::shape::error::{Error, Site};
 
-/// A request that memory cannot hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused;
-
-/// Requests below this are not held against the available memory: asking costs more than it tells.
+/// Requests below this are not compared with the available memory: asking costs more than it tells.
 const SMALL: usize = 256 << 20;
 
 /// A vector of `len` zeros.
-pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, Refused> {
+pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     let mut data = with_capacity(len)?;
     data.resize(len, T::ZERO);
     Ok(data)
 }
 
-/// A buffer of `len` elements that are anything, for those who write all of them. The pool [`serves`](pool::serves) it.
-pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<Block<T>, Refused> {
-    if let Some(block) = pool::take(len) {
+/// A buffer of `len` elements with unspecified values, for those who write all of them. The pool [`serves`](pool::serves) it.
+pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<Block<T>, AllocationError> {
+    let bytes = bytes_of::<T>(len)?;
+    if let Some(block) = pool::take(len, bytes) {
         return Ok(block);
     }
-    check::<T>(len)?;
-    pool::fresh(len)
+    check(bytes)?;
+    pool::fresh(len, bytes)
 }
 
 /// Refuses what memory cannot hold.
-fn check<T: Scalar>(len: usize) -> Result<(), Refused> {
-    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(Refused)?;
+fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= SMALL && too_much() {
         pool::clear_pool();
         if too_much() {
-            return Err(Refused);
+            return Err(AllocationError);
         }
     }
     Ok(())
 }
 
 /// A vector with room for `len` elements.
-pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, Refused> {
-    check::<T>(len)?;
+pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
+    check(bytes_of::<T>(len)?)?;
     let mut data = Vec::new();
-    data.try_reserve_exact(len).map_err(|_| Refused)?;
+    data.try_reserve_exact(len).map_err(|_| AllocationError)?;
     Ok(data)
-}
-
-/// Bytes that can be used now, where the system tells (Linux): the least of `MemAvailable` and what the control group leaves.
-fn available() -> Option<u64> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    let group = || -> Option<u64> {
-        let read = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
-        let limit = read("/sys/fs/cgroup/memory.max")?;
-        Some(limit.saturating_sub(read("/sys/fs/cgroup/memory.current")?))
-    };
-    let machine = kibibytes * 1024;
-    Some(group().map_or(machine, |group| group.min(machine)))
 }
 
 /// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
@@ -85,10 +64,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absurd_requests_are_refused_not_fatal() {
-        assert_eq!(with_capacity::<f64>(usize::MAX / 4).err(), Some(Refused));
-        assert_eq!(with_capacity::<f64>(1 << 55).err(), Some(Refused));
-        assert_eq!(with_capacity::<u8>(1 << 46).err(), Some(Refused));
+    fn absurd_requests_are_errors_not_aborts() {
+        assert_eq!(with_capacity::<f64>(usize::MAX / 4).err(), Some(AllocationError));
+        assert_eq!(with_capacity::<f64>(1 << 55).err(), Some(AllocationError));
+        assert_eq!(with_capacity::<u8>(1 << 46).err(), Some(AllocationError));
+        assert_eq!(scratch::<f64>(usize::MAX / 4).err(), Some(AllocationError));
+        assert_eq!(scratch::<f64>(usize::MAX).err(), Some(AllocationError));
         assert!(zeroed::<f32>(1000).is_ok());
     }
 }

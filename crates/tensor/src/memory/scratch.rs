@@ -2,42 +2,50 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, Block};
 use crate::memory::reserve;
 use crate::scalar::element::Scalar;
 
-/// Memory for a moment: its elements are anything.
-pub(crate) struct Scratch<T: Scalar>(pub(crate) Temporary<T>);
-
-/// A buffer of the pool, or a vector where the pool does not serve it.
-pub(crate) enum Temporary<T> {
+/// A temporary buffer, whose elements are unspecified until they are written: of the pool, or a vector where the pool does
+/// not serve it.
+pub(crate) enum Scratch<T> {
     Pooled(Block<T>),
     Own(Vec<T>),
 }
 
 impl<T: Scalar> Scratch<T> {
-    pub(crate) fn new(len: usize) -> Self {
-        let pooled = if pool::serves::<T>(len) { reserve::scratch(len).ok() } else { None };
-        Scratch(pooled.map_or_else(|| Temporary::Own(vec![T::ZERO; len]), Temporary::Pooled))
+    pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
+        if pool::serves::<T>(len) {
+            return reserve::scratch(len).map(Scratch::Pooled);
+        }
+        reserve::zeroed(len).map(Scratch::Own)
+    }
+
+    /// All zeros.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, AllocationError> {
+        let mut scratch = Self::new(len)?;
+        scratch.fill(T::ZERO);
+        Ok(scratch)
     }
 }
 
-impl<T> Deref for Temporary<T> {
+impl<T> Deref for Scratch<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
         match self {
-            Temporary::Pooled(block) => block,
-            Temporary::Own(data) => data,
+            Scratch::Pooled(block) => block,
+            Scratch::Own(data) => data,
         }
     }
 }
 
-impl<T> DerefMut for Temporary<T> {
+impl<T> DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
-            Temporary::Pooled(block) => block,
-            Temporary::Own(data) => data,
+            Scratch::Pooled(block) => block,
+            Scratch::Own(data) => data,
         }
     }
 }

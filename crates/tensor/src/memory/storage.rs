@@ -1,16 +1,15 @@
 //! Buffers: shared between tensors, copied only when one of several holders writes.
 //!
 //! A buffer is memory of its own, or memory that something else owns and keeps alive (an `ndarray`). Foreign memory is
-//! only ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in. This file
-//! and `kernel/` are the only places with `unsafe` code.
+//! only ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in.
 #![allow(unsafe_code)]
 
 use std::any::Any;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 
+use crate::memory::available::AllocationError;
 use crate::memory::pool;
 use crate::memory::pool::Block;
 use crate::memory::reserve;
@@ -30,13 +29,16 @@ pub(crate) enum Buffer<T> {
     Own(Vec<T>),
     Pooled(Block<T>),
     Foreign(Foreign<T>),
+    Lent(Box<dyn AsRef<[T]> + Send + Sync>),
 }
 
-/// Memory that something else owns.
+/// Memory that arrays share. From `start` on, `len` elements lie in the one vector that the owner and other arrays share, which
+/// is initialised throughout and lives at the same address until the last of them is dropped. The others copy on write as long
+/// as the owner holds it, so that nobody writes to it.
 pub(crate) struct Foreign<T> {
-    start: NonNull<T>,
+    start: *const T,
     len: usize,
-    /// What `start` points into; dropped with the buffer.
+    /// The array that `start` points into; dropped with the buffer.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -56,39 +58,29 @@ impl<T: Scalar> Storage<T> {
         Storage::Few(Arc::new([value]))
     }
 
-    /// A buffer of `len` elements, all of which `fill` writes, or the refusal where memory cannot hold it. Before, they are
-    /// anything.
-    pub(crate) fn build(len: usize, fill: impl FnOnce(&mut [T])) -> Result<Self, reserve::Refused> {
+    /// A buffer of `len` elements, all of which `fill` writes, or an error where memory cannot hold it or `fill` returns one.
+    /// Before, they are unspecified.
+    pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
         if len.saturating_mul(size_of::<T>()) < pool::LEAST {
             let data: Arc<[T]> = Arc::from_iter(std::iter::repeat_n(T::ZERO, len));
             // SAFETY: the elements, all initialised, have been held by `data` alone since it was made, and nobody else sees it
             // before `fill` returns. `Arc::get_mut` would ask for that with an instruction that locks the memory.
-            fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() });
+            fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() }).filled()?;
             return Ok(Storage::Few(data));
         }
         if pool::serves::<T>(len) {
             let mut block = reserve::scratch(len)?;
-            fill(&mut block);
+            fill(&mut block).filled()?;
             return Ok(Storage::Many(Arc::new(Buffer::Pooled(block))));
         }
         let mut data = reserve::zeroed(len)?;
-        fill(&mut data);
+        fill(&mut data).filled()?;
         Ok(Self::from_vec(data))
     }
 
-    /// A buffer of elements that are anything, for those who write all of them, or the refusal where memory cannot hold it.
-    pub(crate) fn scratch(len: usize) -> Result<Self, reserve::Refused> {
+    /// A buffer of elements with unspecified values, for those who write all of them, or an error where memory cannot hold it.
+    pub(crate) fn scratch(len: usize) -> Result<Self, AllocationError> {
         Self::build(len, |_| {})
-    }
-
-    /// Memory of `len` elements that `owner` keeps alive and unchanged. It is never written to.
-    ///
-    /// # Safety
-    ///
-    /// `start` must be valid for reads of `len` elements of `T`, all initialised, for as long as `owner` lives wherever
-    /// it is moved to, and nobody may write to any of them in that time.
-    unsafe fn from_owner(start: NonNull<T>, len: usize, owner: impl Any + Send + Sync) -> Self {
-        Storage::Many(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: Box::new(owner) })))
     }
 
     /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others
@@ -107,12 +99,9 @@ impl<T: Scalar> Storage<T> {
             Err(array) => array,
         };
         let (before, len) = extent(&shape, &strides);
-        // SAFETY: the lowest element of the array lies `before` elements below its first one, in the same allocation.
-        let start = unsafe { NonNull::new_unchecked(array.as_ptr().sub(before).cast_mut()) };
-        // SAFETY: from the lowest to the highest element of the array everything lies in the one vector that it shares,
-        // which is initialised throughout and lives at the same address until the last array over it is dropped;
-        // `array` is one. The other arrays over it cannot write: they copy on write as long as `array` holds it.
-        let storage = unsafe { Self::from_owner(start, len, array) };
+        let start = array.as_ptr().wrapping_sub(before);
+        let owner = Box::new(array);
+        let storage = Storage::Many(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: owner })));
         (storage, inside(shape, &strides, before, len))
     }
 
@@ -123,16 +112,15 @@ impl<T: Scalar> Storage<T> {
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
+        // Every element once: then a view without gaps is a slice.
+        let mut distinct = view.into_dyn();
+        for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
+            distinct.collapse_axis(Axis(axis), 0);
+        }
+        let data: &'static [T] = distinct.to_slice_memory_order()?;
         let (before, len) = extent(&shape, &strides);
         let layout = inside(shape, &strides, before, len);
-        if !layout.distinct().is_dense() {
-            return None;
-        }
-        // SAFETY: the lowest element of the view lies `before` elements below its first one, in the same allocation.
-        let start = unsafe { NonNull::new_unchecked(view.as_ptr().sub(before).cast_mut()) };
-        // SAFETY: every place from the lowest to the highest element is an element of the view (it is dense), hence
-        // initialised, alive for `'static`, and borrowed so that nobody writes to it.
-        Some((unsafe { Self::from_owner(start, len, ()) }, layout))
+        Some((Storage::Many(Arc::new(Buffer::Lent(Box::new(data)))), layout))
     }
 
     /// The elements that `layout` names, as `ndarray` sees them; `None` where it has no such shape. Nothing is copied.
@@ -149,12 +137,9 @@ impl<T: Scalar> Storage<T> {
         isize::try_from(layout.numel()).ok()?;
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
+        // Forward from the lowest element; axes that go backwards are turned round below.
         let lowest = &data[layout.extent().0..];
-        // SAFETY: with every stride taken forward from the lowest element, the view covers exactly the places that the
-        // layout names, which lie in `data` (checked above) and so within one allocation of at most `isize::MAX` bytes.
-        // Strides are not negative, the element count is at most `isize::MAX`, and `data` is borrowed for as long as
-        // the view.
-        let mut view = unsafe { ArrayViewD::from_shape_ptr(IxDyn(shape).strides(IxDyn(&steps)), lowest.as_ptr()) };
+        let mut view = ArrayViewD::from_shape(IxDyn(shape).strides(IxDyn(&steps)), lowest).ok()?;
         for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
             view.invert_axis(Axis(axis));
         }
@@ -170,9 +155,10 @@ impl<T: Scalar> Storage<T> {
         match buffer {
             Buffer::Own(data) => data,
             Buffer::Pooled(block) => block,
-            // SAFETY: `start` is valid for `len` initialised elements while the owner lives, which is as long as
-            // `self`, and nobody writes to them in that time: `from_owner` was promised so.
-            Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start.as_ptr(), foreign.len) },
+            Buffer::Lent(data) => (**data).as_ref(),
+            // SAFETY: `from_arc_array`, which alone makes them, took `start` and `len` from the lowest to the highest element of
+            // an array, and its owner lives as long as `self` (see `Foreign`).
+            Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
         }
     }
 
@@ -190,7 +176,7 @@ impl<T: Scalar> Storage<T> {
         match buffer {
             Buffer::Own(data) => Some(data),
             Buffer::Pooled(block) => Some(block),
-            Buffer::Foreign(_) => None,
+            Buffer::Foreign(_) | Buffer::Lent(_) => None,
         }
     }
 
@@ -220,6 +206,23 @@ impl<T: Scalar> Storage<T> {
             (Storage::Many(buffer), Storage::Many(other)) => Arc::ptr_eq(buffer, other),
             _ => false,
         }
+    }
+}
+
+/// What filling a buffer returns.
+pub(crate) trait Filled {
+    fn filled(self) -> Result<(), AllocationError>;
+}
+
+impl Filled for () {
+    fn filled(self) -> Result<(), AllocationError> {
+        Ok(())
+    }
+}
+
+impl Filled for Result<(), AllocationError> {
+    fn filled(self) -> Result<(), AllocationError> {
+        self
     }
 }
 
@@ -284,16 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_buffer_keeps_its_owner_and_drops_it() {
-        let owner = Arc::new(vec![1i64, 2, 3]);
-        let start = NonNull::new(owner.as_ptr().cast_mut()).unwrap();
-        // SAFETY: three elements, alive and unchanged as long as the `Arc` that is handed over.
-        let storage = unsafe { Storage::from_owner(start, 3, Arc::clone(&owner)) };
+    fn a_foreign_buffer_keeps_its_memory() {
+        let array = ArcArray::from(vec![1i64, 2, 3]);
+        let (storage, _) = Storage::from_arc_array(array.clone());
         let second = storage.clone();
-        drop(storage);
-        assert_eq!((second.as_slice(), Arc::strong_count(&owner)), (&[1, 2, 3][..], 2));
-        drop(second);
-        assert_eq!(Arc::strong_count(&owner), 1);
+        drop((storage, array));
+        assert_eq!(second.as_slice(), &[1, 2, 3]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 /// How long a helper looks for new work before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
 
@@ -162,6 +164,12 @@ struct Counter(AtomicUsize);
 fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
+}
+
+/// Where nearly equal ranges of `0 .. count` start, one range for each thread, but none of fewer than `least`.
+pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
+    let threads = num_threads().min(count / least.max(1)).max(1);
+    (0..threads).map(|thread| range(thread, threads, count).start).collect()
 }
 
 /// What is called with the number of each task.

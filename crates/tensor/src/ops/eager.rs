@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::engine::map;
 use crate::kernel::element::FloatComputation;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::matmul::product;
+use crate::kernel::matmul::batched;
 use crate::kernel::reduce::strided;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
@@ -160,7 +160,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         let rank = self.rank();
         let mut result = self.shape().clone();
         result[rank - 1] = other.shape()[rank - 1];
-        Tensor::build(&result, at, |out| product::matmul(self.source(), other.source(), out))
+        Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), out))
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
@@ -235,13 +235,14 @@ impl<T: Element> Tensor<T> {
             if layout.numel() == 0 {
                 out.fill(T::identity(op).unwrap_or(T::ZERO));
             }
-            strided::reduce(op, Source { data: self.source().data, layout }, axes, out);
+            strided::reduce(op, Source { data: self.source().data, layout }, axes, out)?;
             if times > 1 {
                 let times = Operand::Splat(T::from_i64(times as i64));
                 for total in out {
                     T::binary(Binary::Mul, Operand::Splat(*total), times, std::slice::from_mut(total));
                 }
             }
+            Ok(())
         })
     }
 

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 use crate::kernel::copy;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
-use crate::memory::storage::Storage;
+use crate::memory::storage::{Filled, Storage};
 use crate::shape::dims::Sizes;
 use crate::shape::error::{Error, Site, raise};
 use crate::{DType, Element, Float, Layout, Number, Shape};
@@ -39,15 +39,19 @@ impl<T: Element> Tensor<T> {
     }
 
     /// [`build`](Self::build), of elements that start as zeros.
-    pub(crate) fn build_on_zeros(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
+    pub(crate) fn build_on_zeros<F: Filled>(
+        shape: &Shape,
+        at: Site,
+        fill: impl FnOnce(&mut [T]) -> F,
+    ) -> Result<Self, Error> {
         Tensor::build(shape, at, |out| {
             out.fill(T::ZERO);
-            fill(out);
+            fill(out)
         })
     }
 
     /// A new contiguous tensor whose elements `fill` writes, all of them, in row-major order. Before, they are anything.
-    pub(crate) fn build(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T])) -> Result<Self, Error> {
+    pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
         let storage = Storage::build(count, fill).map_err(refused)?;

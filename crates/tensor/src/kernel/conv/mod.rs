@@ -1,5 +1,7 @@
-//! Convolutions: by columns and a matrix product, or directly.
+//! Convolutions.
 
+pub(crate) mod convolution;
 pub(crate) mod direct;
+pub(crate) mod geometry;
 pub(crate) mod im2col;
-pub(crate) mod vector;
+pub(crate) mod planes;

@@ -1,3 +1,7 @@
 //! Matrix products.
 
+pub(crate) mod batched;
+pub(crate) mod matrix;
+pub(crate) mod micro;
 pub(crate) mod product;
+pub(crate) mod small;

@@ -3,7 +3,7 @@
 //! Of several that are equal the first one counts, of NaNs the last (ATen: `max_pool2d`). A row of windows goes through the
 //! elements of the window one after the other, all windows side by side.
 
-use crate::kernel::conv::im2col::Axis;
+use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
@@ -18,8 +18,8 @@ const NOTHING: u32 = u32::MAX;
 /// Planes `[h, w]` and the windows on them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    pub(crate) rows: Axis,
-    pub(crate) columns: Axis,
+    pub(crate) rows: WindowAxis,
+    pub(crate) columns: WindowAxis,
 }
 
 impl Plan {
@@ -33,7 +33,7 @@ impl Plan {
 
     /// Whether the windows are squares of four side by side, the most usual case.
     fn is_quartering(&self) -> bool {
-        let plain = |axis: &Axis| {
+        let plain = |axis: &WindowAxis| {
             axis.kernel == 2
                 && axis.stride == 2
                 && axis.dilation == 1
@@ -314,16 +314,16 @@ mod tests {
         places
     }
 
-    fn axis() -> impl Strategy<Value = Axis> {
+    fn axis() -> impl Strategy<Value = WindowAxis> {
         let sizes = (1..4usize, 1..4usize, 1..3usize, 0..3usize, 0..30usize, prop::bool::ANY);
         sizes.prop_map(|(kernel, stride, dilation, before, more, halves)| {
             let input = 2 + more;
             if halves {
-                return Axis { input, kernel: 2, output: input / 2, stride: 2, dilation: 1, before: 0 };
+                return WindowAxis { input, kernel: 2, output: input / 2, stride: 2, dilation: 1, before: 0 };
             }
             let span = (kernel - 1) * dilation + 1;
             let output = (2 * before + input).saturating_sub(span) / stride + 1;
-            Axis { input, kernel, output, stride, dilation, before }
+            WindowAxis { input, kernel, output, stride, dilation, before }
         })
     }
 

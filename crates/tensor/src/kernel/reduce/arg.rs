@@ -3,11 +3,11 @@
 //! Where the dimension's elements lie one after the other, each line's extreme is found first, and then its place; else lines
 //! next to one another are gone through together, row by row. What is long is cut into pieces, whose results are compared in
 //! order: any number of threads gives the same positions.
-#![allow(unsafe_code)]
-
 use crate::kernel::strided::{TASK, TASKS};
-use crate::memory::threads;
-use crate::memory::threads::Start;
+use crate::memory::available::AllocationError;
+use crate::memory::partition::{self, Grid, Tile};
+use crate::memory::scratch::Scratch;
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::{Nest, Run};
@@ -87,10 +87,16 @@ fn of_line<T: Element>(largest: bool, x: &[T]) -> usize {
 
 /// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
 /// several. `reduced` is that dimension, which has elements, `kept` the others.
-pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced: &Layout, out: &mut [i64]) {
+pub(crate) fn arg<T: Element>(
+    largest: bool,
+    data: &[T],
+    kept: &Layout,
+    reduced: &Layout,
+    out: &mut [i64],
+) -> Result<(), AllocationError> {
     let (lines, count) = (out.len(), reduced.numel());
     if lines == 0 || count == 0 {
-        return;
+        return Ok(());
     }
     let rows = Nest::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
@@ -103,15 +109,14 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
     let piece = count.div_ceil(pieces).next_multiple_of(if each_line { RUN } else { 64 });
     let pieces = count.div_ceil(piece);
 
-    let mut places = if pieces > 1 { vec![0i64; pieces * lines] } else { Vec::new() };
-    let start = Start(if pieces > 1 { places.as_mut_ptr() } else { out.as_mut_ptr() });
-    let part = |number: usize| {
+    // A row of places for each piece.
+    let mut places = Scratch::new(if pieces > 1 { pieces * lines } else { 0 })?;
+    let grid = Grid::equal(if pieces > 1 { &mut places } else { &mut *out }, lines, (1, together));
+    let schedule = Schedule::parallel_from(PART, lines.saturating_mul(count));
+    partition::run(strips * pieces, schedule, grid, |number, mut out: Tile<i64>| {
         let (number, first) = (number / strips, number % strips * together);
-        let (from, width) = (number * piece, together.min(lines - first));
+        let (from, out) = (number * piece, out.row(0));
         let size = piece.min(count - from);
-        // SAFETY: `pieces` times as many places as there are lines, of which each part has its own, borrowed mutably until all
-        // are done.
-        let out = unsafe { std::slice::from_raw_parts_mut(start.at(number * lines + first), width) };
         if each_line {
             let mut line = Vec::new();
             for (i, out) in out.iter_mut().enumerate() {
@@ -131,12 +136,7 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
             return;
         }
         across(largest, data, (&rows, first), (step, from, size), out);
-    };
-    if lines.saturating_mul(count) < PART {
-        (0..strips * pieces).for_each(part);
-    } else {
-        threads::for_each(strips * pieces, part);
-    }
+    });
     if pieces > 1 {
         let value = |line: usize, place: i64| data[(rows.position(0, line) as isize + place as isize * step) as usize];
         for (line, out) in out.iter_mut().enumerate() {
@@ -148,6 +148,7 @@ pub(crate) fn arg<T: Element>(largest: bool, data: &[T], kept: &Layout, reduced:
             }
         }
     }
+    Ok(())
 }
 
 /// How many lines go together: all of a row, where that is not too long.

@@ -7,8 +7,6 @@
 //! A sum is pairwise: no more than 64 elements are added one after the other, to totals that are added in a balanced tree, so
 //! that the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
 //! The tree depends on the layout alone: any number of threads gives the same bits.
-#![allow(unsafe_code)]
-
 use std::cmp::Reverse;
 
 use smallvec::SmallVec;
@@ -16,11 +14,10 @@ use smallvec::SmallVec;
 use crate::kernel::copy;
 use crate::kernel::reduce::short::SHORT;
 use crate::kernel::strided::{Source, TASK, TASKS};
-use crate::memory::partition;
+use crate::memory::available::AllocationError;
+use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
-use crate::memory::threads;
 use crate::memory::threads::Schedule;
-use crate::memory::threads::Start;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::Nest;
@@ -96,10 +93,15 @@ fn merge(loops: &mut Loops, (size, stride): (usize, usize)) {
 /// `out[i] = op over j of x[i, j]`: `j` are the dimensions `axes` of `x`, `i` the others.
 ///
 /// Where nothing is reduced (there is no `j`), `out` keeps what the caller filled it with.
-pub(crate) fn reduce<T: Element>(op: Reduction, x: Source<T>, axes: &[usize], out: &mut [T]) {
+pub(crate) fn reduce<T: Element>(
+    op: Reduction,
+    x: Source<T>,
+    axes: &[usize],
+    out: &mut [T],
+) -> Result<(), AllocationError> {
     let layout = x.layout;
     if out.is_empty() || layout.numel() == 0 {
-        return;
+        return Ok(());
     }
     // Every loop goes forward, from the lowest element.
     let mut base = layout.offset() as isize;
@@ -134,7 +136,13 @@ pub(crate) fn reduce<T: Element>(op: Reduction, x: Source<T>, axes: &[usize], ou
 }
 
 /// [`run`], where the results lie in another order than that of the dimensions `kept`: in that of memory, first.
-fn run_in_order<T: Element>(op: Reduction, data: &[T], kept: &Layout, lines: Loops, out: &mut [T]) {
+fn run_in_order<T: Element>(
+    op: Reduction,
+    data: &[T],
+    kept: &Layout,
+    lines: Loops,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
     let sizes = kept.shape().iter().zip(kept.strides());
     let kept_loops: Loops = sizes.map(|(&size, &stride)| (size, stride.unsigned_abs())).collect();
     let mut order: SmallVec<[usize; 6]> = (0..kept_loops.len()).collect();
@@ -142,8 +150,8 @@ fn run_in_order<T: Element>(op: Reduction, data: &[T], kept: &Layout, lines: Loo
     order.sort_by_key(|&axis| Reverse(kept_loops[axis].1));
     let results = || order.iter().map(|&axis| kept_loops[axis]);
     let count = results().map(|(size, _)| size).product();
-    let mut totals = Scratch::new(count);
-    run(op, data, merged(results()), lines, &mut totals.0);
+    let mut totals = Scratch::new(count)?;
+    run(op, data, merged(results()), lines, &mut totals)?;
     // Brought into the order of the dimensions, turned round and repeated as they are.
     let (mut strides, mut offset, mut next) = (Strides::from_elem(0, kept_loops.len()), 0, 1);
     for &axis in order.iter().rev() {
@@ -155,10 +163,17 @@ fn run_in_order<T: Element>(op: Reduction, data: &[T], kept: &Layout, lines: Loo
     let Some(layout) = Layout::strided(kept.shape().clone(), &strides, offset, count) else {
         unreachable!("the strides were made from the sizes")
     };
-    copy::copy(Source { data: &totals.0, layout: &layout }, out);
+    copy::copy(Source { data: &totals, layout: &layout }, out);
+    Ok(())
 }
 
-fn run<T: Element>(op: Reduction, data: &[T], kept: Loops, mut reduced: Loops, out: &mut [T]) {
+fn run<T: Element>(
+    op: Reduction,
+    data: &[T],
+    kept: Loops,
+    mut reduced: Loops,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
     if reduced.is_empty() {
         reduced.push((1, 0));
     }
@@ -171,36 +186,35 @@ fn run<T: Element>(op: Reduction, data: &[T], kept: Loops, mut reduced: Loops, o
         } else if len < SHORT && (few || reduced.len() == 1) {
             gathered(op, data, &kept, reduced, out);
         } else {
-            lines_first(op, data, &kept, reduced, out);
+            return lines_first(op, data, &kept, reduced, out);
         }
     } else if step > 1 || width < SHORT && few && stride != width {
         gathered(op, data, &kept, reduced, out);
     } else {
-        columns(op, data, kept, reduced, out);
+        return columns(op, data, kept, reduced, out);
     }
+    Ok(())
 }
 
-/// Calls `part` with each of `0 .. count`, on several threads where `work` bytes are worth it.
-fn share(count: usize, work: usize, part: impl Fn(usize) + Sync) {
-    if work < PARALLEL { (0..count).for_each(part) } else { threads::sweep(count, work, part) }
-}
-
-/// As [`share`], of chunks of `out`.
-fn share_chunks<T: Element>(out: &mut [T], size: usize, work: usize, part: impl Fn(usize, &mut [T]) + Sync) {
-    if work < PARALLEL {
-        out.chunks_mut(size).enumerate().for_each(|(number, out)| part(number, out));
-    } else {
-        partition::chunks(out, size, Schedule::Sweep { bytes: work }, part);
-    }
+/// One thread where `work` bytes are not worth more.
+fn schedule(work: usize) -> Schedule {
+    Schedule::sweep_from(PARALLEL, work, work)
 }
 
 /// Reduces the innermost dimension, of which the lines lie in `data` as they come, and then their totals.
-fn lines_first<T: Element>(op: Reduction, data: &[T], kept: &Loops, mut reduced: Loops, out: &mut [T]) {
-    let Some((len, stride)) = reduced.pop() else { return };
+fn lines_first<T: Element>(
+    op: Reduction,
+    data: &[T],
+    kept: &Loops,
+    mut reduced: Loops,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    let Some((len, stride)) = reduced.pop() else { return Ok(()) };
     let piece = if len > 2 * PIECE { len.div_ceil(len.div_ceil(PIECE)).next_multiple_of(LONG_RUN) } else { len };
     let pieces = len.div_ceil(piece);
     if reduced.is_empty() && pieces == 1 {
-        return totals_of_lines(op, data, kept, (len, stride), piece, out);
+        totals_of_lines(op, data, kept, (len, stride), piece, out);
+        return Ok(());
     }
     // All other dimensions in the order of memory; of which of them the totals are reduced again.
     let mut all: SmallVec<[(usize, usize, bool); 6]> = SmallVec::new();
@@ -208,9 +222,9 @@ fn lines_first<T: Element>(op: Reduction, data: &[T], kept: &Loops, mut reduced:
     all.extend(reduced.iter().map(|&(size, stride)| (size, stride, true)));
     all.sort_by_key(|&(_, stride, _)| Reverse(stride.wrapping_sub(1)));
     let lines = merged(all.iter().map(|&(size, stride, _)| (size, stride)));
-    let mut totals = Scratch::new(numel(&lines) * pieces);
-    totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals.0);
-    let mut step = totals.0.len();
+    let mut totals = Scratch::new(numel(&lines) * pieces)?;
+    totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals);
+    let mut step = totals.len();
     let mut again = [Loops::new(), Loops::new()];
     for (size, _, is_reduced) in all {
         step /= size;
@@ -218,7 +232,7 @@ fn lines_first<T: Element>(op: Reduction, data: &[T], kept: &Loops, mut reduced:
     }
     let [kept, mut reduced] = again;
     reduced.push((pieces, 1));
-    run(op, &totals.0, merged(kept.into_iter()), merged(reduced.into_iter()), out);
+    run(op, &totals, merged(kept.into_iter()), merged(reduced.into_iter()), out)
 }
 
 /// The totals of the pieces of all lines, `len` elements each, `stride` apart; lines begin where `lines` says.
@@ -236,7 +250,7 @@ fn totals_of_lines<T: Element>(
     let pieces = len.div_ceil(piece);
     let each = (TASK / piece).max(out.len().div_ceil(TASKS)).max(1);
     let work = out.len() * piece * size_of::<T>();
-    share_chunks(out, each, work, |task, out| {
+    partition::chunks(out, each, schedule(work), |task, out| {
         let first = task * each;
         if stride == 1 && len <= LONG_RUN {
             stretches(lines, first, first + out.len(), |position, apart, number, count| {
@@ -424,7 +438,7 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops,
     // Elements one by one cost several times as much as slices.
     let work = out.len() * count * size_of::<T>() * 8;
     let in_lines = matches!(reduced[..], [(..SHORT, 1)]) && T::reduce_short(op, &[], 1, 1, &mut []);
-    share_chunks(out, each, work, |task, out| {
+    partition::chunks(out, each, schedule(work), |task, out| {
         if in_lines {
             let first = task * each;
             return stretches(kept, first, first + out.len(), |position, apart, number, lines| {
@@ -440,8 +454,14 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops,
 
 /// Results that lie next to one another are computed together, strip by strip; where that gives few tasks, rows are shared
 /// out too, in parts whose totals are accumulated in the end.
-fn columns<T: Element>(op: Reduction, data: &[T], mut kept: Loops, reduced: Loops, out: &mut [T]) {
-    let Some((width, _)) = kept.pop() else { return };
+fn columns<T: Element>(
+    op: Reduction,
+    data: &[T],
+    mut kept: Loops,
+    reduced: Loops,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    let Some((width, _)) = kept.pop() else { return Ok(()) };
     let (count, outer) = (numel(&reduced), numel(&kept));
     let (inner, stride) = reduced[reduced.len() - 1];
     let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
@@ -463,31 +483,33 @@ fn columns<T: Element>(op: Reduction, data: &[T], mut kept: Loops, reduced: Loop
         if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
     let parts = count.div_ceil(part);
 
-    let one = |number: usize, out: &Start<T>| {
-        let (at, from) = (number % blocks, number / blocks * part);
-        let (line, left) = (at / strips, at % strips * strip);
-        let start = number / blocks * outer * width + line * width + left;
-        // SAFETY: of `parts` times as many totals as there are results, each block's are its own; whoever calls has borrowed
-        // them mutably until all are done.
-        let out = unsafe { std::slice::from_raw_parts_mut(out.at(start), strip.min(width - left)) };
-        let rows = Slices { data: &data[position(&kept, line) + left..], loops: &reduced };
-        tree(op, &rows, from, count.min(from + part), leaf, out);
-    };
+    // Strips are numbered as they lie in the totals: `strips` to a line of `width`, `outer` lines to a part.
+    let number = blocks * parts;
+    let each = (TASK * number).div_ceil(total).max(number.div_ceil(TASKS));
+    let start = |number: usize| number / strips * width + number % strips * strip;
+    let tasks = number.div_ceil(each);
+    let ends: SmallVec<[usize; TASKS]> = (1..=tasks).map(|task| start(number.min(task * each))).collect();
     let all = |out: &mut [T]| {
-        let start = Start(out.as_mut_ptr());
-        let number = blocks * parts;
-        let each = (TASK * number).div_ceil(total).max(number.div_ceil(TASKS));
-        share(number.div_ceil(each), work, |task| {
-            (task * each..number.min((task + 1) * each)).for_each(|number| one(number, &start));
+        partition::run(tasks, schedule(work), Partition::ends(out, &ends), |task, out| {
+            let mut rest = out;
+            for number in task * each..number.min((task + 1) * each) {
+                let (line, left) = (number / strips % outer, number % strips * strip);
+                let from = number / blocks * part;
+                let (out, later) = rest.split_at_mut(strip.min(width - left));
+                rest = later;
+                let rows = Slices { data: &data[position(&kept, line) + left..], loops: &reduced };
+                tree(op, &rows, from, count.min(from + part), leaf, out);
+            }
         });
     };
     if parts == 1 {
-        return all(out);
+        all(out);
+        return Ok(());
     }
     let width = out.len();
-    let mut totals = Scratch::new(parts * width);
-    all(&mut totals.0);
-    columns(op, &totals.0, Loops::from_slice(&[(width, 1)]), Loops::from_slice(&[(parts, width)]), out);
+    let mut totals = Scratch::new(parts * width)?;
+    all(&mut totals);
+    columns(op, &totals, Loops::from_slice(&[(width, 1)]), Loops::from_slice(&[(parts, width)]), out)
 }
 
 /// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.

@@ -3,18 +3,14 @@
 //! Each function here takes one line as a slice; [`each`] cuts a tensor of any layout into lines and puts the results in
 //! place. Lines are independent of one another, so any number of threads gives the same bits. Positions are ties' own order:
 //! of two equal elements the earlier one comes first, and NaN counts as larger than everything, as in PyTorch's `sort`.
-#![allow(unsafe_code)]
-
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
 use crate::kernel::strided::Source;
-use crate::memory::partition;
-use crate::memory::threads;
-use crate::memory::threads::Schedule;
-use crate::memory::threads::Start;
+use crate::memory::partition::{self, Grid, Tile};
+use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::Nest;
 use crate::{DType, Element, Shape};
 
@@ -52,24 +48,21 @@ pub(crate) fn each<T: Element, U: Element>(
         });
     };
     let count = out.len() / len;
-    let alone = size * count < PARALLEL;
+    let schedule = Schedule::parallel_from(PARALLEL, size * count);
     if inner == 1 {
         let one = |number: usize, out: &mut [U]| {
             let mut line = Vec::with_capacity(size);
             gather(number, &mut line);
             f(&line, out);
         };
-        match alone {
-            true => out.chunks_mut(len).enumerate().for_each(|(number, out)| one(number, out)),
-            false => partition::chunks(out, len, Schedule::Parallel, one),
-        }
-        return;
+        return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
     // Lines next to one another in memory go together: a cache line holds an element of each.
     let groups = inner.div_ceil(TOGETHER);
-    let start = Start(out.as_mut_ptr());
-    let group = |number: usize| {
+    let number = count / inner * groups;
+    let grid = Grid::equal(out, inner, (len, TOGETHER));
+    partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
         let (slab, first) = (number / groups, number % groups * TOGETHER);
         let width = TOGETHER.min(inner - first);
         // Lines of a power of two would fall upon one another in the cache.
@@ -88,17 +81,11 @@ pub(crate) fn each<T: Element, U: Element>(
             f(&line[..size], &mut result[..len]);
         }
         for j in 0..len {
-            let at = (slab * len + j) * inner + first;
-            // SAFETY: `width` results, number `first` on, of row `j` of a slab, within `out`; no two groups have one in common;
-            // `out` is borrowed mutably until all are done.
-            let out = unsafe { std::slice::from_raw_parts_mut(start.at(at), width) };
-            for (out, result) in out.iter_mut().zip(results[j..].iter().step_by(apart)) {
+            for (out, result) in out.row(j).iter_mut().zip(results[j..].iter().step_by(apart)) {
                 *out = *result;
             }
         }
-    };
-    let number = count / inner * groups;
-    if alone { (0..number).for_each(group) } else { threads::for_each(number, group) }
+    });
 }
 
 /// Sums of the elements up to each; `f32` is summed in `f64`, integers wrap.
@@ -144,7 +131,7 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
         positions.truncate(wanted);
     }
     // No two positions compare equal, so an unstable sort has one result, and that is the stable one.
-    if positions.len() >= LONG && threads::num_threads() > 1 {
+    if positions.len() >= LONG && num_threads() > 1 {
         // Work that divides as it goes is what rayon is for.
         positions.par_sort_unstable_by(before);
     } else {

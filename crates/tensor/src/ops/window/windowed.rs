@@ -1,7 +1,8 @@
 //! The primitives that look through windows: convolutions with their derivatives, the largest element of a window, and the
 //! mean of one.
 
-use crate::kernel::conv::im2col;
+use crate::kernel::conv::convolution;
+use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::pool::{max, mean};
 use crate::ops::TensorLike;
 use crate::ops::window::windows::Window;
@@ -62,15 +63,15 @@ impl ConvolutionForm {
     }
 
     /// What the kernel does; `None` where there is nothing to compute.
-    fn plan(&self) -> Option<im2col::Plan> {
+    fn plan(&self) -> Option<Geometry> {
         let [x, w, z] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {
             return None;
         }
         let rank = self.stride.len();
         let axis = |k: usize| match (k + rank).checked_sub(3) {
-            None => im2col::Axis::NONE,
-            Some(k) => im2col::Axis {
+            None => WindowAxis::NONE,
+            Some(k) => WindowAxis {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
@@ -80,7 +81,7 @@ impl ConvolutionForm {
             },
         };
         let (groups, out) = (self.groups, w[0] / self.groups);
-        Some(im2col::Plan { batch: x[0], groups, channels: w[1], out, axes: [axis(0), axis(1), axis(2)] })
+        Some(Geometry { batch: x[0], groups, channels: w[1], out, axes: [axis(0), axis(1), axis(2)] })
     }
 }
 
@@ -175,9 +176,9 @@ impl<T: Element> Windowed for Tensor<T> {
         let (first, second) = (self.try_contiguous()?, other.try_contiguous()?);
         let (first, second) = (elements(&first), elements(&second));
         Tensor::build(shape, at, |out| match slot {
-            Slot::Input => im2col::input_gradient(&plan, first, second, out),
-            Slot::Weight => im2col::weight_gradient(&plan, first, second, out),
-            Slot::Output => im2col::forward(&plan, first, second, out),
+            Slot::Input => convolution::input_gradient(&plan, first, second, out),
+            Slot::Weight => convolution::weight_gradient(&plan, first, second, out),
+            Slot::Output => convolution::forward(&plan, first, second, out),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The largest of every window, and where it was.
 
-use crate::kernel::conv::im2col::Axis as Windows;
+use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, count};
@@ -23,12 +23,12 @@ fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingFo
     plan.axes.iter().for_each(|axis| output.push(axis.count));
     // One dimension is a plane of one row.
     let (rows, columns) = match &plan.axes[..] {
-        [columns] => (Windows::NONE, windows(columns)),
+        [columns] => (WindowAxis::NONE, windows(columns)),
         [rows, columns] => (windows(rows), windows(columns)),
         _ => unreachable!("poolings have one or two dimensions"),
     };
     // Positions within a window have 32 bits; larger windows are larger than any input.
-    let reach = |axis: &Windows| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
+    let reach = |axis: &WindowAxis| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {
         return Err(Error::TooLarge { shape: [rows.kernel, columns.kernel].into(), dtype: A::Elem::DTYPE, at });
@@ -36,9 +36,9 @@ fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingFo
     Ok(PoolingForm { input: input.clone(), output, plan: max::Plan { rows, columns } })
 }
 
-fn windows(axis: &Axis) -> Windows {
+fn windows(axis: &Axis) -> WindowAxis {
     let window = axis.window;
-    Windows {
+    WindowAxis {
         input: axis.size,
         kernel: window.kernel,
         output: axis.count,

@@ -1,0 +1,404 @@
+//! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`,
+//! `z` `[n, out, …]`, with up to three dimensions of space.
+//!
+//! Where they are faster, sums are taken over copied planes: [`direct`]. Elsewhere, and for integers, all three are
+//! matrix products with the windows of `x` as columns ([`im2col`]), a tile of windows at a time, so that a tile stays in the
+//! second-level cache. What a part is depends on shapes alone, and sums over parts are added up in order: any number of threads
+//! gives the same bits.
+//!
+//! This file does not know padding modes, defaults or what is refused.
+
+use crate::Element;
+use crate::kernel::conv::direct::{self, DirectCall};
+use crate::kernel::conv::geometry::{Geometry, WindowAxis};
+use crate::kernel::conv::im2col::{gather, scatter};
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::memory::available::AllocationError;
+use crate::memory::partition::{self, Grid};
+use crate::memory::scratch::Scratch;
+use crate::memory::threads::Schedule;
+
+/// Elements of a tile of columns, at most, if it has a window or more.
+const TILE: usize = 1 << 16;
+
+/// Sums over the batch are made in so many parts at most, each with sums of its own.
+const SUMS: usize = 8;
+
+impl Geometry {
+    /// Windows of a tile.
+    fn tile(&self) -> usize {
+        (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
+    }
+
+    fn tiles(&self) -> usize {
+        self.windows().div_ceil(self.tile())
+    }
+
+    /// Whether each channel has results of its own, and few: products over columns would be of a row or two.
+    fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.channels == 1 && self.out <= 4
+    }
+
+    /// Whether copied planes are faster than columns, as measured, here and below. They lose to products where the kernel is
+    /// one element, and where copying the results costs as much as computing them.
+    fn is_direct(&self) -> bool {
+        let taps = self.taps();
+        let efficiency = direct::efficiency(self);
+        taps > 1 && (self.is_depthwise() && efficiency > 0.0 || self.rows() >= 27 && efficiency >= 0.7)
+    }
+
+    fn is_direct_for_input(&self) -> bool {
+        let taps = self.taps();
+        let efficiency = direct::input_efficiency(self);
+        taps > 1 && (self.is_depthwise() && efficiency > 0.0 || self.channels >= 4 && efficiency >= 0.7)
+    }
+
+    fn is_direct_for_weight(&self) -> bool {
+        let taps = self.taps();
+        let steps = self.axes.iter().any(|axis| axis.stride > 1);
+        let efficiency = direct::efficiency(self);
+        let few = self.channels >= 8 && self.out <= 32 && !steps && efficiency >= 0.7;
+        taps > 1 && (self.is_depthwise() && taps >= 5 && efficiency > 0.0 || few)
+    }
+
+    /// Whether the input is its own matrix of columns.
+    fn is_pointwise(&self) -> bool {
+        let plain =
+            |axis: &WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.input == axis.output;
+        self.axes.iter().all(plain)
+    }
+
+    /// The sizes of a product of weights and columns.
+    fn product(&self, windows: usize) -> Sizes {
+        Sizes { m: self.out, n: windows, k: self.rows(), add: false }
+    }
+}
+
+/// `z = conv(x, w)`.
+pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut [T]) -> Result<(), AllocationError> {
+    if T::DIRECT && geometry.is_direct() {
+        return T::convolve(DirectCall::Forward { geometry, x, w, z });
+    }
+    let (plane, windows, tiles, out) =
+        (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
+    // Of some windows of a block, which is a group of an image.
+    let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
+        let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
+        let right = if geometry.is_pointwise() {
+            Matrix::rows(x, block * plane + first, windows)
+        } else {
+            gather(geometry, &x[block * plane..][..plane], first, count, columns)?;
+            Matrix::rows(&*columns, 0, count)
+        };
+        T::product(geometry.product(count), weights, right, z)
+    };
+    let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
+    if tiles == 1 {
+        // Images of little work go together.
+        let together = (TILE / (4 * geometry.rows() * windows)).max(1);
+        return partition::try_chunks(z, together * out * windows, Schedule::Parallel, |part, z| {
+            let mut columns = Scratch::new(room)?;
+            for (block, z) in (part * together..).zip(z.chunks_exact_mut(out * windows)) {
+                product(block, 0, windows, &mut columns, z)?;
+            }
+            Ok(())
+        });
+    }
+    let units = geometry.batch * geometry.groups * tiles;
+    let grid = Grid::equal(z, windows, (out, geometry.tile()));
+    partition::try_run(units, Schedule::Parallel, grid, |unit, mut z| {
+        let (block, first) = (unit / tiles, unit % tiles * geometry.tile());
+        let count = geometry.tile().min(windows - first);
+        let (mut columns, mut results) = (Scratch::new(room)?, Scratch::new(out * count)?);
+        product(block, first, count, &mut columns, &mut results)?;
+        for (row, values) in results.chunks_exact(count).enumerate() {
+            z.row(row).copy_from_slice(values);
+        }
+        Ok(())
+    })
+}
+
+/// The adjoint of [`forward`] as a function of `x`, for the weights `w`: `x` of `z`.
+pub(crate) fn input_gradient<T: Element>(
+    geometry: &Geometry,
+    w: &[T],
+    z: &[T],
+    x: &mut [T],
+) -> Result<(), AllocationError> {
+    if T::DIRECT && geometry.is_direct_for_input() {
+        return T::convolve(DirectCall::Input { geometry, w, z, x });
+    }
+    let (windows, plane) = (geometry.windows(), geometry.plane());
+    // A few images are shared out by channels too.
+    let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
+    let each = geometry.channels.div_ceil(slices);
+    let slices = geometry.channels.div_ceil(each);
+    let grid = Grid::equal(x, geometry.channels * plane, (1, each * plane));
+    partition::try_run(geometry.batch * geometry.groups * slices, Schedule::Parallel, grid, |unit, mut x| {
+        let (block, first, x) = (unit / slices, unit % slices * each, x.row(0));
+        let part = Geometry { channels: each.min(geometry.channels - first), ..*geometry };
+        let at = block % geometry.groups * geometry.weights() + first * geometry.taps();
+        let weights = Matrix::rows(w, at, geometry.rows()).transposed();
+        let sizes = |count| Sizes { m: part.rows(), n: count, k: geometry.out, add: false };
+        if geometry.is_pointwise() {
+            return T::product(sizes(windows), weights, Matrix::rows(z, block * geometry.out * windows, windows), x);
+        }
+        x.fill(T::ZERO);
+        let mut columns = Scratch::new(part.rows() * part.tile())?;
+        for from in (0..windows).step_by(part.tile()) {
+            let count = part.tile().min(windows - from);
+            let columns = &mut columns[..part.rows() * count];
+            let right = Matrix::rows(z, block * geometry.out * windows + from, windows);
+            T::product(sizes(count), weights, right, columns)?;
+            scatter(&part, columns, from, count, x)?;
+        }
+        Ok(())
+    })
+}
+
+/// The adjoint of [`forward`] as a function of `w`, for the input `x`: `w` of `z`.
+pub(crate) fn weight_gradient<T: Element>(
+    geometry: &Geometry,
+    x: &[T],
+    z: &[T],
+    w: &mut [T],
+) -> Result<(), AllocationError> {
+    // Which multiplies elements that a weight does not see by zero: of ∞ and NaN that would be seen.
+    if T::DIRECT && geometry.is_direct_for_weight() && T::are_finite(x) {
+        return T::convolve(DirectCall::Weight { geometry, x, z, w });
+    }
+    let (windows, plane, tiles) = (geometry.windows(), geometry.channels * geometry.plane(), geometry.tiles());
+    let units = geometry.batch * tiles;
+    let most = if w.len() <= TILE { SUMS } else { 2 };
+    let parts = units.min(most);
+    let (each, len) = (units.div_ceil(parts), w.len());
+    let parts = units.div_ceil(each);
+    let part = |number: usize, w: &mut [T]| {
+        let mut columns = Scratch::new(if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() })?;
+        for unit in number * each..units.min((number + 1) * each) {
+            let (image, tile) = (unit / tiles, unit % tiles);
+            let (first, count) = (tile * geometry.tile(), geometry.tile().min(windows - tile * geometry.tile()));
+            for (group, w) in w.chunks_exact_mut(geometry.weights()).enumerate() {
+                let block = image * geometry.groups + group;
+                let columns = if geometry.is_pointwise() {
+                    Matrix::rows(x, block * plane + first, windows)
+                } else {
+                    gather(geometry, &x[block * plane..][..plane], first, count, &mut columns)?;
+                    Matrix::rows(&*columns, 0, count)
+                };
+                let left = Matrix::rows(z, block * geometry.out * windows + first, windows);
+                let sizes = Sizes { m: geometry.out, n: geometry.rows(), k: count, add: unit > number * each };
+                T::product(sizes, left, columns.transposed(), w)?;
+            }
+        }
+        Ok(())
+    };
+    if parts == 1 {
+        return part(0, w);
+    }
+    let mut sums = Scratch::new(parts * len)?;
+    partition::try_chunks(&mut sums, len, Schedule::Parallel, part)?;
+    direct::add_up(&sums, w);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::InstructionSet;
+    use crate::kernel::matmul::micro::HasMicroKernels;
+    use crate::kernel::matmul::product::Products;
+
+    /// Σ x w z over everything that meets, by the definition: `each(x, w, z)` is called with positions in the three.
+    fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
+        let [d, h, w] = &geometry.axes;
+        for block in 0..geometry.batch * geometry.groups {
+            for (out, channel) in
+                (0..geometry.out).flat_map(|out| (0..geometry.channels).map(move |channel| (out, channel)))
+            {
+                for (window, tap) in (0..geometry.windows()).flat_map(|i| (0..geometry.taps()).map(move |tap| (i, tap)))
+                {
+                    let place = |axis: &WindowAxis, window: usize, tap: usize| {
+                        let place = (window * axis.stride + tap * axis.dilation) as isize - axis.before as isize;
+                        (place >= 0 && place < axis.input as isize).then_some(place as usize)
+                    };
+                    let places = (
+                        place(d, window / (h.output * w.output), tap / (h.kernel * w.kernel)),
+                        place(h, window / w.output % h.output, tap / w.kernel % h.kernel),
+                        place(w, window % w.output, tap % w.kernel),
+                    );
+                    if let (Some(i), Some(j), Some(k)) = places {
+                        let x =
+                            (block * geometry.channels + channel) * geometry.plane() + (i * h.input + j) * w.input + k;
+                        let weights = (block % geometry.groups * geometry.out + out) * geometry.rows()
+                            + channel * geometry.taps()
+                            + tap;
+                        each(x, weights, (block * geometry.out + out) * geometry.windows() + window);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Small integers, whose sums and products are exact.
+    fn integers<T: Products>(len: usize, seed: usize) -> Vec<T> {
+        (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
+    }
+
+    /// `len` sums of what `term` says, at the place that it says, over everything that meets.
+    fn twin<T: Products>(geometry: &Geometry, len: usize, term: impl Fn(usize, usize, usize) -> (usize, T)) -> Vec<T> {
+        let mut sums = vec![T::ZERO; len];
+        by_definition(geometry, |x, w, z| {
+            let (place, term) = term(x, w, z);
+            sums[place] = sums[place].plus(term);
+        });
+        sums
+    }
+
+    /// Without columns, whether it is faster or not.
+    fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
+        let blocks = geometry.batch * geometry.groups;
+        let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
+        let w = integers::<T>(geometry.groups * geometry.weights(), 5);
+        let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        for kernels in InstructionSet::ALL.map(T::kernels_of) {
+            let mut out = integers::<T>(z.len(), 3);
+            direct::run(kernels, DirectCall::Forward { geometry, x: &x, w: &w, z: &mut out }).unwrap();
+            assert_eq!(out, twin(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+            let mut out = integers::<T>(x.len(), 3);
+            direct::run(kernels, DirectCall::Input { geometry, w: &w, z: &z, x: &mut out }).unwrap();
+            assert_eq!(out, twin(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+            let mut out = integers::<T>(w.len(), 3);
+            direct::run(kernels, DirectCall::Weight { geometry, x: &x, z: &z, w: &mut out }).unwrap();
+            assert_eq!(out, twin(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+        }
+    }
+
+    fn check<T: Element>(geometry: &Geometry) {
+        let blocks = geometry.batch * geometry.groups;
+        let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
+        let w = integers::<T>(geometry.groups * geometry.weights(), 5);
+        let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        let mut out = integers::<T>(z.len(), 3);
+        forward(geometry, &x, &w, &mut out).unwrap();
+        assert_eq!(out, twin(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+        let mut out = integers::<T>(x.len(), 3);
+        input_gradient(geometry, &w, &z, &mut out).unwrap();
+        assert_eq!(out, twin(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+        let mut out = integers::<T>(w.len(), 3);
+        weight_gradient(geometry, &x, &z, &mut out).unwrap();
+        assert_eq!(out, twin(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+    }
+
+    #[test]
+    fn what_a_weight_does_not_see_does_not_reach_it() {
+        let axis = |input: usize, kernel: usize| WindowAxis {
+            input,
+            kernel,
+            output: input - kernel + 1,
+            stride: 1,
+            dilation: 1,
+            before: 0,
+        };
+        let axes = [axis(1, 1), axis(12, 3), axis(40, 3)];
+        let geometry = Geometry { batch: 1, groups: 1, channels: 8, out: 8, axes };
+        assert!(geometry.is_direct_for_weight());
+        let z = integers::<f32>(geometry.out * geometry.windows(), 11);
+        for bad in [f32::INFINITY, f32::NAN] {
+            let mut x = integers::<f32>(geometry.channels * geometry.plane(), 1);
+            x[40] = bad;
+            let mut w = vec![0.0; geometry.weights()];
+            weight_gradient(&geometry, &x, &z, &mut w).unwrap();
+            let expected = twin(&geometry, w.len(), |i, j, k| (j, x[i] * z[k]));
+            assert!(w.iter().filter(|w| w.is_finite()).count() > w.len() / 2);
+            assert!(w.iter().zip(&expected).all(|(w, e)| w == e || (w.is_nan() && e.is_nan())), "{bad}");
+        }
+    }
+
+    /// Windows as far apart as the padding is wide: planes copied with their padding would not fit in memory.
+    #[test]
+    fn wide_padding_takes_no_memory() {
+        let line = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
+        for geometry in [
+            Geometry { batch: 1, groups: 2, channels: 1, out: 1, axes: [WindowAxis::NONE, WindowAxis::NONE, line] },
+            Geometry { batch: 1, groups: 1, channels: 30, out: 3, axes: [line, line, line] },
+            Geometry {
+                batch: 5,
+                groups: 1,
+                channels: 30,
+                out: 3,
+                axes: [WindowAxis::NONE, line, WindowAxis { stride: 3, output: 2, ..line }],
+            },
+        ] {
+            check::<f64>(&geometry);
+            check::<i64>(&geometry);
+        }
+    }
+
+    fn axis() -> impl Strategy<Value = WindowAxis> {
+        let sizes = (1..5usize, 1..4usize, 1..4usize, 0..4usize, 0..14usize);
+        sizes.prop_map(|(kernel, stride, dilation, before, more)| {
+            let span = (kernel - 1) * dilation + 1;
+            let (input, after) = (1 + more, before / 2);
+            let room = (before + input + after).max(span) - span;
+            WindowAxis { input, kernel, output: room / stride + 1, stride, dilation, before }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
+
+        #[test]
+        fn convolutions_equal_their_twins(
+            counts in [1..4usize, 1..4usize, 1..4usize, 1..4usize],
+            axes in [axis(), axis(), axis()],
+            rank in 1..4usize,
+        ) {
+            let [batch, groups, channels, out] = counts;
+            let axes = std::array::from_fn(|k| if k + rank < 3 { WindowAxis::NONE } else { axes[k] });
+            let geometry = Geometry { batch, groups, channels, out, axes };
+            check::<f64>(&geometry);
+            check::<f32>(&geometry);
+            check::<i64>(&geometry);
+            check_directly::<f64>(&geometry);
+            check_directly::<f32>(&geometry);
+        }
+    }
+
+    #[test]
+    fn several_tiles_and_parts() {
+        let axis = |input, kernel, before| WindowAxis {
+            input,
+            kernel,
+            output: input + 2 * before + 1 - kernel,
+            stride: 1,
+            dilation: 1,
+            before,
+        };
+        let geometry = |batch, channels, out, size, kernel, before| {
+            let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
+            Geometry { batch, groups: 1, channels, out, axes }
+        };
+        // Many windows; many images; a kernel of one element; lines of more than one tile; rows of more than a tile.
+        for geometry in [
+            plan(1, 16, 5, 40, 3, 1),
+            plan(9, 2, 13, 6, 3, 1),
+            plan(1, 3, 40, 12, 3, 1),
+            plan(70, 2, 3, 9, 3, 0),
+            plan(3, 5, 4, 17, 1, 0),
+            plan(2, 90, 2, 8, 4, 2),
+        ] {
+            check::<f64>(&geometry);
+            check_directly::<f64>(&geometry);
+            check_directly::<f32>(&geometry);
+        }
+        let line = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
+        let geometry =
+            Geometry { batch: 1, groups: 1, channels: 4, out: 2, axes: [WindowAxis::NONE, WindowAxis::NONE, line] };
+        assert!(geometry.tiles() > 1);
+        check::<f64>(&geometry);
+        check_directly::<f64>(&geometry);
+    }
+}

@@ -1,0 +1,158 @@
+//! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
+//!
+//! A batch is shared out by matrices, a product by rows, or by terms where it has one row only.
+
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::strided::Source;
+use crate::memory::available::AllocationError;
+use crate::memory::partition;
+use crate::memory::scratch::Scratch;
+use crate::memory::threads::Schedule;
+use crate::scalar::instruction::Reduction;
+use crate::shape::iteration_space::Nest;
+use crate::{Element, Layout, Shape};
+
+/// A product of fewer multiplications is not worth a second thread.
+const PARALLEL: usize = 1 << 18;
+
+/// Rows that a product is cut into, several of them to a piece.
+const ROWS: usize = 8;
+
+/// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
+pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> Result<(), AllocationError> {
+    let rank = x.layout.shape().rank();
+    let (m, k) = (x.layout.shape()[rank - 2], x.layout.shape()[rank - 1]);
+    let n = y.layout.shape()[rank - 1];
+    if out.is_empty() {
+        return Ok(());
+    }
+    if k == 0 {
+        out.fill(T::ZERO);
+        return Ok(());
+    }
+    let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
+    let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
+    let batch = Nest::new(outer_x.shape(), [&outer_x, &outer_y]);
+    let matrices = |b: usize| {
+        let matrix = |number: usize, source: Source<'_, T>| {
+            let strides = source.layout.strides();
+            let (row_stride, column_stride) = (strides[rank - 2], strides[rank - 1]);
+            (batch.position(number, b), row_stride, column_stride)
+        };
+        let ((left, left_row, left_column), (right, right_row, right_column)) = (matrix(0, x), matrix(1, y));
+        (
+            Matrix { data: x.data, offset: left, row_stride: left_row, column_stride: left_column },
+            Matrix { data: y.data, offset: right, row_stride: right_row, column_stride: right_column },
+        )
+    };
+    let products = |first: usize, out: &mut [T]| {
+        for (b, out) in (first..).zip(out.chunks_mut(m * n)) {
+            let (left, right) = matrices(b);
+            T::product(Sizes { m, n, k, add: false }, left, right, out)?;
+        }
+        Ok(())
+    };
+    let count = Shape::from(&x.layout.shape()[..rank - 2]).numel();
+    let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
+    if work < PARALLEL {
+        return products(0, out);
+    }
+    if count > 1 {
+        let together = (PARALLEL / 4 / (m * n * k)).max(1);
+        return partition::try_chunks(out, together * m * n, Schedule::Parallel, |part, out| {
+            products(part * together, out)
+        });
+    }
+    let (left, right) = matrices(0);
+    if m == 1 {
+        // Each part takes some of the terms of all sums.
+        let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
+        let mut sums = Scratch::new(parts * n)?;
+        partition::try_chunks(&mut sums, n, Schedule::Parallel, |part, out| {
+            let first = part * each;
+            let sizes = Sizes { m, n, k: each.min(k - first), add: false };
+            T::product(sizes, left.from(0, first), right.from(first, 0), out)
+        })?;
+        let (first, others) = sums.split_at(n);
+        out.copy_from_slice(first);
+        others.chunks_exact(n).for_each(|other| {
+            T::accumulate(Reduction::Sum, out, other);
+        });
+        return Ok(());
+    }
+    partition::try_ranges(out, ROWS * n, least_rows(m, n, work).div_ceil(ROWS) + 1, |first, out| {
+        T::product(Sizes { m: out.len() / n, n, k, add: false }, left.from(first * ROWS, 0), right, out)
+    })
+}
+
+/// How many rows a piece of a product has at least. Pieces are large, since each goes through the whole right side.
+///
+/// Row splits keep the bits if every piece takes the same path through `gemm`: it has others for at most 64 x 64 and at most 256
+/// elements, and there are others for little work.
+fn least_rows(m: usize, n: usize, work: usize) -> usize {
+    let least = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
+    least.max(m.div_ceil((2 * (work / PARALLEL)).max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::{num_threads, set_num_threads};
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let before = num_threads();
+        // Around the sizes at which another way is taken: of `gemm`'s, and of ours.
+        let sizes: [[usize; 3]; 17] = [
+            [128, 128, 64],
+            [130, 64, 700],
+            [131, 64, 1100],
+            [65, 65, 1300],
+            [65, 64, 1300],
+            [64, 64, 1300],
+            [300, 33, 600],
+            [4096, 8, 32],
+            [4097, 5, 48],
+            [2000, 17, 40],
+            [900, 16, 300],
+            [3000, 1, 200],
+            [2100, 2, 160],
+            [520, 300, 2],
+            [1000, 300, 1],
+            [257, 511, 513],
+            [1, 1200, 900],
+        ];
+        for [m, n, k] in sizes {
+            let element =
+                |seed: usize| move |i: &[usize]| ((i[0] * 7919 + i[1] * 104_729 + seed) % 1009) as f32 / 1009.0;
+            let (x, y) = (Tensor::from_fn([m, k], element(1)), Tensor::from_fn([k, n], element(2)));
+            let turned = (x.t().contiguous().t(), y.t().contiguous().t());
+            for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
+                let product = |threads: usize| {
+                    set_num_threads(threads);
+                    (x.matmul(y), x.cast::<f64>().matmul(&y.cast::<f64>()))
+                };
+                let expected = product(1);
+                for threads in [2, 3, 7, 16] {
+                    assert_eq!(product(threads), expected, "[{m}, {k}] x [{k}, {n}] with {threads} threads");
+                }
+            }
+        }
+        set_num_threads(before);
+    }
+
+    /// Of operands whose rows or columns go backwards, at sizes for every way to multiply.
+    #[test]
+    fn flipped_operands_are_as_their_copies() {
+        for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {
+            let element = |i: &[usize]| ((i[0] * 31 + i[1] * 17) % 13) as f32 - 6.0;
+            let (x, y) = (Tensor::from_fn([m, k], element), Tensor::from_fn([k, n], element));
+            for (flip_x, flip_y) in
+                [(vec![0], vec![0]), (vec![1], vec![1]), (vec![0, 1], vec![0, 1]), (vec![0], vec![])]
+            {
+                let (x, y) = (x.flip(flip_x.clone()), y.flip(flip_y.clone()));
+                assert_eq!(x.matmul(&y), x.contiguous().matmul(&y.contiguous()), "{m} {n} {k} {flip_x:?} {flip_y:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Matrices as products see them.
+
+/// One matrix of a product: where it starts and how it strides.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) offset: usize,
+    pub(crate) row_stride: isize,
+    pub(crate) column_stride: isize,
+}
+
+impl<'a, T> Matrix<'a, T> {
+    /// Row-major in `data` from `offset` on, `row_stride` elements from one row to the next.
+    pub(crate) fn rows(data: &'a [T], offset: usize, row_stride: usize) -> Self {
+        Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
+    }
+
+    /// Rows and columns exchanged.
+    pub(crate) fn transposed(self) -> Self {
+        Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+    }
+
+    /// The matrix without the rows and columns before these.
+    pub(crate) fn from(self, row: usize, column: usize) -> Self {
+        Matrix { offset: self.place(row, column), ..self }
+    }
+
+    #[inline(always)]
+    fn place(&self, row: usize, column: usize) -> usize {
+        let moved = row as isize * self.row_stride + column as isize * self.column_stride;
+        (self.offset as isize + moved) as usize
+    }
+
+    /// The data from the first element of a row on.
+    #[inline(always)]
+    pub(crate) fn row(&self, row: usize) -> &'a [T] {
+        &self.data[self.place(row, 0)..]
+    }
+
+    /// Whether every element lies inside, for a matrix of `rows` x `columns`, neither of which is 0.
+    pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
+        let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
+        let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));
+        let first = self.offset as isize + down.min(0) + right.min(0);
+        let last = self.offset as isize + down.max(0) + right.max(0);
+        first >= 0 && (last as usize) < self.data.len()
+    }
+}
+
+impl<T: Copy> Matrix<'_, T> {
+    #[inline(always)]
+    pub(crate) fn at(&self, row: usize, column: usize) -> T {
+        self.data[self.place(row, column)]
+    }
+}
+
+/// The sizes of a product of `[m, k]` and `[k, n]`, and whether it is added to what is there.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) add: bool,
+}

@@ -1,0 +1,372 @@
+//! The inner loops of matrix products and convolutions, whose sums stay in vector registers. They are written with the vectors of
+//! each instruction set: autovectorized loops spill the accumulators.
+//!
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens: one exists
+//! only where the processor has its instructions, so that all of this is safe to call.
+#![allow(unsafe_code)]
+
+use std::array::from_fn;
+use std::ops::Add;
+
+use crate::kernel::matmul::matrix::Matrix;
+use crate::scalar::cpu::{InstructionSet, instruction_set};
+use crate::scalar::element::Scalar;
+
+/// Vectors of `L` numbers.
+trait Simd<T, const L: usize>: Copy {
+    type Vector: Copy;
+
+    fn splat(self, value: T) -> Self::Vector;
+    fn load(self, from: &[T; L]) -> Self::Vector;
+    fn store(self, x: Self::Vector, to: &mut [T; L]);
+    /// `x * y + z`.
+    fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
+    /// The sum of its numbers.
+    fn sum(self, x: Self::Vector) -> T;
+}
+
+/// Exists where the processor has AVX-512 F, and AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Avx512(());
+
+/// Exists where the processor has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Avx2(());
+
+/// What every processor has: two vectors of 128 bits, or one of them.
+#[derive(Clone, Copy)]
+struct Portable;
+
+macro_rules! vectors {
+    ($($token:ident $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident |$whole:ident| $sum:expr),*) => {$(
+        #[cfg(target_arch = "x86_64")]
+        impl Simd<$type, $lanes> for $token {
+            type Vector = std::arch::x86_64::$vector;
+
+            #[inline(always)]
+            fn splat(self, value: $type) -> Self::Vector {
+                // SAFETY: the processor has the instruction, since the token exists.
+                unsafe { std::arch::x86_64::$splat(value) }
+            }
+
+            #[inline(always)]
+            fn load(self, from: &[$type; $lanes]) -> Self::Vector {
+                // SAFETY: the processor has the instruction, since the token exists; the array has as many numbers as the vector.
+                unsafe { std::arch::x86_64::$load(from.as_ptr()) }
+            }
+
+            #[inline(always)]
+            fn store(self, x: Self::Vector, to: &mut [$type; $lanes]) {
+                // SAFETY: the processor has the instruction, since the token exists; the array has as many numbers as the vector.
+                unsafe { std::arch::x86_64::$store(to.as_mut_ptr(), x) }
+            }
+
+            #[inline(always)]
+            fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector {
+                // SAFETY: the processor has the instruction, since the token exists.
+                unsafe { std::arch::x86_64::$multiply_add(x, y, z) }
+            }
+
+            #[inline(always)]
+            fn sum(self, $whole: Self::Vector) -> $type {
+                #[allow(clippy::wildcard_imports)]
+                use std::arch::x86_64::*;
+                // SAFETY: the processor has the instructions, since the token exists.
+                unsafe { $sum }
+            }
+        }
+    )*};
+}
+
+vectors!(
+    Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps |x| _mm512_reduce_add_ps(x),
+    Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd |x| _mm512_reduce_add_pd(x),
+    Avx2 f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps |x| {
+        let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+        let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+        _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
+    },
+    Avx2 f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd |x| {
+        let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
+        _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
+    }
+);
+
+macro_rules! portable {
+    ($($type:ident),*) => {$(
+        impl Simd<$type, 4> for Portable {
+            type Vector = [$type; 4];
+
+            #[inline(always)]
+            fn splat(self, value: $type) -> [$type; 4] {
+                [value; 4]
+            }
+
+            #[inline(always)]
+            fn load(self, from: &[$type; 4]) -> [$type; 4] {
+                *from
+            }
+
+            #[inline(always)]
+            fn store(self, x: [$type; 4], to: &mut [$type; 4]) {
+                *to = x;
+            }
+
+            #[inline(always)]
+            fn multiply_add(self, x: [$type; 4], y: [$type; 4], z: [$type; 4]) -> [$type; 4] {
+                from_fn(|k| if cfg!(target_arch = "aarch64") { x[k].mul_add(y[k], z[k]) } else { x[k] * y[k] + z[k] })
+            }
+
+            #[inline(always)]
+            fn sum(self, x: [$type; 4]) -> $type {
+                (x[0] + x[2]) + (x[1] + x[3])
+            }
+        }
+    )*};
+}
+
+portable!(f32, f64);
+
+/// `results[r * pitch + i]` = Σ over inputs and taps of `factors[input, tap][r]` · `source[input * plane + tap + i]`, for `rows`
+/// rows `r` (what [`MicroKernels::tile_rows`] offers) and `count` elements `i`, rounded up to whole vectors: `source` and `results`
+/// are that much longer.
+pub(crate) struct TileSums<'a, T> {
+    pub(crate) rows: usize,
+    pub(crate) source: &'a [T],
+    pub(crate) inputs: usize,
+    pub(crate) plane: usize,
+    pub(crate) taps: &'a [usize],
+    pub(crate) factors: &'a [T],
+    pub(crate) results: &'a mut [T],
+    pub(crate) pitch: usize,
+    pub(crate) count: usize,
+}
+
+/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r` (what [`MicroKernels::dot_rows`] offers), all
+/// runs `k`, and `count` elements `i`, a multiple of a vector's.
+pub(crate) struct DotProducts<'a, T> {
+    pub(crate) rows: usize,
+    pub(crate) left: &'a [T],
+    pub(crate) pitch: usize,
+    pub(crate) right: &'a [T],
+    pub(crate) runs: &'a [usize],
+    pub(crate) count: usize,
+    pub(crate) sums: &'a mut [T],
+}
+
+/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for 4 rows `r` or 1, and 4, 2 or 1 vectors of columns `j`. Rows
+/// of `y` lie in one piece.
+pub(crate) struct SmallProduct<'a, T> {
+    pub(crate) rows: usize,
+    pub(crate) vectors: usize,
+    pub(crate) k: usize,
+    pub(crate) x: Matrix<'a, T>,
+    pub(crate) y: Matrix<'a, T>,
+    pub(crate) out: &'a mut [T],
+    pub(crate) pitch: usize,
+    pub(crate) add: bool,
+}
+
+/// One of the loops, and what it is of.
+pub(crate) enum MicroKernel<'a, T> {
+    TileSums(TileSums<'a, T>),
+    DotProducts(DotProducts<'a, T>),
+    SmallProduct(SmallProduct<'a, T>),
+}
+
+/// The loops for one type and one instruction set.
+pub(crate) trait MicroKernels<T>: Sync {
+    /// Numbers in a vector.
+    fn lanes(&self) -> usize;
+
+    /// How many rows of [`TileSums`] to compute at once where so many are left; maybe more than that.
+    fn tile_rows(&self, left: usize) -> usize;
+
+    /// How many rows of [`DotProducts`] to compute at once where so many are left; of one run, also 8.
+    fn dot_rows(&self, left: usize) -> usize;
+
+    /// Runs a loop.
+    fn run(&self, kernel: MicroKernel<T>);
+}
+
+#[inline(always)]
+fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(cpu: S, tile: TileSums<T>) {
+    let TileSums { source, inputs, plane, taps, factors, results, pitch, count, .. } = tile;
+    for first in (0..count).step_by(C * L) {
+        let mut sums = [[cpu.splat(T::ZERO); C]; R];
+        let mut factors = factors.as_chunks::<R>().0.iter();
+        for input in 0..inputs {
+            let source = &source[input * plane + first..];
+            for (&tap, factors) in taps.iter().zip(&mut factors) {
+                let x = source[tap..][..C * L].as_chunks::<L>().0;
+                let x: [S::Vector; C] = from_fn(|c| cpu.load(&x[c]));
+                for (&factor, sums) in factors.iter().zip(&mut sums) {
+                    let factor = cpu.splat(factor);
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        *sum = cpu.multiply_add(x, factor, *sum);
+                    }
+                }
+            }
+        }
+        for (r, sums) in sums.into_iter().enumerate() {
+            let to = results[r * pitch + first..][..C * L].as_chunks_mut::<L>().0;
+            to.iter_mut().zip(sums).for_each(|(to, sum)| cpu.store(sum, to));
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(cpu: S, dots: DotProducts<T>)
+where
+    T: Scalar + Add<Output = T>,
+    S: Simd<T, L>,
+{
+    let DotProducts { left, pitch, right, runs, count, sums, .. } = dots;
+    let vectors = count / L;
+    let left: [&[[T; L]]; R] = from_fn(|r| &left[r * pitch..][..count].as_chunks().0[..vectors]);
+    for (number, some) in runs.chunks(C).enumerate() {
+        // Of a chunk that is not whole, the last run is computed several times.
+        let right: [&[[T; L]]; C] =
+            from_fn(|c| &right[some[c.min(some.len() - 1)]..][..count].as_chunks().0[..vectors]);
+        let mut totals = [[cpu.splat(T::ZERO); C]; R];
+        for i in 0..vectors {
+            let left: [S::Vector; R] = from_fn(|r| cpu.load(&left[r][i]));
+            for c in 0..C {
+                let right = cpu.load(&right[c][i]);
+                for r in 0..R {
+                    totals[r][c] = cpu.multiply_add(left[r], right, totals[r][c]);
+                }
+            }
+        }
+        for (r, totals) in totals.into_iter().enumerate() {
+            for (sum, total) in sums[r * runs.len()..][..runs.len()].iter_mut().skip(number * C).zip(totals) {
+                *sum = *sum + cpu.sum(total);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
+    cpu: S,
+    product: SmallProduct<T>,
+) {
+    let SmallProduct { k, x, y, out, pitch, add, .. } = product;
+    let mut sums = [[cpu.splat(T::ZERO); C]; R];
+    if add {
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let from = out[r * pitch..][..C * L].as_chunks::<L>().0;
+            sums.iter_mut().zip(from).for_each(|(sum, from)| *sum = cpu.load(from));
+        }
+    }
+    for l in 0..k {
+        let y = y.row(l)[..C * L].as_chunks::<L>().0;
+        let y: [S::Vector; C] = from_fn(|c| cpu.load(&y[c]));
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let factor = cpu.splat(x.at(r, l));
+            for (sum, y) in sums.iter_mut().zip(y) {
+                *sum = cpu.multiply_add(y, factor, *sum);
+            }
+        }
+    }
+    for (r, sums) in sums.into_iter().enumerate() {
+        let to = out[r * pitch..][..C * L].as_chunks_mut::<L>().0;
+        to.iter_mut().zip(sums).for_each(|(to, sum)| cpu.store(sum, to));
+    }
+}
+
+macro_rules! kernels {
+    ($(
+        $token:ident $type:ident $lanes:literal $($feature:literal)?,
+        tiles $([$rows:literal $columns:literal])*, dots $([$dot_rows:literal $dot_columns:literal])*;
+    )*) => {$(
+        impl MicroKernels<$type> for $token {
+            fn lanes(&self) -> usize {
+                $lanes
+            }
+
+            fn tile_rows(&self, left: usize) -> usize {
+                // The first, from large to small, that the rows fill well enough.
+                [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
+            }
+
+            fn dot_rows(&self, left: usize) -> usize {
+                [$($dot_rows),*].into_iter().find(|&rows| rows <= left).unwrap_or(1)
+            }
+
+            fn run(&self, kernel: MicroKernel<$type>) {
+                /// # Safety
+                ///
+                /// The processor must have the features.
+                $(#[target_feature(enable = $feature)])?
+                unsafe fn run(cpu: $token, kernel: MicroKernel<$type>) {
+                    match kernel {
+                        MicroKernel::TileSums(tile) => match tile.rows {
+                            $($rows => tile_sums::<$type, _, $lanes, $rows, $columns>(cpu, tile),)*
+                            _ => unreachable!("rows are what is offered"),
+                        },
+                        MicroKernel::DotProducts(dots) => match dots.rows {
+                            $($dot_rows => dot_products::<$type, _, $lanes, $dot_rows, $dot_columns>(cpu, dots),)*
+                            _ => unreachable!("rows are what is offered"),
+                        },
+                        MicroKernel::SmallProduct(product) => match (product.rows, product.vectors) {
+                            (4, 4) => small_product::<$type, _, $lanes, 4, 4>(cpu, product),
+                            (4, 2) => small_product::<$type, _, $lanes, 4, 2>(cpu, product),
+                            (4, 1) => small_product::<$type, _, $lanes, 4, 1>(cpu, product),
+                            (1, 4) => small_product::<$type, _, $lanes, 1, 4>(cpu, product),
+                            (1, 2) => small_product::<$type, _, $lanes, 1, 2>(cpu, product),
+                            (1, 1) => small_product::<$type, _, $lanes, 1, 1>(cpu, product),
+                            _ => unreachable!("rows and vectors are what is offered"),
+                        },
+                    }
+                }
+                // SAFETY: the processor has the features, since the token exists.
+                unsafe { run(*self, kernel) }
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1];
+    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1];
+    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1];
+    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1];
+);
+kernels!(
+    Portable f32 4 , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1];
+    Portable f64 4 , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1];
+);
+
+/// Element types with these loops.
+pub(crate) trait HasMicroKernels: Scalar {
+    /// The loops for `set`; the machine must have it, else those of the best set that it has.
+    fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
+
+    /// The loops of the instruction set in use.
+    fn kernels() -> &'static dyn MicroKernels<Self> {
+        Self::kernels_of(instruction_set())
+    }
+}
+
+macro_rules! choices {
+    ($($type:ident),*) => {$(
+        impl HasMicroKernels for $type {
+            fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
+                // The set in use is one that the processor was found to have.
+                match set.min(instruction_set()) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512 => &Avx512(()),
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx2 => &Avx2(()),
+                    _ => &Portable,
+                }
+            }
+        }
+    )*};
+}
+
+choices!(f32, f64);

@@ -1,0 +1,166 @@
+//! Products that `gemm` is not made for: of little work, of one row, of few columns.
+
+use smallvec::SmallVec;
+
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
+use crate::kernel::matmul::product::{FEW_COLUMNS, Products};
+use crate::memory::available::AllocationError;
+use crate::memory::scratch::Scratch;
+use crate::scalar::cpu::dispatched;
+
+/// A product by the definition, a row at a time.
+pub(crate) fn by_definition<T: Products>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
+        for l in 0..k {
+            let factor = x.at(i, l);
+            let first = l == 0 && !add;
+            let accumulate = |out: &mut T, value: T| {
+                let term = factor.times(value);
+                *out = if first { term } else { out.plus(term) };
+            };
+            if y.column_stride == 1 {
+                out.iter_mut().zip(&y.row(l)[..n]).for_each(|(out, &value)| accumulate(out, value));
+            } else {
+                out.iter_mut().enumerate().for_each(|(j, out)| accumulate(out, y.at(l, j)));
+            }
+        }
+    }
+}
+
+/// A product whose right side is read row by row, some columns of it at once, and nothing is rearranged but columns that do
+/// not fill a vector: for little work, and where there are few columns.
+pub(crate) fn compact<T: Products + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    let kernels = T::kernels();
+    let lanes = kernels.lanes();
+    let width = n.next_multiple_of(lanes);
+    let whole = width == n && y.column_stride == 1;
+    let mut packed = Scratch::new(if whole { 0 } else { k * width })?;
+    let right = if whole {
+        y
+    } else {
+        for (l, packed) in packed.chunks_exact_mut(width).enumerate() {
+            let (own, rest) = packed.split_at_mut(n);
+            own.iter_mut().enumerate().for_each(|(j, own)| *own = y.at(l, j));
+            rest.fill(T::ZERO);
+        }
+        Matrix::rows(&packed, 0, width)
+    };
+    // Rows of a result that does not fill its vectors are computed here first.
+    let mut wide = [T::ZERO; 4 * 4 * 16];
+    let mut i = 0;
+    while i < m {
+        let rows = if m - i >= 4 { 4 } else { 1 };
+        let mut from = 0;
+        while from < n {
+            let vectors = [4, 2, 1].into_iter().find(|&some| some * lanes <= width - from).unwrap_or(1);
+            let columns = vectors * lanes;
+            let direct = from + columns <= n;
+            let (target, pitch) = if direct { (&mut out[i * n + from..], n) } else { (&mut wide[..], columns) };
+            kernels.run(MicroKernel::SmallProduct(SmallProduct {
+                rows,
+                vectors,
+                k,
+                x: x.from(i, 0),
+                y: right.from(0, from),
+                out: target,
+                pitch,
+                add: add && direct,
+            }));
+            if !direct {
+                for r in 0..rows {
+                    let (from, out) = (&wide[r * columns..][..n - from], &mut out[(i + r) * n + from..][..n - from]);
+                    let onto = |(out, &value): (&mut T, &T)| *out = if add { out.plus(value) } else { value };
+                    out.iter_mut().zip(from).for_each(onto);
+                }
+            }
+            from += columns;
+        }
+        i += rows;
+    }
+    Ok(())
+}
+
+/// A product of few columns, each sum of which is taken along the rows of `x`, that lie in one piece each.
+pub(crate) fn thin<T: Products + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    assert!(x.column_stride == 1 && (m == 1 || x.row_stride >= 0), "rows lie in one piece, one after the other");
+    let kernels = T::kernels();
+    if !add {
+        out.fill(T::ZERO);
+    }
+    let whole = k / kernels.lanes() * kernels.lanes();
+    let mut columns = Scratch::new(n * whole)?;
+    for (j, column) in columns.chunks_exact_mut(whole.max(1)).enumerate() {
+        column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
+    }
+    let runs: SmallVec<[usize; FEW_COLUMNS]> = (0..n).map(|j| j * whole).collect();
+    let pitch = if m == 1 { 0 } else { x.row_stride as usize };
+    for from in (0..whole).step_by(SEGMENT) {
+        let count = SEGMENT.min(whole - from);
+        let mut i = 0;
+        while i < m {
+            let rows = if n == 1 && m - i >= 8 { 8 } else { kernels.dot_rows(m - i) };
+            kernels.run(MicroKernel::DotProducts(DotProducts {
+                rows,
+                left: &x.row(i)[from..],
+                pitch,
+                right: &columns[from..],
+                runs: &runs,
+                count,
+                sums: &mut out[i * n..][..rows * n],
+            }));
+            i += rows;
+        }
+    }
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        for l in whole..k {
+            let factor = x.at(i, l);
+            out.iter_mut().enumerate().for_each(|(j, out)| *out = out.plus(factor.times(y.at(l, j))));
+        }
+    }
+    Ok(())
+}
+
+/// Elements of columns that are gone through before the next ones are.
+const SEGMENT: usize = 1024;
+
+/// Elements of a row that sums are made of at once.
+const STRIP: usize = 4096;
+
+dispatched! {
+    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order, four rows at a time.
+    pub(crate) fn row_times_matrix<T: Products>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+        if !add {
+            out.fill(T::ZERO);
+        }
+        for (strip, out) in out.chunks_mut(STRIP).enumerate() {
+            let width = out.len();
+            let row = |l: usize| &y.row(l)[strip * STRIP..][..width];
+            let mut l = 0;
+            while l + 4 <= k {
+                let (f, g, h, e) = (x.at(0, l), x.at(0, l + 1), x.at(0, l + 2), x.at(0, l + 3));
+                let (a, b, c, d) = (row(l), row(l + 1), row(l + 2), row(l + 3));
+                for i in 0..width {
+                    let low = f.times(a[i]).plus(g.times(b[i]));
+                    out[i] = out[i].plus(low.plus(h.times(c[i]).plus(e.times(d[i]))));
+                }
+                l += 4;
+            }
+            while l < k {
+                let (factor, values) = (x.at(0, l), row(l));
+                out.iter_mut().zip(values).for_each(|(sum, &value)| *sum = sum.plus(factor.times(value)));
+                l += 1;
+            }
+        }
+    }
+}

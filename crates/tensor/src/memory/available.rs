@@ -1,0 +1,109 @@
+//! How much memory there is.
+//!
+//! An operating system may promise memory that it does not have and end the process on first use. So large requests are
+//! first compared with what the machine and the process's control groups have available.
+
+use std::fs::read_to_string;
+
+/// Memory cannot hold what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationError;
+
+/// Bytes of `len` elements, where an allocation may be that large.
+pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
+    len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(AllocationError)
+}
+
+/// Bytes that can be used now, where the system tells (Linux): the least of `MemAvailable` and what the control groups leave.
+pub(crate) fn available() -> Option<u64> {
+    let read = |path: &str| read_to_string(path).ok();
+    let machine = 1024 * field(&read("/proc/meminfo")?, "MemAvailable:")?;
+    Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
+}
+
+/// The number after `name` at the beginning of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// What the control groups leave that this process is in and those that contain them, of version 2 or 1.
+fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let mut least: Option<u64> = None;
+    for line in read("/proc/self/cgroup")?.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (root, limit, used, cache) = if controllers.is_empty() {
+            ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ")
+        } else if controllers.split(',').any(|controller| controller == "memory") {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+        } else {
+            continue;
+        };
+        let number = |group: &str, file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
+        let left = |group: &str| {
+            // The system gives up file contents that were not used lately when memory is needed.
+            let reclaimable = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, cache)).unwrap_or(0);
+            let used = number(group, used)?.saturating_sub(reclaimable);
+            Some(number(group, limit)?.saturating_sub(used))
+        };
+        let mut group = format!("{root}{}", path.trim_end_matches('/'));
+        while group.len() >= root.len() {
+            least = [least, left(&group)].into_iter().flatten().min();
+            let Some(parent) = group.rfind('/') else { break };
+            group.truncate(parent);
+        }
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn left(files: &[(&str, &str)]) -> Option<u64> {
+        let files: HashMap<&str, &str> = files.iter().copied().collect();
+        left_by_groups(|path| files.get(path).map(|text| (*text).to_owned()))
+    }
+
+    #[test]
+    fn cached_files_count_as_available() {
+        let files = [
+            ("/proc/self/cgroup", "0::/\n"),
+            ("/sys/fs/cgroup/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/memory.current", "900\n"),
+            ("/sys/fs/cgroup/memory.stat", "anon 100\ninactive_file 700\nactive_file 100\n"),
+        ];
+        assert_eq!(left(&files), Some(800));
+        assert_eq!(left(&files[..3]), Some(100));
+        assert_eq!(left(&[("/proc/self/cgroup", "0::/\n"), ("/sys/fs/cgroup/memory.max", "max\n")]), None);
+    }
+
+    #[test]
+    fn every_containing_group_counts() {
+        let files = [
+            ("/proc/self/cgroup", "0::/a/b\n"),
+            ("/sys/fs/cgroup/a/memory.max", "500\n"),
+            ("/sys/fs/cgroup/a/memory.current", "200\n"),
+            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/b/memory.current", "100\n"),
+        ];
+        assert_eq!(left(&files), Some(300));
+        let files = [
+            ("/proc/self/cgroup", "12:cpu,cpuacct:/x\n5:memory:/job\n1:name=systemd:/y\n"),
+            ("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700\n"),
+            ("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "650\n"),
+            ("/sys/fs/cgroup/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 50\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n"),
+        ];
+        assert_eq!(left(&files), Some(100));
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_errors() {
+        assert_eq!(bytes_of::<f64>(usize::MAX / 4), Err(AllocationError));
+        assert_eq!(bytes_of::<f64>(5), Ok(40));
+    }
+}
