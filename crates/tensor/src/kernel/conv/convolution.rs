@@ -383,12 +383,12 @@ mod tests {
         };
         // Many windows; many images; a kernel of one element; lines of more than one tile; rows of more than a tile.
         for geometry in [
-            plan(1, 16, 5, 40, 3, 1),
-            plan(9, 2, 13, 6, 3, 1),
-            plan(1, 3, 40, 12, 3, 1),
-            plan(70, 2, 3, 9, 3, 0),
-            plan(3, 5, 4, 17, 1, 0),
-            plan(2, 90, 2, 8, 4, 2),
+            geometry(1, 16, 5, 40, 3, 1),
+            geometry(9, 2, 13, 6, 3, 1),
+            geometry(1, 3, 40, 12, 3, 1),
+            geometry(70, 2, 3, 9, 3, 0),
+            geometry(3, 5, 4, 17, 1, 0),
+            geometry(2, 90, 2, 8, 4, 2),
         ] {
             check::<f64>(&geometry);
             check_directly::<f64>(&geometry);
