@@ -1,9 +1,7 @@
 //! One pass over several arrays of one length, the first and some others changed in place.
-#![allow(unsafe_code)]
-
 use crate::Element;
-use crate::memory::threads;
-use crate::memory::threads::Start;
+use crate::memory::partition::{self, Partition};
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 
 /// Elements in a part: enough that handing one to another thread costs little beside it.
@@ -18,15 +16,10 @@ pub(crate) fn update<T: Element, const N: usize>(
 ) {
     let len = x.len();
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
-    let bytes = size_of_val(x);
-    let (x, states) = (Start(x.as_mut_ptr()), states.map(|state| Start(state.as_mut_ptr())));
-    threads::sweep(len.div_ceil(PART), bytes, |number| {
-        let (first, count) = (number * PART, PART.min(len - number * PART));
-        // SAFETY: parts are numbered from 0, each once: they lie within the slices, which are borrowed mutably for as long,
-        // and do not overlap.
-        let part = |start: &Start<T>| unsafe { std::slice::from_raw_parts_mut(start.at(first), count) };
-        let (x, states) = (part(&x), states.each_ref().map(part));
-        compiled(Elementwise { x, input: &input[first..first + count], states, f: &f });
+    let schedule = Schedule::Sweep { bytes: size_of_val(x) };
+    let split = (Partition::chunks(x, PART), states.map(|state| Partition::chunks(state, PART)));
+    partition::run(len.div_ceil(PART), schedule, split, |number, (x, states): (&mut [T], [&mut [T]; N])| {
+        compiled(Elementwise { input: &input[number * PART..][..x.len()], x, states, f: &f });
     });
 }
 

@@ -2,10 +2,11 @@
 //!
 //! The partition depends on the shape alone, and no block reads what another writes: any number of threads gives the
 //! same bits.
-#![allow(unsafe_code)]
+use smallvec::SmallVec;
 
 use crate::kernel::elementwise::operand::Operand;
-use crate::memory::threads::{self, Start};
+use crate::memory::partition::{self, Partition};
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
 use crate::shape::iteration_space::{Nest, Run};
 use crate::{Element, Layout};
@@ -91,15 +92,18 @@ pub(crate) fn for_blocks<U: Element>(
     let few = len.saturating_mul(cost) < PARALLEL;
     let each = if few { blocks } else { (TASK / cost / block).max(blocks.div_ceil(TASKS)).max(1) };
     let streams = fresh && size_of_val(out) >= STREAM;
-    let start = Start(out.as_mut_ptr());
-    threads::sweep(blocks.div_ceil(each), size_of_val(out), |task| {
+    let start = |number: usize| len.min(number / parts * row + number % parts * block);
+    let tasks = blocks.div_ceil(each);
+    let ends: SmallVec<[usize; TASKS]> = (1..=tasks).map(|task| start(blocks.min(task * each))).collect();
+    let schedule = Schedule::Sweep { bytes: size_of_val(out) };
+    partition::run(tasks, schedule, Partition::ends(out, &ends), |task, out| {
         let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
+        let mut rest = out;
         for number in task * each..blocks.min((task + 1) * each) {
-            let first = number / parts * row + number % parts * block;
+            let first = start(number);
             let size = block.min(row - number % parts * block).min(len - first);
-            // SAFETY: blocks are numbered 0 .. blocks, each in one task: they lie within `out` and do not overlap, and
-            // `out` is borrowed mutably until all are done.
-            let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), size) };
+            let (out, later) = rest.split_at_mut(size);
+            rest = later;
             match &mut aside {
                 Some(buffer) => {
                     f(first, &mut buffer[..size]);

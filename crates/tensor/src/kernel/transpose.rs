@@ -10,8 +10,8 @@ use std::mem::MaybeUninit;
 use crate::Element;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::strided::{BLOCK, TASK, gather};
-use crate::memory::threads;
-use crate::memory::threads::Start;
+use crate::memory::partition::{self, Partition};
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::Nest;
 
@@ -96,17 +96,18 @@ impl<'a, const N: usize> Turned<'a, N> {
         let (pieces, right) = stretches(width, WIDE);
         let number = out.len() / (height * width) * bands;
         let each = (TASK / (TALL * width)).max(1);
-        let start = Start(out.as_mut_ptr());
-        threads::for_each(number.div_ceil(each), |task| {
+        let start = |band: usize| (band / bands * height + band % bands * TALL) * width;
+        let ends: Vec<usize> = (1..=number.div_ceil(each)).map(|task| start(number.min(task * each))).collect();
+        partition::run(ends.len(), Schedule::Parallel, Partition::ends(out, &ends), |task, out| {
+            let mut rest = out;
             let mut tile = [const { MaybeUninit::uninit() }; TILE];
             for band in task * each..number.min((task + 1) * each) {
                 let (matrix, band) = (band / bands, band % bands);
                 let tall = bottom(band) - band * TALL;
                 let first = (matrix * height + band * TALL) * width;
                 let from: [usize; N] = std::array::from_fn(|k| nest.position(k, first));
-                // SAFETY: each band is some rows of one matrix, within `out`, in one task; no two overlap; `out` is borrowed
-                // mutably until all are done.
-                let out = unsafe { std::slice::from_raw_parts_mut(start.at(first), tall * width) };
+                let (out, later) = rest.split_at_mut(tall * width);
+                rest = later;
                 for piece in 0..pieces {
                     let left = piece * WIDE;
                     let wide = right(piece) - left;

@@ -3,7 +3,7 @@
 //! A [`Partition`] cuts a buffer into consecutive ranges, a [`Grid`] cuts a matrix into rectangles; tuples, arrays and lists of
 //! them cut several buffers at once. [`run`] hands every task its own parts. Where the cuts are is the caller's choice, and no choice can
 //! make parts overlap: a part ends where the next one begins.
-#![allow(unsafe_code, dead_code)]
+#![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -11,7 +11,7 @@
 //! reuse the tail that the caches still hold.
 //!
 //! What a task is depends on shapes alone, never on the number of threads: any number gives the same bits.
-#![allow(unsafe_code, dead_code)]
+#![allow(unsafe_code)]
 
 use std::any::Any;
 use std::cell::Cell;
@@ -129,24 +129,6 @@ pub(crate) fn for_each(count: usize, task: impl Fn(usize) + Sync) {
 pub(crate) fn sweep(count: usize, bytes: usize, task: impl Fn(usize) + Sync) {
     run(count, Schedule::Sweep { bytes }, task);
 }
-
-/// To be replaced by [`partition`](crate::memory::partition): a pointer that threads share.
-pub(crate) struct Start<T>(pub(crate) *mut T);
-
-impl<T> Start<T> {
-    /// # Safety
-    ///
-    /// As for [`pointer::add`].
-    pub(crate) unsafe fn at(&self, index: usize) -> *mut T {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(index) }
-    }
-}
-
-// SAFETY: it is an address; those who use it see to it that no two threads use one element.
-unsafe impl<T: Send> Sync for Start<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Send for Start<T> {}
 
 thread_local! {
     /// Whether this thread runs a task now: tasks of tasks are not shared out.

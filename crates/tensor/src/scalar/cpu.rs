@@ -121,16 +121,17 @@ macro_rules! dispatched {
             fn avx512 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
                 plain::<$($($generic,)*)? true>($($arg),*)
             }
-            match $crate::scalar::cpu::instruction_set() {
-                // SAFETY: a set is in use only where the processor was asked and has it.
-                #[cfg(target_arch = "x86_64")]
-                $crate::scalar::cpu::InstructionSet::Avx512 => unsafe { avx512 $(::<$($generic),*>)? ($($arg),*) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                $crate::scalar::cpu::InstructionSet::Avx2 => unsafe { avx2 $(::<$($generic),*>)? ($($arg),*) },
-                // Of the other architectures, this one always has it.
-                _ => plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a set is in use only where the processor was asked and has it.
+            unsafe {
+                match $crate::scalar::cpu::instruction_set() {
+                    $crate::scalar::cpu::InstructionSet::Avx512 => return avx512 $(::<$($generic),*>)? ($($arg),*),
+                    $crate::scalar::cpu::InstructionSet::Avx2 => return avx2 $(::<$($generic),*>)? ($($arg),*),
+                    $crate::scalar::cpu::InstructionSet::Portable => {}
+                }
             }
+            // Of the other architectures, this one always has FMA.
+            plain::<$($($generic,)*)? { cfg!(target_arch = "aarch64") }>($($arg),*)
         }
     )*};
 }

@@ -216,7 +216,7 @@ pub enum DirectCall<'a, T> {
 }
 
 /// Convolutions without columns, for the element types that have them. Sealed like
-/// [`Blocks`](crate::kernel::elementwise::block::Blocks).
+/// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait DirectConvolutions: Products {
     /// Whether [`convolve`](Self::convolve) may be called.

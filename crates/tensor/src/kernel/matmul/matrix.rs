@@ -1,4 +1,6 @@
-//! Matrices as products see them.
+//! Matrices as products see them, and the sums and products of their elements.
+
+use crate::scalar::element::Scalar;
 
 /// One matrix of a product: where it starts and how it strides.
 #[derive(Clone, Copy)]
@@ -62,3 +64,37 @@ pub struct Sizes {
     pub(crate) k: usize,
     pub(crate) add: bool,
 }
+
+/// Sums and products as matrix products have them. Sealed: it is implemented here, for the five element types.
+#[doc(hidden)]
+pub trait Semiring: Scalar {
+    fn plus(self, other: Self) -> Self;
+
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! semirings {
+    ($($type:ident |$x:ident, $y:ident| $sum:expr, $product:expr;)*) => {$(
+        impl Semiring for $type {
+            #[inline(always)]
+            fn plus(self, $y: Self) -> Self {
+                let $x = self;
+                $sum
+            }
+
+            #[inline(always)]
+            fn times(self, $y: Self) -> Self {
+                let $x = self;
+                $product
+            }
+        }
+    )*};
+}
+
+semirings!(
+    f32 |x, y| x + y, x * y;
+    f64 |x, y| x + y, x * y;
+    i64 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
+    u8 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
+    bool |x, y| x | y, x & y;
+);

@@ -4,42 +4,26 @@
 
 use gemm_common::Parallelism;
 
-use crate::kernel::matmul::matrix::{Matrix, Sizes};
-use crate::kernel::matmul::small::{by_definition, compact, row_times_matrix, thin};
+use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
+use crate::kernel::matmul::small::{FEW_COLUMNS, by_definition, compact, row_times_matrix, thin};
 use crate::memory::available::AllocationError;
-use crate::scalar::element::Scalar;
 
 /// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
 const SMALL: usize = 64;
 
-/// A product of so few multiplications, or of so few columns, is made by [`compact`].
+/// A product of so few multiplications is made by [`compact`].
 const COMPACT: usize = 1 << 13;
-pub(crate) const FEW_COLUMNS: usize = 16;
 
-/// The product of one pair of matrices, into a row-major `out` of `m x n`; sums as products have them. Sealed like
+/// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
-pub trait Products: Scalar {
+pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
-
-    fn plus(self, other: Self) -> Self;
-
-    fn times(self, other: Self) -> Self;
 }
 
 macro_rules! floats {
     ($($type:ident $gemm:path;)*) => {$(
         impl Products for $type {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self + other
-            }
-
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                self * other
-            }
-
             fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, add } = sizes;
                 assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
@@ -93,20 +77,8 @@ floats!(
 );
 
 macro_rules! exact {
-    ($($type:ident |$x:ident, $y:ident| $sum:expr, $product:expr;)*) => {$(
+    ($($type:ident),*) => {$(
         impl Products for $type {
-            #[inline(always)]
-            fn plus(self, $y: Self) -> Self {
-                let $x = self;
-                $sum
-            }
-
-            #[inline(always)]
-            fn times(self, $y: Self) -> Self {
-                let $x = self;
-                $product
-            }
-
             fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
                 by_definition(sizes, x, y, out);
                 Ok(())
@@ -115,8 +87,4 @@ macro_rules! exact {
     )*};
 }
 
-exact!(
-    i64 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
-    u8 |x, y| x.wrapping_add(y), x.wrapping_mul(y);
-    bool |x, y| x | y, x & y;
-);
+exact!(i64, u8, bool);

@@ -2,15 +2,17 @@
 
 use smallvec::SmallVec;
 
-use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
-use crate::kernel::matmul::product::{FEW_COLUMNS, Products};
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
+/// Few columns, as [`thin`] takes them.
+pub(crate) const FEW_COLUMNS: usize = 16;
+
 /// A product by the definition, a row at a time.
-pub(crate) fn by_definition<T: Products>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
         for l in 0..k {
             let factor = x.at(i, l);
@@ -30,7 +32,7 @@ pub(crate) fn by_definition<T: Products>(Sizes { m, n, k, add }: Sizes, x: Matri
 
 /// A product whose right side is read row by row, some columns of it at once, and nothing is rearranged but columns that do
 /// not fill a vector: for little work, and where there are few columns.
-pub(crate) fn compact<T: Products + HasMicroKernels>(
+pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -87,7 +89,7 @@ pub(crate) fn compact<T: Products + HasMicroKernels>(
 }
 
 /// A product of few columns, each sum of which is taken along the rows of `x`, that lie in one piece each.
-pub(crate) fn thin<T: Products + HasMicroKernels>(
+pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -139,7 +141,7 @@ const STRIP: usize = 4096;
 
 dispatched! {
     /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order, four rows at a time.
-    pub(crate) fn row_times_matrix<T: Products>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    pub(crate) fn row_times_matrix<T: Semiring>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         if !add {
             out.fill(T::ZERO);
         }
