@@ -159,7 +159,8 @@ impl<'a, T> Tile<'a, T> {
     }
 
     /// Number of rows.
-    pub(crate) fn height(&self) -> usize {
+    #[cfg(test)]
+    fn height(&self) -> usize {
         self.rows.len()
     }
 

@@ -120,16 +120,6 @@ pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync)
     }
 }
 
-/// [`run`] on several threads.
-pub(crate) fn for_each(count: usize, task: impl Fn(usize) + Sync) {
-    run(count, Schedule::Parallel, task);
-}
-
-/// [`run`] as a sweep over `bytes` bytes.
-pub(crate) fn sweep(count: usize, bytes: usize, task: impl Fn(usize) + Sync) {
-    run(count, Schedule::Sweep { bytes }, task);
-}
-
 thread_local! {
     /// Whether this thread runs a task now: tasks of tasks are not shared out.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -331,6 +321,10 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use super::*;
+
+    fn for_each(count: usize, task: impl Fn(usize) + Sync) {
+        run(count, Schedule::Parallel, task);
+    }
 
     #[test]
     fn every_part_runs_once() {
