@@ -184,7 +184,7 @@ pub(crate) fn weight_gradient<T: Element>(
                     Matrix::rows(x, block * plane + first, windows)
                 } else {
                     gather(geometry, &x[block * plane..][..plane], first, count, &mut columns)?;
-                    Matrix::rows(&*columns, 0, count)
+                    Matrix::rows(&columns, 0, count)
                 };
                 let left = Matrix::rows(z, block * geometry.out * windows + first, windows);
                 let sizes = Sizes { m: geometry.out, n: geometry.rows(), k: count, add: unit > number * each };
