@@ -1,6 +1,6 @@
-//! Reductions of lines of a few elements, which lie one after the other: the rows of logits.
+//! Reductions of rows of a few elements, such as logits.
 //!
-//! Each line is reduced on its own, from where it lies. The order of the additions is that of rows that are accumulated
+//! Each row is reduced on its own, in place. The order of the additions is that of rows that are accumulated
 //! ([`rows_onto`](crate::kernel::reduce::fold::rows_onto)), eight in a tree and the rest one after the other, so that it makes no difference
 //! to a sum whether its elements lie along a line or across.
 #![allow(clippy::needless_range_loop)]
@@ -9,13 +9,13 @@ use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Reduction;
 use crate::scalar::math::{FloatMath, larger, smaller};
 
-/// Lines of fewer elements are short.
+/// Rows of fewer elements are short.
 pub(crate) const SHORT: usize = 16;
 
-/// Each line from `start`, or where there is none from its first element, which counts once more.
+/// Each row, from `start`, or from its own first element, which is then combined twice.
 #[inline(always)]
 fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T + Copy) {
-    // Of these lengths, where lines follow one another, the compiler makes loops over many lines at a time.
+    // Constant lengths of adjacent rows let the compiler vectorize over rows.
     match (len, stride) {
         (2, 2) => each_of(x, 2, 2, out, start, f),
         (3, 3) => each_of(x, 3, 3, out, start, f),
@@ -35,7 +35,7 @@ fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Optio
     }
 }
 
-/// [`each`] of lines of fewer than eight elements.
+/// [`each`] for rows of fewer than eight elements.
 #[inline(always)]
 fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T) {
     let x = &x[..(out.len() - 1) * stride + len];
