@@ -79,10 +79,15 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 fn collect(source: &str, names: &mut BTreeSet<String>) {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     // A free function that is not public is not an operation; a method of a trait is indented.
+    let mut in_place = false;
     for line in code.lines() {
+        in_place |= line == "    #[in_place]";
         let Some(rest) = line.strip_prefix("    fn try_").or(line.strip_prefix("pub fn try_")) else { continue };
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         names.insert(rest[..end].to_owned());
+        if std::mem::take(&mut in_place) {
+            names.insert(format!("{}_", &rest[..end]));
+        }
     }
 }
 
@@ -96,13 +101,14 @@ mod tests {
 /// Not this: fn try_comment.
 fn try_own(x: &Tensor<f64>) -> Result<Tensor<f64>, Error> {
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
+    #[in_place]
     fn try_neg(&self) -> Result<Self, Self::Error>
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
 #[cfg(test)]
     fn try_inside(&self)";
         let mut names = BTreeSet::new();
         collect(source, &mut names);
-        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cat", "copy_", "neg"]);
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cat", "copy_", "neg", "neg_"]);
     }
 
     #[test]

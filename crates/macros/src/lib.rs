@@ -24,6 +24,9 @@ use proc_macro::TokenStream;
 /// twin already, in the same trait or block, is left as it is. The operation that a `Site::here("name")` names must be the
 /// twin's: anything else does not compile.
 ///
+/// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
+/// be written to (`InPlace`). A left side with several elements in one place is refused; the result takes its place.
+///
 /// The crate that uses this has a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]
 pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {

@@ -102,14 +102,41 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
+    /// `try_name_`, where `#[in_place]` asks for it: `self` becomes what `try_name` gives.
+    fn in_place(&self) -> Option<Result<Function>> {
+        self.attributes.iter().find(|attribute| is_in_place(attribute))?;
+        let Function { visibility, name, generics, arguments, clause, .. } = self;
+        let (plain, values) = (plain_name(name)?, arguments.iter().map(|(name, _)| name));
+        let (in_place, types) = (format!("{plain}_"), types(generics));
+        let parameters = arguments.iter().map(|(name, of)| quote!(#name: #of));
+        let bounds = clause.iter().flat_map(|clause| &clause.predicates);
+        let method = format_ident!("try_{in_place}", span = name.span());
+        let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
+        let written = quote! {
+            #[doc = #doc]
+            #visibility fn #method #generics (&mut self, #(#parameters),*) -> Result<(), Self::Error>
+            where
+                Self: crate::ops::InPlace,
+                #(#bounds),*
+            {
+                let at = crate::Site::here(#in_place);
+                self.check_write(None, at)?;
+                let value = self.#name #types (#(#values),*)?;
+                self.put(value, at)
+            }
+        };
+        Some(Function::parse_alone.parse2(written))
+    }
+
     /// The twin, then this. `owner` is the path by which it is called where it has no receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
+        let in_place = self.in_place();
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
+        let attributes = attributes.into_iter().filter(|attribute| !is_in_place(attribute));
         let plain = plain_name(&name).ok_or_else(|| Error::new(name.span(), "its name must begin with `try_`"))?;
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
-        let (mut docs, others): (Vec<_>, Vec<_>) =
-            attributes.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
+        let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
         // What stands under `# Errors` is said of both, of the twin as `# Panics`.
         let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
         let (panics, errors) = match heading.map(|heading| docs.split_off(heading)) {
@@ -139,7 +166,13 @@ impl Function {
             Some(_) => format!("[`{plain}`](Self::{plain}), with the error as a value."),
             None => format!("[`{plain}`], with the error as a value."),
         };
+        let in_place = match in_place {
+            Some(function) => Some(function?.with_twin(owner_of_methods())?),
+            None => None,
+        };
         Ok(quote! {
+            #in_place
+
             #(#docs)*
             #panics
             #(#others)*
@@ -160,6 +193,14 @@ impl Function {
             #visibility fn #name #generics (#inputs) -> #output #clause #body
         })
     }
+}
+
+fn is_in_place(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("in_place")
+}
+
+fn owner_of_methods() -> Option<TokenStream> {
+    Some(quote!(Self::))
 }
 
 struct Argument(Ident, Type);

@@ -48,10 +48,10 @@ pub mod prelude {
     pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
     pub use crate::ops::{
         AdaptivePooling, Arithmetic, Attention, Blas, BlasInPlace, ClassLosses, Columns, Comparison, Contractions,
-        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, FunctionsInPlace, InPlace,
-        IncompleteGamma, Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero,
-        Normalization, Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition,
-        Scatter, ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
+        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, IncompleteGamma,
+        Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization,
+        Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
+        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};

@@ -4,7 +4,7 @@
 //! share: 0 at the zero vector for every p; 0 at zero entries for p < 1; evenly over the ties for ±∞; and a second derivative
 //! of the 2-norm at the zero vector that is NaN, not 0.
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
 use super::mode::site;

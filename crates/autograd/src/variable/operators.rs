@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 use std::panic::Location;
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, InPlace, Operand, TensorLike};
+use wengert_tensor::ops::{Arithmetic, Comparison, InPlace, Operand, TensorLike};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 
@@ -111,7 +111,7 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 
     #[track_caller]
     fn neg(self) -> Var<'t, T> {
-        Functions::neg(&self)
+        Arithmetic::neg(&self)
     }
 }
 

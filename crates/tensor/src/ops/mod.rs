@@ -38,7 +38,7 @@
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
 //! | [`InPlace`] | `add_` and its kind |
-//! | [`FunctionsInPlace`], [`ViewsInPlace`] | `floor_` and its kind; `t_`, `squeeze_`, … |
+//! | [`ViewsInPlace`] | `t_`, `squeeze_`, … |
 //! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
 pub(crate) mod compose;
@@ -69,9 +69,9 @@ pub use elementwise::mixed::{Masking, Mixed};
 #[doc(hidden)]
 pub use evaluate::Evaluate;
 pub use in_place::assign::InPlace;
-pub use in_place::functions_in_place::{FunctionsInPlace, ViewsInPlace};
 pub use in_place::overwrite::Overwrite;
 pub use in_place::scatter_in_place::ScatterInPlace;
+pub use in_place::views_in_place::ViewsInPlace;
 pub use index::embedding::{Embedding, EmbeddingOptions};
 pub use index::indexing::Indexing;
 pub use index::items::{IndexItem, ItemIndexing};

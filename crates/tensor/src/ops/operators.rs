@@ -4,7 +4,7 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use crate::ops::{Arithmetic, Functions, InPlace};
+use crate::ops::{Arithmetic, InPlace};
 use crate::shape::error::{Site, raise};
 use crate::{Binary, Float, Number, Tensor};
 
@@ -122,7 +122,7 @@ impl<T: Number> Neg for &Tensor<T> {
 
     #[track_caller]
     fn neg(self) -> Tensor<T> {
-        Functions::neg(self)
+        Arithmetic::neg(self)
     }
 }
 
@@ -131,7 +131,7 @@ impl<T: Number> Neg for Tensor<T> {
 
     #[track_caller]
     fn neg(self) -> Tensor<T> {
-        Functions::neg(&self)
+        Arithmetic::neg(&self)
     }
 }
 
@@ -140,6 +140,6 @@ impl Not for &Tensor<bool> {
 
     #[track_caller]
     fn not(self) -> Tensor<bool> {
-        Functions::bitwise_not(self)
+        Arithmetic::bitwise_not(self)
     }
 }

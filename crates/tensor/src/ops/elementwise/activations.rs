@@ -22,6 +22,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
+    #[in_place]
     fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self, Self::Error> {
         strictly_inside(self, low, high)
     }
@@ -64,11 +65,13 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// x above 0, α(eˣ - 1) elsewhere; derivative α at 0. PyTorch: `elu`.
+    #[in_place]
     fn try_elu(&self, alpha: f64) -> Result<Self, Self::Error> {
         exponential_unit(self, 1.0, alpha, 1.0)
     }
 
     /// x above 0, α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
+    #[in_place]
     fn try_celu(&self, alpha: f64) -> Result<Self, Self::Error> {
         let at = Site::here("celu");
         if alpha == 0.0 {
@@ -79,6 +82,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// [`elu`](Self::elu) with the constants under which activations keep mean 0 and variance 1 (Klambauer et al.,
     /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
+    #[in_place]
     fn try_selu(&self) -> Result<Self, Self::Error> {
         const SCALE: f64 = 1.050_700_987_355_480_5;
         const ALPHA: f64 = 1.673_263_242_354_377_2;
@@ -157,6 +161,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// x above `threshold`, `value` elsewhere, at the threshold too. PyTorch: `threshold`.
+    #[in_place]
     fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self, Self::Error> {
         let filled = zero(self)?.try_add(value)?;
         try_where_(&self.try_le(threshold)?, &filled, self)

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::pair::{binary, pair};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::scalar::instruction::Binary;
+use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::Site;
 use crate::{Element, Float, Number, Scalar};
 
@@ -216,6 +216,93 @@ pub trait Arithmetic: TensorLike {
     /// Least common multiple of integers, not negative. PyTorch: `lcm`.
     fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Lcm, other, Site::here("lcm"))
+    }
+
+    /// -x. PyTorch: `neg`.
+    #[in_place]
+    fn try_neg(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Neg, Site::here("neg"))
+    }
+
+    /// |x|. Derivative 0 at 0. PyTorch: `abs`.
+    #[in_place]
+    fn try_abs(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Abs, Site::here("abs"))
+    }
+
+    /// -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
+    #[in_place]
+    fn try_sign(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Sign, Site::here("sign"))
+    }
+
+    /// x². PyTorch: `square`.
+    #[in_place]
+    fn try_square(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Square, Site::here("square"))
+    }
+
+    /// Largest integer not above x. PyTorch: `floor`.
+    #[in_place]
+    fn try_floor(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Floor, Site::here("floor"))
+    }
+
+    /// Smallest integer not below x. PyTorch: `ceil`.
+    #[in_place]
+    fn try_ceil(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Ceil, Site::here("ceil"))
+    }
+
+    /// Nearest integer, ties to even. PyTorch: `round`.
+    #[in_place]
+    fn try_round(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Round, Site::here("round"))
+    }
+
+    /// Integer part. PyTorch: `trunc`.
+    #[in_place]
+    fn try_trunc(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Trunc, Site::here("trunc"))
+    }
+
+    /// max(x, 0); NaN stays NaN. Derivative 0 at 0. PyTorch: `relu`.
+    #[in_place]
+    fn try_relu(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        self.apply_unary(Unary::Relu, Site::here("relu"))
+    }
+
+    /// Not: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
+    #[in_place]
+    fn try_bitwise_not(&self) -> Result<Self, Self::Error> {
+        self.apply_unary(Unary::Not, Site::here("bitwise_not"))
     }
 }
 

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::strictly_inside;
 use crate::ops::pair::{expanded, join_all, number};
-use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, try_where_};
+use crate::ops::{Argument, Arithmetic, Comparison, Operand, TensorLike, try_where_};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::error::{Error, Site};
 use crate::{Float, Scalar, Tensor};
@@ -116,6 +116,7 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
 pub trait Bounded: TensorLike<Elem: Float> {
     /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0
     /// where replaced. PyTorch: `nan_to_num`.
+    #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self, Self::Error> {
         let at = Site::here("nan_to_num");
         let largest = Self::Elem::MAX.to_f64();
@@ -130,6 +131,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
 
     /// ln(x / (1 - x)); ±∞ at 0 and 1, NaN outside. With `eps` x is first brought into [eps, 1 - eps], and the derivative
     /// is 0 outside. PyTorch: `logit`.
+    #[in_place]
     fn try_logit(&self, eps: Option<f64>) -> Result<Self, Self::Error> {
         let at = Site::here("logit");
         match eps {
@@ -142,17 +144,20 @@ pub trait Bounded: TensorLike<Elem: Float> {
     }
 
     /// sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
+    #[in_place]
     fn try_sinc(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sinc, Site::here("sinc"))
     }
 
     /// The part behind the point, with the sign of x: x - trunc x. PyTorch: `frac`.
+    #[in_place]
     fn try_frac(&self) -> Result<Self, Self::Error> {
         self.try_sub(&self.try_trunc()?)
     }
 
     /// Rounded to `decimals` digits behind the point (before it where negative), ties to even. PyTorch: `round` with
     /// `decimals`.
+    #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self, Self::Error> {
         let power = 10f64.powi(decimals.abs());
         if decimals >= 0 {
@@ -163,11 +168,13 @@ pub trait Bounded: TensorLike<Elem: Float> {
     }
 
     /// Degrees as radians. PyTorch: `deg2rad`.
+    #[in_place]
     fn try_deg2rad(&self) -> Result<Self, Self::Error> {
         self.try_mul(std::f64::consts::PI / 180.0)
     }
 
     /// Radians as degrees. PyTorch: `rad2deg`.
+    #[in_place]
     fn try_rad2deg(&self) -> Result<Self, Self::Error> {
         self.try_mul(180.0 / std::f64::consts::PI)
     }

@@ -24,6 +24,7 @@ pub trait Cumulative: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
+    #[in_place]
     fn try_cumsum(&self, dim: isize) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -38,6 +39,7 @@ pub trait Cumulative: TensorLike {
 
     /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
     /// `cumprod`.
+    #[in_place]
     fn try_cumprod(&self, dim: isize) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,

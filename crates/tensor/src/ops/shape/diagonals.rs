@@ -21,12 +21,14 @@ pub trait Diagonals: TensorLike {
     /// let x = Tensor::<f64>::ones([2, 3]);
     /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
     /// ```
+    #[in_place]
     fn try_tril(&self, diagonal: isize) -> Result<Self, Self::Error> {
         triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
     /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
     /// whatever was there. PyTorch: `triu`.
+    #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self, Self::Error> {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
