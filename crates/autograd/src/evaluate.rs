@@ -3,11 +3,12 @@
 //! What nobody asked for is not computed and not kept: an evaluation visits the ancestors of what was asked for, and keeps
 //! the values of just that.
 
+use wengert_macros::twins;
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{Expression, Index, Op, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::error::{or_raise, raise};
+use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
@@ -32,23 +33,13 @@ impl<T: Float> Tape<T> {
     }
 }
 
+#[twins]
 impl<T: Float> Var<'_, T> {
     /// The value, computed now if it was not before.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it, or a custom operation fails; see [`try_value`](Self::try_value).
-    #[track_caller]
-    pub fn value(self) -> Tensor<T> {
-        or_raise(self.try_value())
-    }
-
-    /// [`value`](Self::value), with the error as a value.
     ///
     /// # Errors
     ///
     /// Where memory cannot hold it, or a custom operation fails.
-    #[track_caller]
     pub fn try_value(self) -> Result<Tensor<T>, Error> {
         let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
         Ok(values.swap_remove(0))

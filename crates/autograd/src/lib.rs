@@ -44,6 +44,7 @@ mod variable;
 
 pub use derive::{Gradients, Key};
 pub use error::Error;
+pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::Parameter;

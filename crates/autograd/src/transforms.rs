@@ -15,10 +15,10 @@
 //! To differentiate a derivative once more in ways that are not here, record on a [`Tape`] and use
 //! [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
 
+use wengert_macros::twins;
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::or_raise;
 use crate::{Error, Tape, Var};
 
 /// The gradients of a function that gives one number, with respect to each input: tensors of the inputs' shapes, zeros where
@@ -33,23 +33,10 @@ use crate::{Error, Tape, Var};
 /// assert_eq!(dw, Tensor::from([4.0, 6.0]));
 /// ```
 ///
-/// # Panics
-///
-/// Where the function gives not one number, or an operation in it has no derivative; see [`try_grad`].
-#[track_caller]
-pub fn grad<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> [Tensor<T>; N] {
-    or_raise(try_grad(f, inputs))
-}
-
-/// [`grad`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the function gives not one number, or an operation in it has no derivative.
-#[track_caller]
+#[twins]
 pub fn try_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
@@ -67,23 +54,10 @@ pub fn try_grad<T: Float, const N: usize>(
 /// assert_eq!((value, dx.to_vec()), (25.0, vec![6.0, 8.0]));
 /// ```
 ///
-/// # Panics
-///
-/// Where the function gives not one number, or an operation in it has no derivative; see [`try_value_and_grad`].
-#[track_caller]
-pub fn value_and_grad<T: Float, const N: usize>(
-    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> (T, [Tensor<T>; N]) {
-    or_raise(try_value_and_grad(f, inputs))
-}
-
-/// [`value_and_grad`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the function gives not one number, or an operation in it has no derivative.
-#[track_caller]
+#[twins]
 pub fn try_value_and_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
     inputs: [&Tensor<T>; N],
@@ -110,20 +84,10 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// assert_eq!(jacobian(|x| (x * &matrix).sum(1, false), &x), matrix);
 /// ```
 ///
-/// # Panics
-///
-/// Where an operation in the function has no derivative, or memory cannot hold the result; see [`try_jacobian`].
-#[track_caller]
-pub fn jacobian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
-    or_raise(try_jacobian(f, input))
-}
-
-/// [`jacobian`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where an operation in the function has no derivative, or memory cannot hold the result.
-#[track_caller]
+#[twins]
 pub fn try_jacobian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
@@ -149,20 +113,10 @@ pub fn try_jacobian<T: Float>(
 /// assert_eq!(h, Tensor::from([[10.0, 6.0], [6.0, 0.0]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where the function gives not one number, or an operation in it has no second derivative; see [`try_hessian`].
-#[track_caller]
-pub fn hessian<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>) -> Tensor<T> {
-    or_raise(try_hessian(f, input))
-}
-
-/// [`hessian`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the function gives not one number, or an operation in it has no second derivative.
-#[track_caller]
+#[twins]
 pub fn try_hessian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
@@ -186,22 +140,11 @@ pub fn try_hessian<T: Float>(
 /// assert_eq!(hvp(|x| x.pow(3.0).sum(.., false), &x, &v).to_vec(), [6.0, 6.0]);
 /// ```
 ///
-/// # Panics
-///
-/// Where the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
-/// second derivative; see [`try_hvp`].
-#[track_caller]
-pub fn hvp<T: Float>(f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>, input: &Tensor<T>, v: &Tensor<T>) -> Tensor<T> {
-    or_raise(try_hvp(f, input, v))
-}
-
-/// [`hvp`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
 /// second derivative.
-#[track_caller]
+#[twins]
 pub fn try_hvp<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,

@@ -9,8 +9,8 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Error, GenericArgument, GenericParam, Generics, PathArguments, Result, Token, Type, Visibility,
-    WhereClause, parenthesized,
+    Attribute, Error, GenericArgument, GenericParam, Generics, Lifetime, PathArguments, Result, Token, Type,
+    Visibility, WhereClause, parenthesized,
 };
 
 /// The item with the twins written into it.
@@ -213,13 +213,14 @@ impl Parse for Argument {
     }
 }
 
-/// `self`, `&self` or `&mut self`, with the comma after it.
+/// `self`, `&self`, `&'a self` or `&mut self`, with the comma after it.
 fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     let and = input.parse::<Option<Token![&]>>()?;
+    let lifetime = if and.is_some() { input.parse::<Option<Lifetime>>()? } else { None };
     let mutable = if and.is_some() { input.parse::<Option<Token![mut]>>()? } else { None };
     let Some(this) = input.parse::<Option<Token![self]>>()? else { return Ok(None) };
     input.parse::<Option<Token![,]>>()?;
-    Ok(Some(quote!(#and #mutable #this)))
+    Ok(Some(quote!(#and #lifetime #mutable #this)))
 }
 
 /// `::<A, B>`: the type and constant parameters, which the compiler may not find by itself.

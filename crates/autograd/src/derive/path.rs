@@ -5,7 +5,7 @@ use std::panic::Location;
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, compat};
 
-use crate::{Tape, rules};
+use crate::{Tape, Var, rules};
 
 /// The nodes from `first` on that a derivative passes through.
 pub(crate) struct Path {
@@ -15,7 +15,7 @@ pub(crate) struct Path {
 
 impl Path {
     /// The position of a node on the path.
-    pub(crate) fn slot(&self, index: Index) -> Option<usize> {
+    pub(crate) fn position(&self, index: Index) -> Option<usize> {
         let slot = index.checked_sub(self.first)? as usize;
         self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
     }
@@ -42,7 +42,26 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks }
     }
 
-    /// For as long as a derivative is being recorded.
+    /// Which nodes of `path` one of the outputs depends on.
+    pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
+        let mut reaching = vec![false; path.marks.len()];
+        for slot in outputs.filter_map(|output| path.position(output.index)) {
+            reaching[slot] = true;
+        }
+        let record = self.record.borrow();
+        for slot in (0..reaching.len()).rev() {
+            let index = path.first + slot as Index;
+            let from = rules::flows_from(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
+            for &input in from.map_or(&[][..], |from| &record.operands(index)[from..]) {
+                if let Some(below) = path.position(input) {
+                    reaching[below] = true;
+                }
+            }
+        }
+        reaching
+    }
+
+    /// Begins to record a derivative.
     pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
         Deriving {
             tape: self,
@@ -52,10 +71,10 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// While this lives, what is recorded is the derivative of another operation, under whose line it goes. And whatever the rules
-/// of broadcasting refuse was refused when that operation was recorded: its derivative is not asked again.
+/// While this lives, recorded nodes get the line of the operation that they derive, and the rules of compatibility are not
+/// asked: what they refuse was refused when that operation was recorded.
 ///
-/// What held before comes back at the end, for a rule may take derivatives itself.
+/// Dropping it restores the state before, because a rule may take derivatives itself.
 pub(crate) struct Deriving<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
@@ -63,7 +82,7 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<T: Float> Deriving<'_, T> {
-    /// From here on: the derivative of node `index`. Gives what it does and its inputs.
+    /// What follows derives node `index`; gives its operation and its inputs.
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));

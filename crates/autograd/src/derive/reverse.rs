@@ -3,16 +3,17 @@
 //! Nothing is computed here, and no node is changed: the derivative is more program on the same tape, which can be
 //! differentiated again.
 
+use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site};
 
 use super::gradients::Gradients;
 use super::path::Path;
-use crate::error::or_raise;
 use crate::rules::{self, Mode, Slope};
 use crate::{Error, Tape, Var};
 
+#[twins]
 impl<'t, T: Float> Tape<T> {
     /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` where the
     /// outputs do not depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
@@ -27,21 +28,9 @@ impl<'t, T: Float> Tape<T> {
     /// assert_eq!(dx.value().to_vec(), [20.0, 4.0]);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where a seed's shape is not its output's, or an operation on the way has no derivative; see
-    /// [`try_vjp`](Self::try_vjp).
-    #[track_caller]
-    pub fn vjp(&'t self, outputs: &[(Var<'t, T>, Var<'t, T>)], inputs: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        or_raise(self.try_vjp(outputs, inputs))
-    }
-
-    /// [`vjp`](Self::vjp), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where a seed's shape is not its output's, or an operation on the way has no derivative.
-    #[track_caller]
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -75,18 +64,22 @@ impl<'t, T: Float> Tape<T> {
         let path = self.dependents(&wanted, last);
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
-            if let Some(slot) = path.slot(output.index) {
+            if let Some(slot) = path.position(output.index) {
                 adjoints.0[slot] = rules::accumulate(adjoints.get(self, slot), seed, at)?.index;
             }
         }
         self.descend(&path, &mut adjoints, at)?;
-        // On a path of derivatives that are all zero: reached, and zero.
-        let without = |input: &Var<'t, T>| path.slot(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
-        let reaching = if inputs.iter().any(without) { self.reaching(&path, outputs) } else { Vec::new() };
+        // An input that only zero derivatives lead to is reached, and has zeros.
+        let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
+        let reaching = if inputs.iter().any(without) {
+            self.reaching(&path, outputs.iter().map(|&(output, _)| output))
+        } else {
+            Vec::new()
+        };
         Ok(inputs
             .iter()
             .map(|input| {
-                let slot = path.slot(input.index)?;
+                let slot = path.position(input.index)?;
                 adjoints.get(self, slot).or_else(|| reaching[slot].then(|| input.zeros_like_at(at)))
             })
             .collect())
@@ -101,7 +94,7 @@ impl<'t, T: Float> Tape<T> {
             let index = path.first + slot as Index;
             let (op, inputs) = lines.on_behalf_of(index);
             for (position, &input) in inputs.iter().enumerate() {
-                let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) else {
+                let Some(below) = path.position(input).filter(|_| rules::flows(op, position)) else {
                     continue;
                 };
                 if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, at)? {
@@ -136,7 +129,7 @@ impl<'t, T: Float> Tape<T> {
             };
             let location = record.location(index);
             for (slope, input, other) in [(first, x, y), (second, y, x)] {
-                let Some(below) = path.slot(input) else { continue };
+                let Some(below) = path.position(input) else { continue };
                 let total = match (adjoints.0[below], slope.times(record, g, other, location)) {
                     (NONE, term) => term,
                     (total, Some(term)) => {
@@ -148,28 +141,6 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         Ok(None)
-    }
-
-    /// Which nodes of `path` an output depends on. (A path has only nodes that depend on an input; the outputs may depend on
-    /// other inputs than a given one.)
-    fn reaching(&self, path: &Path, outputs: &[(Var<'t, T>, Var<'t, T>)]) -> Vec<bool> {
-        let mut reaching = vec![false; path.marks.len()];
-        for slot in outputs.iter().filter_map(|(output, _)| path.slot(output.index)) {
-            reaching[slot] = true;
-        }
-        let record = self.record.borrow();
-        for slot in (0..reaching.len()).rev().filter(|&slot| path.marks[slot]) {
-            if reaching[slot] {
-                let index = path.first + slot as Index;
-                let op = record.node(index).op;
-                for (position, &input) in record.inputs(index).iter().enumerate() {
-                    if let Some(below) = path.slot(input).filter(|_| rules::flows(op, position)) {
-                        reaching[below] = true;
-                    }
-                }
-            }
-        }
-        reaching
     }
 }
 
@@ -185,6 +156,7 @@ impl Adjoints {
     }
 }
 
+#[twins]
 impl<'t, T: Float> Var<'t, T> {
     /// The gradient of this one number with respect to each of `inputs`, as variables on the same tape: they can be
     /// differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
@@ -246,20 +218,9 @@ impl<'t, T: Float> Var<'t, T> {
     /// assert_eq!(gradients.of(&weight).to_vec(), [4.0, 6.0]);
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Where this is not one number, or an operation on the way has no derivative; see [`try_backward`](Self::try_backward).
-    #[track_caller]
-    pub fn backward(self) -> Gradients<T> {
-        or_raise(self.try_backward())
-    }
-
-    /// [`backward`](Self::backward), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where this is not one number, or an operation on the way has no derivative.
-    #[track_caller]
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let at = Site::here("backward");
         let seed = self.one(at)?;
@@ -271,7 +232,7 @@ impl<'t, T: Float> Var<'t, T> {
         let reached: Vec<(Index, Index)> =
             leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
-        // The loss itself is nearly always looked at, and costs nothing here.
+        // The value of the loss is nearly always asked for next, and costs nothing here.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?;
         values.pop();

@@ -380,7 +380,12 @@ fn replay<'t, T: Float>(
     match op {
         Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, &shape, at),
         Op::View(number) => operands[0].apply_view(record.view(number).clone(), at),
-        op => other.record_primitive(op, &operands, Some(&shape), at),
+        op => match operands[..] {
+            [x] => other.push(op, [x.index], |record| record.intern(&shape), at),
+            [x, y] => other.push(op, [x.index, y.index], |record| record.intern(&shape), at),
+            [x, y, z] => other.push(op, [x.index, y.index, z.index], |record| record.intern(&shape), at),
+            _ => unreachable!("a primitive has one to three inputs"),
+        },
     }
 }
 

@@ -7,11 +7,11 @@
 use std::fmt;
 use std::panic::Location;
 
+use wengert_macros::twins;
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Tensor};
 
-use crate::error::or_raise;
 use crate::tape::Record;
 use crate::{Error, Tape};
 
@@ -68,6 +68,7 @@ pub struct NonFiniteOperand {
     pub at_index: Option<f64>,
 }
 
+#[twins]
 impl<T: Float> Tape<T> {
     /// The operation that made the first NaN or infinity, if any did: a NaN from operands without one, or an infinity from
     /// finite operands. PyTorch: `torch.autograd.detect_anomaly`, which sees derivatives only.
@@ -76,21 +77,9 @@ impl<T: Float> Tape<T> {
     /// more memory than an ordinary run. Infinite constants are taken as meant (a mask of -∞ before a softmax), and so is
     /// what carries them on; a NaN that comes of them is found.
     ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold a value, or a custom operation fails; see
-    /// [`try_first_non_finite`](Self::try_first_non_finite).
-    #[track_caller]
-    pub fn first_non_finite(&self) -> Option<NonFinite> {
-        or_raise(self.try_first_non_finite())
-    }
-
-    /// [`first_non_finite`](Self::first_non_finite), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where memory cannot hold a value, or a custom operation fails.
-    #[track_caller]
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
         let record = self.record.borrow();
         let count = record.len() as Index;

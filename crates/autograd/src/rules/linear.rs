@@ -18,10 +18,10 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // The gradient of a transposed matrix will be transposed in its turn: (gᵀ x)ᵀ leaves it lying as the matrix does.
-        (Mode::Vjp, _) if is_turned(y) => {
-            let turned = v.transpose(-2, -1).apply_matmul(&x, at)?;
-            Ok(turned.transpose(-2, -1))
+        // The gradient of a transposed matrix is transposed again: (gᵀ x)ᵀ gives it the strides of the matrix.
+        (Mode::Vjp, _) if is_transposed(y) => {
+            let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
+            Ok(transposed.transpose(-2, -1))
         }
         (Mode::Vjp, _) => x.transpose(-2, -1).apply_matmul(&v, at),
         (Mode::Jvp, 0) => v.apply_matmul(&y, at),
@@ -29,7 +29,7 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-fn is_turned<T: Float>(y: Var<'_, T>) -> bool {
+fn is_transposed<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
-    matches!(record.node(y.index).op, Op::View(number) if movement::turns(record.view(number)))
+    matches!(record.node(y.index).op, Op::View(number) if movement::is_transpose(record.view(number)))
 }

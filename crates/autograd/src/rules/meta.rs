@@ -1,4 +1,4 @@
-//! Operations that change no value, only what is known of it: another derivative, a condition.
+//! Operations that give their input as it is, with another derivative or under a condition.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -66,7 +66,7 @@ impl<T: Float> Operation<T> for WithDerivative {
     }
 }
 
-/// The input, refused where it is computed if an element is not as it must be.
+/// The input, refused when it is computed if an element fails a condition.
 pub(crate) struct Guard<T> {
     pub(crate) holds: fn(T) -> bool,
     pub(crate) message: &'static str,

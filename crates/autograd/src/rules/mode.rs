@@ -23,7 +23,7 @@ impl Mode {
     }
 }
 
-/// Where the line of the operation is not known to the rule: the tape puts in that of the recorded operation.
+/// A site for a rule, which does not know the line of the operation: the tape replaces it by that.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)

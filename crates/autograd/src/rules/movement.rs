@@ -30,12 +30,12 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Whether a view exchanges the last two dimensions and nothing else.
-pub(super) fn turns(view: &View) -> bool {
+/// Whether a view transposes the last two dimensions and nothing else.
+pub(super) fn is_transpose(view: &View) -> bool {
     let View::Permute(order) = view else { return false };
     let Some(rows) = order.len().checked_sub(2) else { return false };
-    let turned = |position: usize| if position < rows { position } else { 2 * rows + 1 - position };
-    order.iter().enumerate().all(|(position, &axis)| axis == turned(position))
+    let transposed = |position: usize| if position < rows { position } else { 2 * rows + 1 - position };
+    order.iter().enumerate().all(|(position, &axis)| axis == transposed(position))
 }
 
 /// The adjoint of a view: zeros, to which elements are added where the view would have read them.

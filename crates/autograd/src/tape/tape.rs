@@ -3,11 +3,11 @@
 //! This file records; it computes nothing and knows no derivative.
 
 use std::fmt;
-use std::panic::Location;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
+use wengert_macros::twins;
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
@@ -39,6 +39,7 @@ pub struct Tape<T: Float> {
     pub(crate) id: u64,
 }
 
+#[twins]
 impl<T: Float> Tape<T> {
     /// An empty tape.
     pub fn new() -> Self {
@@ -59,13 +60,13 @@ impl<T: Float> Tape<T> {
     /// A variable with the values of `data`, which gradients can be taken with respect to. Nothing is copied.
     #[track_caller]
     pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
-        self.leaf(data, Op::Variable, Site::here("var"))
+        self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
     /// A variable with the values of `data`, through which no gradient flows: inputs, targets, masks. Nothing is copied.
     #[track_caller]
     pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
-        self.leaf(data, Op::Constant, Site::here("constant"))
+        self.leaf(data, Op::Constant, Some(Site::here("constant")))
     }
 
     /// The variable of a parameter; asked for twice, the same one.
@@ -76,75 +77,44 @@ impl<T: Float> Tape<T> {
         if let Some(index) = known {
             return Var::new(self, index);
         }
-        let var = self.leaf(&parameter.value, Op::Variable, Site::here("parameter"));
+        let var = self.leaf(&parameter.value, Op::Variable, Some(Site::here("parameter")));
         self.record.borrow_mut().parameters.push((id, var.index));
         var
     }
 
     /// A variable that the line of `at` is to blame for.
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
-        self.leaf(data, Op::Variable, Site { operation: "var", ..at })
+        self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Site) -> Var<'_, T> {
-        self.leaf_of(Some(at.location), at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
+    /// Data as a variable. Without a site, an operation has made it for its own use: its line will be that of the operation.
+    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
+        self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
     }
 
-    /// A number as a variable, through which no gradient flows.
-    pub(crate) fn number(&self, value: T, at: Site) -> Var<'_, T> {
-        self.leaf_of(Some(at.location), at, |record| Self::number_of(record, value))
+    /// A number as a variable, through which no gradient flows; without a site as [`leaf`](Self::leaf).
+    pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
+        self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
     }
 
-    /// Plain data that an operation has made for its own use: its line will be that of the operation.
-    pub(crate) fn own_constant(&self, data: &Tensor<T>) -> Var<'_, T> {
-        let add = |record: &mut Record<T>| (Op::Constant(record.add_data(data.clone())), record.intern(data.shape()));
-        self.leaf_of(None, Site::here("constant"), add)
-    }
-
-    /// A number that an operation has made for its own use: its line will be that of the operation.
-    pub(crate) fn own_number(&self, value: T) -> Var<'_, T> {
-        self.leaf_of(None, Site::here("constant"), |record| Self::number_of(record, value))
-    }
-
-    fn number_of(record: &mut Record<T>, value: T) -> (Op, u32) {
-        (record.add_number(value), record.intern(&Shape::scalar()))
-    }
-
-    /// Records what `add` adds to the record, without inputs; `at` is to blame where the tape is full.
-    fn leaf_of(
-        &self,
-        location: Option<&'static Location<'static>>,
-        at: Site,
-        add: impl FnOnce(&mut Record<T>) -> (Op, u32),
-    ) -> Var<'_, T> {
+    /// Records what `add` adds to the record, without inputs.
+    fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
             let (op, shape) = add(&mut record);
-            record.push(op, [], shape, location)
+            record.push(op, [], shape, at.map(|at| at.location))
         };
         match pushed {
             Some(index) => Var::new(self, index),
-            None => raise(Error::TapeFull { at }),
+            None => raise(Error::TapeFull { at: at.unwrap_or(Site::here("constant")) }),
         }
     }
 
     /// Records a custom operation.
     ///
-    /// # Panics
-    ///
-    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape; see
-    /// [`try_apply`](Self::try_apply).
-    #[track_caller]
-    pub fn apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Var<'t, T> {
-        or_raise(self.try_apply(operation, inputs))
-    }
-
-    /// [`apply`](Self::apply), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where the operation refuses the inputs' shapes, or an input belongs to another tape.
-    #[track_caller]
     pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
@@ -183,30 +153,6 @@ impl<T: Float> Tape<T> {
             Some(index) => Ok(Var::new(self, index)),
             None => Err(Error::TapeFull { at }),
         }
-    }
-
-    /// Records a primitive whose result has the shape `shape`, or that of its last input where there is none.
-    pub(crate) fn record_primitive<'t>(
-        &'t self,
-        op: Op,
-        inputs: &[Var<'t, T>],
-        shape: Option<&Shape>,
-        at: Site,
-    ) -> Result<Var<'t, T>, Error> {
-        let indices = self.indices(inputs, at)?;
-        let mut record = self.record.borrow_mut();
-        let shape = match shape {
-            Some(shape) => record.intern(shape),
-            None => record.node(indices[indices.len() - 1]).shape,
-        };
-        let pushed = match indices[..] {
-            [] => record.push(op, [], shape, Some(at.location)),
-            [x] => record.push(op, [x], shape, Some(at.location)),
-            [x, y] => record.push(op, [x, y], shape, Some(at.location)),
-            [x, y, z] => record.push(op, [x, y, z], shape, Some(at.location)),
-            _ => unreachable!("a primitive has at most three inputs"),
-        };
-        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
     }
 
     fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
@@ -302,7 +248,7 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// [`filled`](Self::filled), under the line of `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
-        let number = self.tape.number(value, at);
+        let number = self.tape.number(value, Some(at));
         if shape.rank() == 0 {
             return number;
         }

@@ -18,7 +18,7 @@ macro_rules! operator {
             #[track_caller]
             #[inline]
             fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                match self.beside(Binary::$primitive, other, Location::caller()) {
+                match self.recorded_with(Binary::$primitive, other, Location::caller()) {
                     Some(result) => result,
                     None => Arithmetic::$op(&self, other),
                 }
@@ -138,10 +138,10 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::ne(&self, other)
     }
 
-    /// `op` of two variables of one tape and one shape, where nothing is to be asked or checked: the common case, in one
-    /// look at the tape. `None` where there is.
+    /// `op` of two variables of one tape and one shape, recorded at once: there is nothing to broadcast, and no rule of
+    /// compatibility to ask. `None` otherwise: then the method of the same name does.
     #[inline]
-    pub(crate) fn beside(self, op: Binary, other: Self, location: &'static Location<'static>) -> Option<Self> {
+    pub(crate) fn recorded_with(self, op: Binary, other: Self, location: &'static Location<'static>) -> Option<Self> {
         if !std::ptr::eq(self.tape, other.tape) || !compat::zero_dim_allowed() {
             return None;
         }

@@ -27,15 +27,15 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn constant(&self, data: &Tensor<T>) -> Self {
-        self.tape.own_constant(data)
+        self.tape.leaf(data, Op::Constant, None)
     }
 
     fn number(&self, value: T) -> Self {
-        self.tape.own_number(value)
+        self.tape.number(value, None)
     }
 
     fn mask(&self, mask: &Tensor<bool>) -> Self {
-        self.tape.own_constant(&mask.cast())
+        self.tape.leaf(&mask.cast(), Op::Constant, None)
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {

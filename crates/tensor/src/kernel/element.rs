@@ -7,26 +7,7 @@ use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::scalar::element::Scalar;
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
-pub trait Element: Scalar + BlockKernels + DirectConvolutions {
-    /// What `computation` gives, where this is a floating-point type.
-    #[doc(hidden)]
-    fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {
-        let _ = computation;
-        None
-    }
-}
-
-/// A computation of floating-point numbers that code for every element type may ask for, by [`Element::if_float`].
-#[doc(hidden)]
-pub trait FloatComputation<T: Element> {
-    /// What it gives.
-    type Output;
-
-    /// Computes it.
-    fn run(self) -> Self::Output
-    where
-        T: Float;
-}
+pub trait Element: Scalar + BlockKernels + DirectConvolutions {}
 
 /// Numbers: every element type but `bool`. Sealed.
 pub trait Number: Element {}
@@ -72,11 +53,7 @@ impl Number for u8 {}
 
 macro_rules! floats {
     ($($type:ident),*) => {$(
-        impl Element for $type {
-            fn if_float<C: FloatComputation<Self>>(computation: C) -> Option<C::Output> {
-                Some(computation.run())
-            }
-        }
+        impl Element for $type {}
 
         impl Float for $type {
             const EPSILON: Self = $type::EPSILON;

@@ -3,20 +3,22 @@
 use smallvec::SmallVec;
 
 use crate::engine::map;
-use crate::kernel::element::FloatComputation;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched;
 use crate::kernel::reduce::strided;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
 use crate::ops::TensorLike;
+use crate::ops::primitive::Composite;
+use crate::ops::reduce::norms::Norm;
+use crate::ops::reduce::statistics::Variance;
+use crate::ops::traced;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast::expands;
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::tensor::program::{Argument, Program};
 use crate::{DType, Element, Float, Layout, Shape, Tensor};
 
 impl<T: Element> TensorLike for Tensor<T> {
@@ -57,18 +59,12 @@ impl<T: Element> TensorLike for Tensor<T> {
         if self.iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
-    fn apply_program(
-        &self,
-        program: impl FnOnce() -> Program,
-        inputs: &[&Self],
-        numbers: &[f64],
-        at: Site,
-    ) -> Option<Result<Self, Error>> {
-        // Operands that fit into the first-level cache gain nothing by one pass, and building a program has a cost.
-        if self.numel() < PASS || !matches!(T::DTYPE, DType::F32 | DType::F64) {
-            return None;
-        }
-        T::if_float(FirstOutput { program: &program(), inputs, numbers, shape: self.shape(), at })
+    fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        // What fits into the first-level cache gains nothing by one pass, and an expression costs something to trace.
+        if self.numel() < PASS { composite.of(self, at) } else { traced::computed(composite, self, at) }
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -148,12 +144,18 @@ impl<T: Element> TensorLike for Tensor<T> {
         })
     }
 
-    fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error> {
-        crate::ops::reduce::statistics::of_tensor(self, axes, correction, at)
+    fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        self.reduced_by(&Variance { axes, correction }, at)
     }
 
-    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
-        crate::ops::reduce::norms::of_tensor(self, ord, axes, at)
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        self.reduced_by(&Norm { ord, axes }, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
@@ -183,6 +185,13 @@ impl<T: Element> TensorLike for Tensor<T> {
                 start += len;
             }
         })
+    }
+}
+
+impl<T: Float> Tensor<T> {
+    /// A reduction made of several primitives: in as few passes as it can where memory is read in order.
+    fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
+        if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
 }
 
@@ -258,29 +267,6 @@ impl<T: Element> Tensor<T> {
         let layout = Layout::contiguous(Shape::scalar()).expand(self.shape());
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
-    }
-}
-
-/// The first output of a program of tensors and numbers.
-struct FirstOutput<'a, T: Element> {
-    program: &'a Program,
-    inputs: &'a [&'a Tensor<T>],
-    numbers: &'a [f64],
-    shape: &'a Shape,
-    at: Site,
-}
-
-impl<T: Element> FloatComputation<T> for FirstOutput<'_, T> {
-    type Output = Result<Tensor<T>, Error>;
-
-    fn run(self) -> Self::Output
-    where
-        T: Float,
-    {
-        let tensors = self.inputs.iter().map(|&input| Argument::from(input));
-        let numbers = self.numbers.iter().map(|&number| Argument::Number(T::from_f64(number)));
-        let arguments: SmallVec<[Argument<'_, T>; 8]> = tensors.chain(numbers).collect();
-        self.program.run(&arguments, self.shape, self.at).map(|mut results| results.swap_remove(0))
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) mod primitive;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+pub(crate) mod traced;
 pub(crate) mod window;
 
 pub use elementwise::activations::Activations;
@@ -88,6 +89,8 @@ pub use network::losses::{
 };
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use pair::{Argument, Operand};
+#[doc(hidden)]
+pub use primitive::Composite;
 pub use primitive::TensorLike;
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;

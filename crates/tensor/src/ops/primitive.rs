@@ -3,8 +3,7 @@
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::error::{Error, Site, raise};
 use crate::shape::view::View;
-use crate::tensor::program::Program;
-use crate::{Element, Shape, Tensor};
+use crate::{Element, Float, Shape, Tensor};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
 ///
@@ -107,17 +106,17 @@ pub trait TensorLike: Clone + Sized {
     /// Where `holds` is false for a value, and where it cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
-    /// The result of `program` on `inputs` followed by `numbers`, over the shape of `self`, in one pass. `None` where operations
-    /// are recorded, or the element type has no programs: the caller then composes the same of single operations.
-    fn apply_program(
-        &self,
-        program: impl FnOnce() -> Program,
-        inputs: &[&Self],
-        numbers: &[f64],
-        at: Site,
-    ) -> Option<Result<Self, Self::Error>> {
-        let _ = (program, inputs, numbers, at);
-        None
+    /// What `composite` makes of this: where values are computed at once, planned like a recorded tape and run in as few passes.
+    ///
+    /// # Errors
+    ///
+    /// Where one of its primitives is refused.
+    #[doc(hidden)]
+    fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        composite.of(self, at)
     }
 
     /// `op` of each element.
@@ -159,11 +158,15 @@ pub trait TensorLike: Clone + Sized {
     /// The variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`: the
     /// caller named no dimensions, on which the derivative depends where n - `correction` is not positive. A primitive for
     /// the sake of its derivative, 2 (x - mean) / (n - correction), without a term for the mean.
-    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>;
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float;
 
     /// The `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). A
     /// primitive for the sake of its derivative at the zero vector and at zeros, which is a convention.
-    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float;
 
     /// Matrix products `[…, m, k] x [k, n]` over equal batch dimensions.
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
@@ -177,4 +180,15 @@ pub trait TensorLike: Clone + Sized {
 
     /// `parts`, at least one, joined along `axis`; all other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
+}
+
+/// An operation of one operand that is made of several primitives, written once for every kind of operand.
+#[doc(hidden)]
+pub trait Composite {
+    /// The operation of `x`.
+    ///
+    /// # Errors
+    ///
+    /// Where one of its primitives is refused.
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error>;
 }

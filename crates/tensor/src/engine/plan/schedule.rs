@@ -28,7 +28,7 @@ const LONGEST_ROW: usize = 1 << 14;
 const LONGEST_WHOLE: usize = 1 << 12;
 
 /// Minimum length of a row for processing one row at a time to pay, unless there are at most [`FEW_ROWS`].
-const SHORTEST_ROW: usize = 32;
+const SHORTEST_ROW: usize = 16;
 const FEW_ROWS: usize = 4;
 
 /// A value at most this many cheap instructions away from memory is computed again rather than stored and read.
@@ -300,7 +300,7 @@ impl<T: Float> Schedule<'_, T> {
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
         order.sort_unstable();
-        let mut buffers = Buffers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
+        let mut buffers = BufferNumbers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
@@ -316,7 +316,7 @@ impl<T: Float> Schedule<'_, T> {
         Plan { steps, buffers: buffers.count as usize, roots }
     }
 
-    fn source(&self, id: Id, buffers: &Buffers) -> Source<T> {
+    fn source(&self, id: Id, buffers: &BufferNumbers) -> Source<T> {
         match self.values.list[id as usize].definition {
             Definition::Known(node) => Source::Known(node),
             Definition::Number(number) => Source::Number(self.values.numbers[number as usize]),
@@ -324,7 +324,7 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    fn single(&self, id: Id, buffers: &mut Buffers) -> Step<T> {
+    fn single(&self, id: Id, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
@@ -342,7 +342,7 @@ impl<T: Float> Schedule<'_, T> {
     }
 
     /// `None` where all that the kernel makes is computed again by its readers.
-    fn fused(&self, number: u32, outside: &[bool], buffers: &mut Buffers) -> Option<Step<T>> {
+    fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * kernel.members.len());
@@ -403,12 +403,12 @@ impl<T: Float> Schedule<'_, T> {
 }
 
 /// Numbers of stored values.
-struct Buffers {
+struct BufferNumbers {
     of: Vec<u32>,
     count: u32,
 }
 
-impl Buffers {
+impl BufferNumbers {
     fn add(&mut self, id: Id) -> u32 {
         self.of[id as usize] = self.count;
         self.count += 1;

@@ -8,9 +8,9 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use wengert_macros::twins;
 
+use crate::ops::primitive::Composite;
 use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_};
 use crate::shape::error::{Error, Site};
-use crate::tensor::program::{Instruction, Output, Program};
 use crate::{Binary, Float, Scalar, Unary};
 
 /// Activation functions.
@@ -92,14 +92,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
     fn try_gelu(&self) -> Result<Self, Self::Error> {
         let at = Site::here("gelu");
-        let program = || {
-            let instructions = vec![Instruction::Unary(Unary::Ndtr, 0), Instruction::Binary(Binary::Mul, 0, 1)];
-            Program::new(1, instructions, vec![Output::Whole(2)], None)
-        };
-        if let Some(result) = self.apply_program(program, &[self], &[], at) {
-            return result;
-        }
-        self.try_mul(&self.apply_unary(Unary::Ndtr, at)?)
+        self.composed(&Gelu, at)
     }
 
     /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
@@ -210,6 +203,14 @@ pub trait Activations: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Activations for A {}
+
+struct Gelu;
+
+impl Composite for Gelu {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at)
+    }
+}
 
 /// A rank-0 zero that no gradient flows to.
 #[track_caller]

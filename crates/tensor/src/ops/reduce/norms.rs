@@ -6,15 +6,16 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
+use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, join_all, pair};
+use crate::ops::primitive::Composite;
 use crate::ops::reduce::along::{compared, filled, with_number};
-use crate::ops::reduce::statistics::{axis_set, squeezed};
+use crate::ops::reduce::statistics::squeezed;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::Dims;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::tensor::program::{Instruction, Output, Program};
-use crate::{Axes, Element, Float, Shape, Tensor};
+use crate::{Axes, Float, Shape};
 
 /// Norms and distances.
 #[twins]
@@ -115,7 +116,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Norms for A {}
 
-fn norm<A: TensorLike>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     if ord < 0.0 || ord == f64::INFINITY {
@@ -135,49 +136,37 @@ fn norm<A: TensorLike>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) ->
     squeezed(x.apply_norm(ord, &axes, at)?, &shape, &axes, keepdim, at)
 }
 
-/// The norm of plain data over `axes`, which stay with size 1.
-pub(crate) fn of_tensor<T: Element>(x: &Tensor<T>, ord: f64, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
-    let sum = |x: Tensor<T>| if axes.is_empty() { Ok(x) } else { x.apply_reduce(Reduction::Sum, axes, at) };
-    if ord == 0.0 {
-        return sum(compared(Compare::Ne, x, 0.0, at)?.try_cast()?);
-    }
-    if ord == 1.0 {
-        return reduced_each(x, Unary::Abs, Reduction::Sum, axes, at);
-    }
-    if ord == 2.0 {
-        return reduced_each(x, Unary::Square, Reduction::Sum, axes, at)?.apply_unary(Unary::Sqrt, at);
-    }
-    if ord.is_infinite() {
-        return reduced_each(x, Unary::Abs, if ord > 0.0 { Reduction::Amax } else { Reduction::Amin }, axes, at);
-    }
-    let sum = sum(with_number(Binary::Pow, &x.apply_unary(Unary::Abs, at)?, ord, at)?)?;
-    with_number(Binary::Pow, &sum, 1.0 / ord, at)
+/// The `ord`-norm over `axes`, which stay with size 1.
+pub(crate) struct Norm<'a> {
+    pub(crate) ord: f64,
+    pub(crate) axes: &'a [usize],
 }
 
-/// The reduction of `each` element over `axes`, which stay with size 1; in one pass where memory is read in order.
-fn reduced_each<T: Element>(
-    x: &Tensor<T>,
-    each: Unary,
-    op: Reduction,
-    axes: &[usize],
-    at: Site,
-) -> Result<Tensor<T>, Error> {
-    if axes.is_empty() {
-        return x.apply_unary(each, at);
-    }
-    if x.is_contiguous()
-        && let Some(set) = axis_set(axes)
-    {
-        let instructions = || vec![Instruction::Unary(each, 0)];
-        let program = || Program::new(1, instructions(), vec![Output::Reduced(op, 1, set)], None);
-        if let Some(result) = x.apply_program(program, &[x], &[], at) {
-            return result;
+impl Composite for Norm<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        let Norm { ord, axes } = *self;
+        let each = |op: Unary| x.apply_unary(op, at);
+        if ord == 0.0 {
+            let ones = Compose::filled(x, 1.0, &x.shape(), at)?;
+            return filled(&ones, &compared(Compare::Eq, x, 0.0, at)?, 0.0, at)?.summed(axes, at);
         }
+        if ord == 1.0 {
+            return each(Unary::Abs)?.summed(axes, at);
+        }
+        if ord == 2.0 {
+            return each(Unary::Square)?.summed(axes, at)?.apply_unary(Unary::Sqrt, at);
+        }
+        let size = each(Unary::Abs)?;
+        if ord.is_infinite() {
+            let op = if ord > 0.0 { Reduction::Amax } else { Reduction::Amin };
+            return if axes.is_empty() { Ok(size) } else { size.apply_reduce(op, axes, at) };
+        }
+        let sum = with_number(Binary::Pow, &size, ord, at)?.summed(axes, at)?;
+        with_number(Binary::Pow, &sum, 1.0 / ord, at)
     }
-    x.apply_unary(each, at)?.apply_reduce(op, axes, at)
 }
 
-fn distances<A: TensorLike>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
+fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
     let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
     for (name, shape) in [("X1", &left), ("X2", &right)] {
@@ -213,7 +202,7 @@ fn distances<A: TensorLike>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Erro
 
 /// The p-norm over `axis`, with the derivatives of a distance: 0 of any order at equal points and at equal coordinates, and
 /// whole to each coordinate that is the largest. (`vector_norm` has other conventions there.)
-fn over_coordinates<A: TensorLike>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
+fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);

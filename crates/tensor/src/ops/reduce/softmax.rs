@@ -2,16 +2,15 @@
 
 use wengert_macros::twins;
 
+use crate::Float;
 use crate::ops::pair::number;
-use crate::ops::reduce::statistics::{are_rows, axis_set};
+use crate::ops::primitive::Composite;
 use crate::ops::{Comparison, TensorLike, try_where_};
 use crate::scalar::instruction::{Binary, Reduction, Unary};
 use crate::shape::dims;
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::Site;
 use crate::shape::view::View;
-use crate::tensor::program::{Instruction, Output, Program};
-use crate::{Float, Scalar};
 
 /// `softmax` and its kin.
 #[twins]
@@ -26,36 +25,20 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// ```
     fn try_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("softmax");
-        let rest = [Instruction::Reduce(Reduction::Sum, 3), Instruction::Binary(Binary::Div, 3, 4)];
-        if let Some(result) = one_pass(self, dim, &rest, at) {
-            return result;
-        }
-        let Some((exponentials, total, _)) = parts(self, dim, at)? else { return Ok(self.clone()) };
-        exponentials.apply_binary(Binary::Div, &total, at)
+        self.composed(&Normalized { dim, log: false }, at)
     }
 
     /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
     fn try_softmin(&self, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("softmin");
-        let negative = self.apply_unary(Unary::Neg, at)?;
-        let Some((exponentials, total, _)) = parts(&negative, dim, at)? else { return Ok(negative) };
-        exponentials.apply_binary(Binary::Div, &total, at)
+        self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim, log: false }, at)
     }
 
     /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
     /// `log_softmax`.
     fn try_log_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("log_softmax");
-        let rest = [
-            Instruction::Reduce(Reduction::Sum, 3),
-            Instruction::Unary(Unary::Log, 4),
-            Instruction::Binary(Binary::Sub, 2, 5),
-        ];
-        if let Some(result) = one_pass(self, dim, &rest, at) {
-            return result;
-        }
-        let Some((_, total, shifted)) = parts(self, dim, at)? else { return Ok(self.clone()) };
-        shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)
+        self.composed(&Normalized { dim, log: true }, at)
     }
 
     /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
@@ -63,93 +46,49 @@ pub trait Softmax: TensorLike<Elem: Float> {
         let at = Site::here("logsumexp");
         let shape = self.shape();
         let axes = dims.into().resolve_or_all(shape.rank(), at)?;
-        let total = if let Some(result) = logsumexp_of_rows(self, &axes, at) {
-            result?
-        } else if axes.iter().any(|&axis| shape[axis] == 0) {
-            self.apply_reduce(Reduction::Sum, &axes, at)?.apply_unary(Unary::Log, at)?
-        } else {
-            let largest = self.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-            // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
-            let most = number(&largest, Self::Elem::MAX, &largest.shape(), at)?;
-            let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
-            let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
-            let sum = match sum_of_exponentials(self, &shift, &axes, at) {
-                Some(sum) => sum?,
-                None => {
-                    let shift = shift.apply_view(View::Expand(shape.clone()), at)?;
-                    let exponentials = self.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at)?;
-                    exponentials.apply_reduce(Reduction::Sum, &axes, at)?
-                }
-            };
-            sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)?
-        };
+        let total = self.composed(&LogSumExp { axes: &axes }, at)?;
         if keepdim { Ok(total) } else { total.apply_view(View::Reshape(shape.without(&axes)), at) }
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
 
-/// Rows up to this length are normalised in one pass; a row is one thread's work.
-const ROW: usize = 1 << 15;
-
-/// In one pass over rows, where `dim` is the last and values are computed at once: what `rest` makes of x - max (value 2) and
-/// e^(x - max) (value 3).
-fn one_pass<A: TensorLike<Elem: Float>>(
-    x: &A,
+/// eˣ / Σ eˣ along a dimension, or its logarithm.
+struct Normalized {
     dim: isize,
-    rest: &[Instruction],
-    at: Site,
-) -> Option<Result<A, A::Error>> {
-    let shape = x.shape();
-    let axis = dims::axis(dim, shape.rank(), at).ok()?;
-    if axis + 1 != shape.rank() || !(16..=ROW).contains(&shape[axis]) {
-        return None;
-    }
-    let program = || {
-        let mut instructions = vec![
-            Instruction::Reduce(Reduction::Amax, 0),
-            Instruction::Binary(Binary::Sub, 0, 1),
-            Instruction::Unary(Unary::Exp, 2),
-        ];
-        instructions.extend_from_slice(rest);
-        let last = instructions.len() as u32;
-        Program::new(1, instructions, vec![Output::Whole(last)], Some(axis))
-    };
-    x.apply_program(program, &[x], &[], at)
+    log: bool,
 }
 
-/// ln Σ eˣ in one pass over rows, where values are computed at once.
-fn logsumexp_of_rows<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
-    let shape = x.shape();
-    if axes.is_empty() || !are_rows(&shape, axes) {
-        return None;
+impl Composite for Normalized {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
+        match self.log {
+            false => exponentials.apply_binary(Binary::Div, &total, at),
+            true => shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at),
+        }
     }
-    let program = || {
-        let instructions = vec![
-            Instruction::Reduce(Reduction::Amax, 0),
-            // inf - inf would make NaN of the value.
-            Instruction::Binary(Binary::Minimum, 3, 1),
-            Instruction::Binary(Binary::Maximum, 4, 2),
-            Instruction::Binary(Binary::Sub, 0, 5),
-            Instruction::Unary(Unary::Exp, 6),
-            Instruction::Reduce(Reduction::Sum, 7),
-            Instruction::Unary(Unary::Log, 8),
-            Instruction::Binary(Binary::Add, 9, 5),
-        ];
-        Program::new(3, instructions, vec![Output::PerRow(10)], Some(shape.rank() - axes.len()))
-    };
-    let most = A::Elem::MAX.to_f64();
-    x.apply_program(program, &[x], &[most, -most], at)
 }
 
-/// Σ e^(x - shift) over `axes`, which stay with size 1, in one pass where values are computed at once.
-fn sum_of_exponentials<A: TensorLike>(x: &A, shift: &A, axes: &[usize], at: Site) -> Option<Result<A, A::Error>> {
-    let set = axis_set(axes)?;
-    let program = || {
-        let instructions = vec![Instruction::Binary(Binary::Sub, 0, 1), Instruction::Unary(Unary::Exp, 2)];
-        Program::new(2, instructions, vec![Output::Reduced(Reduction::Sum, 3, set)], None)
-    };
-    x.apply_program(program, &[x, shift], &[], at)
+/// ln Σ eˣ over `axes`, which stay with size 1.
+struct LogSumExp<'a> {
+    axes: &'a [usize],
+}
+
+impl Composite for LogSumExp<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        let (shape, axes) = (x.shape(), self.axes);
+        if axes.iter().any(|&axis| shape[axis] == 0) {
+            return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);
+        }
+        let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
+        // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
+        let most = number(&largest, A::Elem::MAX, &largest.shape(), at)?;
+        let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
+        let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
+        let shifted = x.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape), at)?, at)?;
+        let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, axes, at)?;
+        sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)
+    }
 }
 
 /// e^(x - max), its sum and x - max, all over the shape of `x`; `None` where there are no elements.

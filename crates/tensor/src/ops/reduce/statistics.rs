@@ -7,15 +7,16 @@ use wengert_macros::twins;
 
 use crate::Float;
 use crate::ops::TensorLike;
+use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, number};
+use crate::ops::primitive::Composite;
 use crate::ops::reduce::along::{filled, with_number};
 use crate::ops::reduce::reductions::reduced;
 use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::dims::{Axes, Dims};
-use crate::shape::error::{Error, Site};
+use crate::shape::error::Site;
 use crate::shape::view::View;
-use crate::tensor::program::{AxisSet, Instruction, Output, Program};
-use crate::{Element, Scalar, Shape, Tensor};
+use crate::{Scalar, Shape};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
 /// dimensions stay with size 1.
@@ -111,91 +112,27 @@ fn count(shape: &Shape, axes: &[usize]) -> f64 {
     axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64
 }
 
-/// The variance of plain data over `axes`, which stay with size 1.
-pub(crate) fn of_tensor<T: Element>(
-    x: &Tensor<T>,
-    axes: &[usize],
-    correction: f64,
-    at: Site,
-) -> Result<Tensor<T>, Error> {
-    let count = count(x.shape(), axes);
-    let sum = |x: &Tensor<T>| if axes.is_empty() { Ok(x.clone()) } else { x.apply_reduce(Reduction::Sum, axes, at) };
-    let minus = |x: &Tensor<T>, y: &Tensor<T>| x.apply_binary(Binary::Sub, &expanded(y, x.shape(), at)?, at);
-    if let Some(result) = in_passes(x, axes, [count, (count - correction).max(0.0)], at) {
-        return result;
-    }
-    // Subtracting the first element makes the mean of equal elements exact, so that their variance is 0.
-    let x = if x.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
-    let mean = with_number(Binary::Div, &sum(&x)?, count, at)?;
-    let distance = minus(&x, &mean)?;
-    let squares = sum(&distance.apply_unary(Unary::Square, at)?)?;
-    with_number(Binary::Div, &squares, (count - correction).max(0.0), at)
+/// The variance over `axes`, which stay with size 1.
+pub(crate) struct Variance<'a> {
+    pub(crate) axes: &'a [usize],
+    pub(crate) correction: f64,
 }
 
-/// Rows up to this length are reduced and read again in one pass; a row is one thread's work.
-const ROW: usize = 1 << 15;
-
-/// Whether `axes` are the last ones of `shape`, and together short enough for one pass over rows.
-pub(crate) fn are_rows(shape: &Shape, axes: &[usize]) -> bool {
-    let first = shape.rank() - axes.len();
-    axes.iter().all(|&axis| axis >= first) && (16..=ROW).contains(&shape[first..].iter().product())
-}
-
-/// `axes` as a program's set; `None` where a program cannot hold them.
-pub(crate) fn axis_set(axes: &[usize]) -> Option<AxisSet> {
-    axes.iter().try_fold(0, |set, &axis| Some(set | 1u64.checked_shl(axis as u32)?))
-}
-
-/// The variance in one pass over rows, or in two, by the same formula; `divisors` of the mean and of the squares.
-fn in_passes<T: Element>(
-    x: &Tensor<T>,
-    axes: &[usize],
-    divisors: [f64; 2],
-    at: Site,
-) -> Option<Result<Tensor<T>, Error>> {
-    use Instruction::{Reduce, Unary as Function};
-    if axes.is_empty() || !x.is_contiguous() || x.numel() == 0 {
-        return None;
+impl Composite for Variance<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+        let (shape, axes) = (x.shape(), self.axes);
+        let count = count(&shape, axes);
+        let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expanded(y, &shape, at)?, at);
+        // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
+        let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
+        let distance = minus(&x, &with_number(Binary::Div, &x.summed(axes, at)?, count, at)?)?;
+        let squares = distance.apply_unary(Unary::Square, at)?.summed(axes, at)?;
+        with_number(Binary::Div, &squares, (count - self.correction).max(0.0), at)
     }
-    let first = match first(x, axes, at) {
-        Ok(first) => first,
-        Err(error) => return Some(Err(error)),
-    };
-    let minus = |x, y| Instruction::Binary(Binary::Sub, x, y);
-    if are_rows(x.shape(), axes) {
-        // x, the first elements, and the divisors.
-        let instructions = || {
-            vec![
-                minus(0, 1),
-                Reduce(Reduction::Sum, 4),
-                Instruction::Binary(Binary::Div, 5, 2),
-                minus(4, 6),
-                Function(Unary::Square, 7),
-                Reduce(Reduction::Sum, 8),
-                Instruction::Binary(Binary::Div, 9, 3),
-            ]
-        };
-        let row = x.rank() - axes.len();
-        let program = || Program::new(4, instructions(), vec![Output::PerRow(10)], Some(row));
-        return x.apply_program(program, &[x, &first], &divisors, at);
-    }
-    let set = axis_set(axes)?;
-    let total = |value: u32| vec![Output::Reduced(Reduction::Sum, value, set)];
-    let sum = x.apply_program(|| Program::new(2, vec![minus(0, 1)], total(2), None), &[x, &first], &[], at)?;
-    let rest = || {
-        let mean = with_number(Binary::Div, &sum?, divisors[0], at)?;
-        let squares = vec![minus(0, 1), minus(3, 2), Function(Unary::Square, 4)];
-        let program = || Program::new(3, squares, total(5), None);
-        let Some(squares) = x.apply_program(program, &[x, &first, &mean], &[], at) else {
-            unreachable!("there was a program for the sum")
-        };
-        with_number(Binary::Div, &squares?, divisors[1], at)
-    };
-    Some(rest())
 }
 
 /// The first element along `axes`, which stay with size 1.
-fn first<T: Element>(x: &Tensor<T>, axes: &[usize], at: Site) -> Result<Tensor<T>, Error> {
+fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 

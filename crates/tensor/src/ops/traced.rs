@@ -1,0 +1,211 @@
+//! Operations made of several primitives, on plain tensors: traced as an expression, planned as a recorded tape's is, and run
+//! in as few passes over memory.
+//!
+//! What the planner does not fuse (a running sum, elements at positions) is computed at once and enters the expression as data.
+
+use std::cell::RefCell;
+
+use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
+use crate::memory::reserve::addressable;
+use crate::ops::evaluate::Evaluate;
+use crate::ops::primitive::{Composite, TensorLike};
+use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::shape::error::{Error, Site};
+use crate::shape::view::View;
+use crate::{Float, Shape, Tensor};
+
+/// What `composite` makes of `x`.
+pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
+    let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
+    let result = composite.of(&Traced::leaf(&trace, x), at)?;
+    result.to_tensor(at)
+}
+
+/// An expression, and the data that it reads.
+struct Trace<T: Float> {
+    expression: Expression<T>,
+    data: Vec<Tensor<T>>,
+    at: Site,
+}
+
+impl<T: Float> Evaluate<T> for Trace<T> {
+    type Error = Error;
+
+    fn expression(&self) -> &Expression<T> {
+        &self.expression
+    }
+
+    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+        match self.expression.op(node) {
+            Op::Constant(number) => self.data.get(number as usize),
+            _ => None,
+        }
+    }
+
+    fn site(&self, _node: Index) -> Site {
+        self.at
+    }
+
+    fn run_other(&self, node: Index, _operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        unreachable!("node %{node} of a trace is a primitive")
+    }
+}
+
+/// A node of a trace.
+struct Traced<'e, T: Float> {
+    trace: &'e RefCell<Trace<T>>,
+    index: Index,
+}
+
+impl<T: Float> Clone for Traced<'_, T> {
+    fn clone(&self) -> Self {
+        Traced { trace: self.trace, index: self.index }
+    }
+}
+
+impl<'e, T: Float> Traced<'e, T> {
+    fn leaf(trace: &'e RefCell<Trace<T>>, data: &Tensor<T>) -> Self {
+        let number = trace.borrow().data.len() as u32;
+        trace.borrow_mut().data.push(data.clone());
+        Self::push(trace, Op::Constant(number), [], data.shape())
+    }
+
+    fn push<const N: usize>(trace: &'e RefCell<Trace<T>>, op: Op, inputs: [Index; N], shape: &Shape) -> Self {
+        let mut borrowed = trace.borrow_mut();
+        let shape = borrowed.expression.intern(shape);
+        match borrowed.expression.push(op, inputs, shape) {
+            Some(index) => Traced { trace, index },
+            None => unreachable!("an operation is made of a few primitives"),
+        }
+    }
+
+    /// A function of this, of the shape `shape`.
+    fn over(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
+        Ok(Self::push(self.trace, op, [self.index], shape))
+    }
+
+    /// What the planner does not fuse: computed at once.
+    fn at_once(&self, at: Site, operation: impl FnOnce(&Tensor<T>) -> Result<Tensor<T>, Error>) -> Result<Self, Error> {
+        Ok(self.constant(&operation(&self.to_tensor(at)?)?))
+    }
+}
+
+impl<T: Float> TensorLike for Traced<'_, T> {
+    type Elem = T;
+    type Mask = Self;
+    type Error = Error;
+
+    fn shape(&self) -> Shape {
+        self.trace.borrow().expression.shape(self.index).clone()
+    }
+
+    fn same_shape(&self, other: &Self) -> bool {
+        let expression = &self.trace.borrow().expression;
+        expression.node(self.index).shape == expression.node(other.index).shape
+    }
+
+    fn constant(&self, data: &Tensor<T>) -> Self {
+        Self::leaf(self.trace, data)
+    }
+
+    fn number(&self, value: T) -> Self {
+        let op = self.trace.borrow_mut().expression.add_number(value);
+        Self::push(self.trace, op, [], &Shape::scalar())
+    }
+
+    fn mask(&self, mask: &Tensor<bool>) -> Self {
+        self.constant(&mask.cast())
+    }
+
+    fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
+        let trace = self.trace.borrow();
+        let plan = plan_for(&trace.expression, &ByNode::<()>::default(), &[self.index]);
+        Ok(trace.run(&plan, at)?.swap_remove(0))
+    }
+
+    fn apply_detach(&self, _at: Site) -> Result<Self, Error> {
+        Ok(self.clone())
+    }
+
+    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.guarded(holds, message, at))
+    }
+
+    fn apply_unary(&self, op: Unary, _at: Site) -> Result<Self, Error> {
+        self.over(Op::Unary(op), &self.shape())
+    }
+
+    fn apply_binary(&self, op: Binary, other: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(Self::push(self.trace, Op::Binary(op), [self.index, other.index], &self.shape()))
+    }
+
+    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
+        let root = self.apply_unary(Unary::Sqrt, at)?;
+        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
+    }
+
+    fn apply_compare(&self, op: Compare, other: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(Self::push(self.trace, Op::Compare(op), [self.index, other.index], &self.shape()))
+    }
+
+    fn apply_select(mask: &Self, x: &Self, y: &Self, _at: Site) -> Result<Self, Error> {
+        Ok(Self::push(x.trace, Op::Select, [mask.index, x.index, y.index], &x.shape()))
+    }
+
+    fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
+        match view {
+            View::Expand(shape) => {
+                addressable::<T>(&shape, at)?;
+                self.over(Op::Expand, &shape)
+            }
+            View::Reshape(shape) => self.over(Op::Reshape, &shape),
+            view => {
+                let shape = view.shape(&self.shape());
+                let op = self.trace.borrow_mut().expression.add_view(view);
+                self.over(op, &shape)
+            }
+        }
+    }
+
+    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_embed(view, shape, at))
+    }
+
+    fn apply_reduce(&self, op: Reduction, axes: &[usize], _at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape();
+        for &axis in axes {
+            shape[axis] = 1;
+        }
+        self.over(Op::Reduce(op), &shape)
+    }
+
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_cumsum(axis, at))
+    }
+
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_variance(axes, correction, is_total, at))
+    }
+
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_norm(ord, axes, at))
+    }
+
+    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
+        let y = other.to_tensor(at)?;
+        self.at_once(at, |x| x.apply_matmul(&y, at))
+    }
+
+    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_take(positions, at))
+    }
+
+    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_put(positions, shape, at))
+    }
+
+    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
+        let values: Vec<Tensor<T>> = parts.iter().map(|part| part.to_tensor(at)).collect::<Result<_, _>>()?;
+        Ok(parts[0].constant(&Tensor::apply_cat(&values, axis, at)?))
+    }
+}
