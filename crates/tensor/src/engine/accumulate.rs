@@ -4,7 +4,7 @@ use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::strided;
 use crate::scalar::instruction::{Binary, Reduction, Value};
-use crate::shape::iteration_space::{Nest, Run};
+use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Float, Layout, Shape};
 
 /// Elements of a row, at most, whose numbers are reduced one after the other.
@@ -22,7 +22,7 @@ pub(crate) struct Reducer {
     /// Number of the output.
     pub(crate) output: usize,
     /// Where each element of the shape is accumulated.
-    pub(crate) nest: Nest<1>,
+    pub(crate) space: IterationSpace<1>,
     pub(crate) count: usize,
     /// Blocks after which a total is put aside.
     pub(crate) stage: usize,
@@ -40,11 +40,11 @@ impl Reducer {
     ) -> Self {
         let mut kept = shape.clone();
         kept.iter_mut().enumerate().filter(|(axis, _)| axes >> axis & 1 == 1).for_each(|(_, size)| *size = 1);
-        let nest = match Layout::contiguous(kept).expand(shape) {
-            Some(layout) => Nest::new(shape, [&layout]),
+        let space = match Layout::contiguous(kept).expand(shape) {
+            Some(layout) => IterationSpace::new(shape, [&layout]),
             None => unreachable!("sizes of 1 expand"),
         };
-        Reducer { op, value: value as usize, output, nest, count, stage: STAGE }
+        Reducer { op, value: value as usize, output, space, count, stage: STAGE }
     }
 
     /// The shape is cut into blocks of so many elements.
@@ -55,13 +55,13 @@ impl Reducer {
     /// Where these elements are whole short rows, each reduced to one number, and the numbers lie one after the other: the length
     /// of a row, and where the first number is.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
-        let nest = &self.nest;
-        let innermost = nest.depth() - 1;
-        let (row, [stride]) = nest.loop_of(innermost);
-        let (_, [next]) = nest.loop_of(innermost.checked_sub(1)?);
+        let space = &self.space;
+        let innermost = space.depth() - 1;
+        let (row, [stride]) = space.loop_of(innermost);
+        let (_, [next]) = space.loop_of(innermost.checked_sub(1)?);
         let rows = stride == 0 && row <= SHORT_ROW && start.is_multiple_of(row) && len.is_multiple_of(row);
-        let in_order = rows && next == 1 && (innermost == 1 || nest.loop_of(innermost - 1).0 * row == nest.numel());
-        in_order.then(|| (row, nest.position(0, start)))
+        let in_order = rows && next == 1 && (innermost == 1 || space.loop_of(innermost - 1).0 * row == space.numel());
+        in_order.then(|| (row, space.position(0, start)))
     }
 
     /// Accumulates the elements `start .. start + len` of the shape, whose values are `value`.
@@ -73,12 +73,12 @@ impl Reducer {
         total: &mut [T],
         spare: &mut [T],
     ) {
-        match self.nest.run(0, start, len) {
-            Run::Splat(position) => {
+        match self.space.segment(0, start, len) {
+            Segment::Splat(position) => {
                 let sum = total_of(self.op, value, len);
                 T::accumulate(self.op, &mut total[position..=position], &[sum]);
             }
-            Run::Slice(position) => {
+            Segment::Slice(position) => {
                 let values = match value {
                     Operand::Slice(values) => values,
                     Operand::Splat(value) => {
@@ -88,7 +88,7 @@ impl Reducer {
                 };
                 T::accumulate(self.op, &mut total[position..position + len], values);
             }
-            Run::Strided(..) | Run::Walk => {
+            Segment::Strided(..) | Segment::Walk => {
                 let values = match value {
                     Operand::Slice(values) => values,
                     Operand::Splat(value) => {
@@ -101,9 +101,9 @@ impl Reducer {
                     T::short_rows(self.op, values, row, totals);
                     return;
                 }
-                if self.nest.repeats() && start.is_multiple_of(self.nest.row()) {
-                    let row = self.nest.row();
-                    let position = self.nest.position(0, 0);
+                if self.space.repeats() && start.is_multiple_of(self.space.row()) {
+                    let row = self.space.row();
+                    let position = self.space.position(0, 0);
                     let (whole, rest) = values.split_at(len / row * row);
                     let totals = &mut total[position..position + row];
                     T::accumulate_rows(self.op, totals, whole, row, len / row);
@@ -111,7 +111,7 @@ impl Reducer {
                     return;
                 }
                 let mut done = 0;
-                self.nest.walk(0, start, len, |position, stride, count| {
+                self.space.walk(0, start, len, |position, stride, count| {
                     let part = &values[done..done + count];
                     done += count;
                     match stride {

@@ -55,7 +55,7 @@ impl Binding {
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
         // Of no elements, nothing is read.
         let access = |layout: &Option<Layout>| match layout {
-            Some(layout) if count > 0 => Access::new(layout, shape),
+            Some(layout) if count > 0 => Access::over(layout, shape),
             _ => Access::Number,
         };
         let accesses: SmallVec<[Access; 4]> = layouts.iter().map(access).collect();
@@ -64,15 +64,15 @@ impl Binding {
         for (number, (output, layout)) in program.outputs().iter().zip(&outputs).enumerate() {
             if let Output::Reduced(op, value, axes) = *output {
                 let reducer = Reducer::new(op, value, axes, shape, (number, layout.numel()));
-                row = row.min(reducer.nest.row());
+                row = row.min(reducer.space.row());
                 reducers.push(reducer);
             }
         }
         let cost = program.instructions().iter().map(Instruction::cost).sum();
         let tiling = match program.row() {
             _ if count == 0 => Tiling::default(),
-            Some(axis) => Tiling::new(count, shape[axis..].iter().product(), true, cost),
-            None => Tiling::new(count, row, false, cost),
+            Some(axis) => Tiling::of_rows(count, shape[axis..].iter().product(), cost),
+            None => Tiling::of_program(count, row, cost),
         };
         for reducer in &mut reducers {
             reducer.cut(tiling.block);

@@ -11,9 +11,6 @@ use crate::memory::storage::Storage;
 use crate::shape::error::{Error, Site};
 use crate::{Float, Layout, Shape};
 
-/// Elements of outputs, and where they lie.
-pub(crate) type Parts<T> = SmallVec<[(Storage<T>, Layout); 1]>;
-
 /// A program with the shape it runs over, which remembers how inputs of the last layouts are read.
 #[derive(Debug)]
 pub struct BoundProgram {
@@ -38,49 +35,57 @@ impl BoundProgram {
         &self.shape
     }
 
-    /// The outputs' elements, in order. Inputs that lie as those of the run before are not looked at again.
-    pub(crate) fn run_parts<T: Float>(&mut self, inputs: &[Argument<'_, T>], at: Site) -> Result<Parts<T>, Error> {
+    /// What `make` makes of each output's elements and their layout. Inputs that lie as those of the run before are not looked
+    /// at again.
+    pub(crate) fn outputs<T: Float, R>(
+        &mut self,
+        inputs: &[Argument<'_, T>],
+        at: Site,
+        make: impl Fn(Storage<T>, Layout) -> R,
+    ) -> Result<SmallVec<[R; 1]>, Error> {
         match &mut self.binding {
-            Some(binding) if binding.serves(inputs) => outputs(&self.program, binding, inputs, at),
+            Some(binding) if binding.serves(inputs) => outputs(&self.program, binding, inputs, at, make),
             binding => {
                 let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                outputs(&self.program, binding.insert(Box::new(new)), inputs, at)
+                outputs(&self.program, binding.insert(Box::new(new)), inputs, at, make)
             }
         }
     }
 }
 
 impl Program {
-    /// The outputs' elements, in order.
-    pub(crate) fn run_parts<T: Float>(
+    /// What `make` makes of each output's elements and their layout.
+    pub(crate) fn outputs_over<T: Float, R>(
         &self,
         inputs: &[Argument<'_, T>],
         shape: &Shape,
         at: Site,
-    ) -> Result<Parts<T>, Error> {
-        outputs(self, &Binding::new(self, inputs, shape, at)?, inputs, at)
+        make: impl Fn(Storage<T>, Layout) -> R,
+    ) -> Result<SmallVec<[R; 1]>, Error> {
+        outputs(self, &Binding::new(self, inputs, shape, at)?, inputs, at, make)
     }
 }
 
 /// The outputs of `program`, for which `binding` was made.
-fn outputs<T: Float>(
+fn outputs<T: Float, R>(
     program: &Program,
     binding: &Binding,
     inputs: &[Argument<'_, T>],
     at: Site,
-) -> Result<Parts<T>, Error> {
-    let mut buffers: Parts<T> = SmallVec::new();
+    make: impl Fn(Storage<T>, Layout) -> R,
+) -> Result<SmallVec<[R; 1]>, Error> {
+    let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
     for layout in &binding.outputs {
         let refused = |_: AllocationError| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
-        buffers.push((Storage::scratch(layout.numel()).map_err(refused)?, layout.clone()));
+        buffers.push(Storage::scratch(layout.numel()).map_err(refused)?);
     }
     let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-    for (storage, _) in &mut buffers {
+    for storage in &mut buffers {
         match storage.get_mut() {
             Some(data) => results.push(data),
             None => unreachable!("a fresh buffer has one holder"),
         }
     }
     run::run(program, binding, inputs, results);
-    Ok(buffers)
+    Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }

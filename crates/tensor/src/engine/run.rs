@@ -12,7 +12,6 @@
 //! balanced tree. Blocks, tasks and stages depend on the shape alone: any number of threads gives the same bits.
 
 use std::mem::take;
-use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -25,13 +24,12 @@ use crate::engine::registers::{Place, Registers};
 use crate::engine::small;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::fill;
 use crate::kernel::strided::STREAM;
 use crate::memory::partition::{self, Partition};
+use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Reduction};
-use crate::shape::iteration_space::{Nest, Run};
 
 /// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
 pub(crate) fn run<T: Float>(
@@ -45,8 +43,21 @@ pub(crate) fn run<T: Float>(
         reducers.iter().for_each(|reducer| results[reducer.output].fill(T::start(reducer.op)));
         return;
     }
-    let bind = |(access, argument)| Input::new(access, argument, tiling.count);
-    let inputs: SmallVec<[Input<'_, T>; 8]> = accesses.iter().zip(arguments).map(bind).collect();
+    let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
+    if accesses.iter().any(|access| access.tiles().is_some()) {
+        copies.extend(accesses.iter().zip(arguments).map(|(access, argument)| match argument {
+            Argument::Elements(source) => access.materialized(source.data),
+            Argument::Number(_) => None,
+        }));
+    }
+    let mut inputs: SmallVec<[Input<'_, T>; 8]> = SmallVec::new();
+    for (k, (access, argument)) in accesses.iter().zip(arguments).enumerate() {
+        inputs.push(match (argument, copies.get(k)) {
+            (Argument::Number(value), _) => Input::Uniform(*value),
+            (_, Some(Some(copy))) => Input::Contiguous(copy),
+            (Argument::Elements(source), _) => Input::new(access, source.data),
+        });
+    }
     if let Some(line) = binding.line {
         return small::run(program, binding, &inputs, line, results);
     }
@@ -151,11 +162,10 @@ impl<T: Float> Blocks<'_, T> {
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = smallvec![BlockValue::Splat(T::ZERO); self.inputs.len() + self.program.instructions().len()];
-            let expanded = smallvec![0; self.inputs.len()];
             // Borrowed for as long as the slots.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
-            let mut all = Task { run: self, layout, first_output, slots, values, expanded };
-            all.run(self.tiling.blocks_of(task), outputs);
+            let mut all = Task { run: self, layout, first_output, slots, values };
+            all.run(task, outputs);
         });
         if self.streams {
             cpu::streamed();
@@ -189,20 +199,17 @@ struct Task<'a, 'r, T: Float> {
     slots: SmallVec<[&'r mut [T]; 16]>,
     /// The values over this block.
     values: SmallVec<[BlockValue<'r, T>; 32]>,
-    /// Of inputs that repeat one row, and so are the same in every block: how many elements are gathered already.
-    expanded: SmallVec<[usize; 8]>,
 }
 
 impl<'r, T: Float> Task<'_, 'r, T> {
-    fn run(&mut self, blocks: Range<usize>, mut outputs: SmallVec<[&'r mut [T]; 4]>) {
+    fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) {
         let &Blocks { program, reducers, inputs, tiling, .. } = self.run;
         let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
         for reducer in reducers {
             outputs[reducer.output].fill(T::start(reducer.op));
         }
-        let first = blocks.start;
-        for number in blocks {
-            let (start, len) = tiling.block(number);
+        let mut number = 0usize;
+        tiling.for_each_block(task, |start, len| {
             let block = Block { start, len, rows: len.checked_div(tiling.row).unwrap_or(0) };
             for (k, output) in program.outputs().iter().enumerate() {
                 let len = match output {
@@ -224,7 +231,7 @@ impl<'r, T: Float> Task<'_, 'r, T> {
             }
             for (reducer, staged) in reducers.iter().zip(&mut staged) {
                 let total = &mut *outputs[reducer.output];
-                if (number - first).is_multiple_of(reducer.stage) && number > first {
+                if number > 0 && number.is_multiple_of(reducer.stage) {
                     if staged.is_empty() {
                         staged.resize(reducer.count, T::start(reducer.op));
                     }
@@ -236,7 +243,8 @@ impl<'r, T: Float> Task<'_, 'r, T> {
                 reducer.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
                 self.slots[self.layout.spare + 1] = spare;
             }
-        }
+            number += 1;
+        });
         for (reducer, staged) in reducers.iter().zip(&staged) {
             if !staged.is_empty() {
                 T::accumulate(reducer.op, outputs[reducer.output], staged);
@@ -262,38 +270,20 @@ impl<'r, T: Float> Task<'_, 'r, T> {
 
     /// An input over a block.
     fn read(&mut self, k: usize, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
-        let slice = |elements| BlockValue::Slice(Elements::Input(elements));
         let &Blocks { inputs, tiling, .. } = self.run;
-        let (data, nest) = match &inputs[k] {
-            Input::Uniform(value) => return BlockValue::Splat(*value),
-            Input::Contiguous(data) => return slice(&data[start..start + len]),
-            Input::Materialized(copy) => return slice(&copy[start..start + len]),
-            &Input::Strided(data, nest) => (data, nest),
-        };
-        match nest.run(0, start, len) {
-            Run::Splat(position) => BlockValue::Splat(data[position]),
-            _ if rows > 0 && nest.counts_rows(tiling.row) => {
-                let position = nest.position(0, start);
+        match (inputs[k].borrow(start, len), &inputs[k]) {
+            (Some(Operand::Splat(value)), _) => BlockValue::Splat(value),
+            (Some(Operand::Slice(elements)), _) => BlockValue::Slice(Elements::Input(elements)),
+            (None, Input::Strided(data, space)) if rows > 0 && space.counts_rows(tiling.row) => {
+                let position = space.position(0, start);
                 BlockValue::Rows(Elements::Input(&data[position..position + rows]))
             }
-            Run::Slice(position) => slice(&data[position..position + len]),
-            _ => {
+            (None, input) => {
                 let slot = self.layout.gathered + k;
-                if self.expanded[k] < len {
-                    if self.repeats(nest, start) {
-                        self.expanded[k] = len;
-                    }
-                    fill::spread(nest, data, start, &mut self.slots[slot][..len]);
-                }
+                input.gather(start, &mut self.slots[slot][..len]);
                 BlockValue::Slice(Elements::Slot(slot))
             }
         }
-    }
-
-    /// Whether an input has the same elements in every block.
-    fn repeats(&self, nest: &Nest<1>, start: usize) -> bool {
-        let block = self.run.tiling.block;
-        nest.repeats() && start.is_multiple_of(nest.row()) && block.is_multiple_of(nest.row())
     }
 
     /// The value, expanded over the rows into spare slot `number` where there is one number for each row.

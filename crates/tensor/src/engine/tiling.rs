@@ -1,15 +1,22 @@
-//! How the elements of a shape are cut into blocks, and blocks into tasks.
+//! How the elements of a shape are cut into blocks, and blocks into tasks: the thresholds of every elementwise computation.
 //!
 //! Both depend on the shape and on what is computed alone, so that any number of threads gives the same bits.
 
 use std::ops::Range;
 
-use crate::kernel::strided::{BLOCK, PARALLEL, TASK, TASKS};
+use crate::Element;
+use crate::kernel::strided::{BLOCK, PARALLEL, STREAM, TASK, TASKS};
+use crate::kernel::transpose::Tiles;
+use crate::memory::partition::{self, Partition};
+use crate::memory::threads::Schedule;
+use crate::scalar::cpu;
 
-/// Rows at least this long are cut into blocks; of shorter ones several are one block.
-const LONG_ROW: usize = 512;
+/// Rows at least this long are cut into blocks, so that operands need not be gathered; of shorter ones several are one block.
+/// A program of several instructions gathers an operand once and reads it more often.
+const LONG_ROW: usize = 128;
+const LONG_ROW_OF_PROGRAM: usize = 512;
 
-/// Blocks and tasks of so many elements, in row-major order.
+/// Blocks and tasks of so many elements.
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
@@ -20,41 +27,78 @@ pub(crate) struct Tiling {
     /// Blocks of a unit, and elements of each but the last.
     parts: usize,
     pub(crate) block: usize,
+    /// Of tiles, those of a band count as one.
     blocks: usize,
     /// Blocks of a task.
     each: usize,
+    /// In place of blocks in row-major order: the rows of one tile, then those of the next.
+    tiles: Option<Tiles>,
 }
 
 impl Tiling {
-    /// Of `count` elements in rows of `row`, for which as much is done as `cost` additions for each. Where rows are `reduced`,
-    /// blocks are whole rows.
-    pub(crate) fn new(count: usize, row: usize, reduced: bool, cost: usize) -> Self {
-        let (unit, block) = match reduced {
-            true if row < LONG_ROW => (BLOCK / row * row, BLOCK / row * row),
-            true => (row, row),
-            false if count <= BLOCK && row >= count => (count, count),
-            false => {
-                // As many short rows as there is room for, in blocks of nearly equal length.
-                let unit = if row >= LONG_ROW { row } else { BLOCK / row * row };
-                (unit, unit.div_ceil(unit.div_ceil(BLOCK)))
-            }
+    /// Of `count` elements, of which operands are read in one way for rows of `row`, for an operation that costs as much as
+    /// `cost` additions.
+    pub(crate) fn of_operation(count: usize, row: usize, cost: usize) -> Self {
+        Self::in_rows(count, row, LONG_ROW, 2 * cost)
+    }
+
+    /// As [`of_operation`](Self::of_operation), for instructions that cost as much as `cost` additions in all.
+    pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
+        // Reading costs as much as an addition.
+        Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
+    }
+
+    /// As [`of_program`](Self::of_program), in blocks of whole rows, which are reduced.
+    pub(crate) fn of_rows(count: usize, row: usize, cost: usize) -> Self {
+        let unit = if row < LONG_ROW_OF_PROGRAM { BLOCK / row * row } else { row };
+        Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
+    }
+
+    /// For planes of `rows` rows of up to [`BLOCK`] elements and an operation that costs an addition: blocks are whole rows, as
+    /// many as a task has where results are not streamed, else of one plane.
+    pub(crate) fn of_planes(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
+        let unit = if streams { rows.min(BLOCK / row) * row } else { (TASK / row * row).max(row) };
+        Self::cut(count, unit, unit, 2)
+    }
+
+    /// By tiles.
+    pub(crate) fn of_tiles(count: usize, tiles: Tiles) -> Self {
+        let (blocks, each) = tiles.bands(count);
+        Tiling { count, blocks, each, tiles: Some(tiles), ..Tiling::default() }
+    }
+
+    fn in_rows(count: usize, row: usize, long_row: usize, work: usize) -> Self {
+        if count <= BLOCK && row >= count {
+            return Self::cut(count, count, count, work);
+        }
+        // As many short rows as there is room for, in blocks of nearly equal length.
+        let unit = match row {
+            usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
+            row if row >= long_row => row,
+            row => BLOCK / row * row,
         };
+        Self::cut(count, unit, unit.div_ceil(unit.div_ceil(BLOCK)), work)
+    }
+
+    /// Units of `unit` elements, cut into blocks of `block`; as much is done for an element as two times `work` additions.
+    fn cut(count: usize, unit: usize, block: usize, work: usize) -> Self {
         let parts = unit.div_ceil(block);
         let blocks = count / unit * parts + (count % unit).div_ceil(block);
-        // Reading costs as much as an addition.
-        let work = cost + 1;
         let each = match count.saturating_mul(work) < 2 * PARALLEL {
             true => blocks,
             false => (2 * TASK / work / block).max(blocks.div_ceil(TASKS)).max(1),
         };
-        Tiling { count, row: if reduced { row } else { 0 }, unit, parts, block, blocks, each }
+        Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
     }
 
-    /// The first element and the length of a block.
-    pub(crate) fn block(&self, number: usize) -> (usize, usize) {
-        let (unit, part) = (number / self.parts, number % self.parts);
-        let start = unit * self.unit + part * self.block;
-        (start, self.block.min(self.unit - part * self.block).min(self.count - start))
+    /// The first element of block number `number`, where blocks are in row-major order.
+    fn first(&self, number: usize) -> usize {
+        number / self.parts * self.unit + number % self.parts * self.block
+    }
+
+    /// The tiles that blocks are rows of.
+    pub(crate) fn tiles(&self) -> Option<Tiles> {
+        self.tiles
     }
 
     /// Number of tasks.
@@ -62,15 +106,78 @@ impl Tiling {
         self.blocks.div_ceil(self.each)
     }
 
-    /// The blocks of a task.
-    pub(crate) fn blocks_of(&self, task: usize) -> Range<usize> {
-        task * self.each..self.blocks.min((task + 1) * self.each)
-    }
-
     /// The first element of a task; of the one after the last, the number of elements.
     pub(crate) fn start(&self, task: usize) -> usize {
-        if task * self.each < self.blocks { self.block(task * self.each).0 } else { self.count }
+        let number = task * self.each;
+        match self.tiles {
+            _ if number >= self.blocks => self.count,
+            Some(tiles) => tiles.rows(number).start * tiles.width(),
+            None => self.first(number),
+        }
     }
+
+    /// Calls `block` with the first element and the length of each block of a task.
+    #[inline]
+    pub(crate) fn for_each_block(&self, task: usize, mut block: impl FnMut(usize, usize)) {
+        let Range { start, end } = task * self.each..self.blocks.min((task + 1) * self.each);
+        let Some(tiles) = self.tiles else {
+            let (mut part, mut first) = (start % self.parts, self.first(start));
+            for _ in start..end {
+                let left = self.unit - part * self.block;
+                let len = self.block.min(left).min(self.count - first);
+                block(first, len);
+                first += len;
+                part = if part + 1 == self.parts { 0 } else { part + 1 };
+            }
+            return;
+        };
+        for band in start..end {
+            for columns in tiles.columns() {
+                tiles.rows(band).for_each(|row| block(row * tiles.width() + columns.start, columns.len()));
+            }
+        }
+    }
+
+    /// Fills `out` block by block: `block(state of its task, its first element, its elements)`. What is `fresh` is not read.
+    pub(crate) fn fill<U: Element, S>(
+        &self,
+        out: &mut [U],
+        fresh: bool,
+        state: impl Fn() -> S + Sync,
+        block: impl Fn(&mut S, usize, &mut [U]) + Sync,
+    ) {
+        let streams = fresh && self.tiles.is_none() && is_streamed(out);
+        let run = |task: usize, out: &mut [U]| {
+            let (first, mut state) = (self.start(task), state());
+            let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
+            self.for_each_block(task, |start, len| {
+                let out = &mut out[start - first..][..len];
+                match &mut aside {
+                    Some(aside) => {
+                        block(&mut state, start, &mut aside[..len]);
+                        cpu::stream(&aside[..len], out);
+                    }
+                    None => block(&mut state, start, out),
+                }
+            });
+            if streams {
+                cpu::streamed();
+            }
+        };
+        let tasks = self.tasks();
+        if tasks <= 1 {
+            return if out.is_empty() { () } else { run(0, out) };
+        }
+        let bytes = size_of_val(out);
+        let schedule = if self.tiles.is_some() { Schedule::Parallel } else { Schedule::Sweep { bytes } };
+        let ends: Vec<usize> = (1..=tasks).map(|task| self.start(task)).collect();
+        partition::run(tasks, schedule, Partition::ends(out, &ends), run);
+    }
+}
+
+/// Whether results are so large that they are written past the caches.
+pub(crate) fn is_streamed<U>(out: &[U]) -> bool {
+    size_of_val(out) >= STREAM
 }
 
 /// Bytes of a vector, the longest that there are.
@@ -91,31 +198,54 @@ pub(crate) fn line<T>(count: usize, values: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::iteration_space::IterationSpace;
+    use crate::{Layout, Shape};
+
+    fn check(tiling: &Tiling, longest: usize, rows_of: usize) {
+        let mut next = 0;
+        for task in 0..tiling.tasks() {
+            assert_eq!(tiling.start(task), next);
+            tiling.for_each_block(task, |start, len| {
+                assert_eq!(start, next);
+                assert!(len > 0 && len <= longest && len % rows_of == 0, "{tiling:?}");
+                next += len;
+            });
+        }
+        assert_eq!((next, tiling.start(tiling.tasks())), (tiling.count, tiling.count));
+    }
 
     #[test]
     fn blocks_cover_every_element_once_and_tasks_every_block() {
         for count in [1, 5, 300, 1024, 1025, 70_000, 262_147, 1_000_003] {
-            for (row, reduced) in
-                [(count, false), (7, false), (500, false), (513, false), (1501, false), (300, true), (5, true)]
-            {
-                if row > count || reduced && count % row != 0 {
-                    continue;
-                }
+            for row in [count, 7, 500, 513, 1501].into_iter().filter(|&row| row <= count) {
                 for cost in [1, 4, 40] {
-                    let tiling = Tiling::new(count, row, reduced, cost);
-                    let mut next = 0;
-                    for task in 0..tiling.tasks() {
-                        assert_eq!(tiling.start(task), next);
-                        for number in tiling.blocks_of(task) {
-                            let (start, len) = tiling.block(number);
-                            assert_eq!(start, next, "{count} in rows of {row}");
-                            assert!(len > 0 && len <= tiling.block && (!reduced || len % row == 0));
-                            next += len;
-                        }
-                    }
-                    assert_eq!((next, tiling.start(tiling.tasks())), (count, count));
+                    check(&Tiling::of_operation(count, row, cost), BLOCK, 1);
+                    check(&Tiling::of_program(count, row, cost), BLOCK, 1);
                 }
             }
+        }
+        for (rows, row) in [(1, 3), (50_000, 3), (301, 300), (1000, 700), (40, 40_000)] {
+            check(&Tiling::of_rows(rows * row, row, 3), BLOCK.max(row), row);
+            if row <= BLOCK {
+                check(&Tiling::of_planes(rows * row, (rows, row), row % 3 == 0), TASK, row);
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_cover_every_element_once() {
+        for [batch, height, width] in [[1, 64, 64], [3, 47, 271], [2, 1000, 16], [5, 16, 1001]] {
+            let layout = Layout::contiguous(Shape::from([batch, width, height])).permute(&[0, 2, 1]);
+            let space = IterationSpace::new(layout.shape(), [&layout]);
+            let tiling = Tiling::of_tiles(space.numel(), Tiles::new(&space).unwrap());
+            let mut seen = vec![0; space.numel()];
+            for task in 0..tiling.tasks() {
+                tiling.for_each_block(task, |start, len| {
+                    assert!(start >= tiling.start(task) && start + len <= tiling.start(task + 1));
+                    seen[start..start + len].iter_mut().for_each(|seen| *seen += 1);
+                });
+            }
+            assert!(seen.iter().all(|&seen| seen == 1));
         }
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! A loop over such rows spends its time between them; here there is little between them.
 
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 
 /// Elements that are copied one by one: a call takes longer.
 const FEW: usize = 16;
 
 /// `out[i]` = element `start + i` of the operand.
-pub(crate) fn spread<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mut [T]) {
-    let (row, [inner]) = nest.loop_of(nest.depth() - 1);
-    if nest.depth() == 2 {
-        let (_, [next]) = nest.loop_of(0);
+pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
+    let (row, [inner]) = space.loop_of(space.depth() - 1);
+    if space.depth() == 2 {
+        let (_, [next]) = space.loop_of(0);
         let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
         if next == 0 && out.len() > row {
-            walked(nest, data, start, &mut out[..row]);
+            walked(space, data, start, &mut out[..row]);
             return again(out, row);
         }
         if inner == 0 && whole {
-            let mut position = nest.position(0, start) as isize;
+            let mut position = space.position(0, start) as isize;
             for out in out.chunks_exact_mut(row) {
                 let value = data[position as usize];
                 out.iter_mut().for_each(|out| *out = value);
@@ -27,7 +27,7 @@ pub(crate) fn spread<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mu
             return;
         }
     }
-    walked(nest, data, start, out);
+    walked(space, data, start, out);
 }
 
 /// `out[i]` = element `start + i` of the same row again and again.
@@ -51,11 +51,26 @@ fn again<T: Copy>(out: &mut [T], row: usize) {
 }
 
 /// [`spread`] of any operand.
-fn walked<T: Copy>(nest: &Nest<1>, data: &[T], start: usize, out: &mut [T]) {
+fn walked<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
-    nest.walk(0, start, out.len(), |position, stride, count| {
+    space.walk(0, start, out.len(), |position, stride, count| {
         stretch(data, position, stride, &mut out[done..done + count]);
         done += count;
+    });
+}
+
+/// Element `start + i` of the operand = `values[i]`; no two elements lie in one place.
+pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
+    let mut left = values;
+    space.walk(0, start, values.len(), |position, stride, count| {
+        let (now, later) = left.split_at(count);
+        if stride == 1 {
+            data[position..position + count].copy_from_slice(now);
+        } else {
+            let at = |i: usize| (position as isize + i as isize * stride) as usize;
+            now.iter().enumerate().for_each(|(i, &value)| data[at(i)] = value);
+        }
+        left = later;
     });
 }
 
@@ -103,12 +118,12 @@ mod tests {
         let shape = Shape::from([6, 5]);
         let data: Vec<usize> = (0..30).collect();
         for layout in [row, column, turned, flipped] {
-            let nest = Nest::new(&shape, [&layout.expand(&shape).unwrap()]);
+            let space = IterationSpace::new(&shape, [&layout.expand(&shape).unwrap()]);
             for start in 0..30 {
                 for len in 1..=30 - start {
                     let mut out = vec![usize::MAX; len];
-                    spread(&nest, &data, start, &mut out);
-                    let expected: Vec<usize> = (start..start + len).map(|i| data[nest.position(0, i)]).collect();
+                    spread(&space, &data, start, &mut out);
+                    let expected: Vec<usize> = (start..start + len).map(|i| data[space.position(0, i)]).collect();
                     assert_eq!(out, expected, "{layout:?} from {start}");
                 }
             }

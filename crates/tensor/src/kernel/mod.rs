@@ -1,7 +1,6 @@
 //! Kernels: loops over elements that lie in given ways. Shapes have been checked and memory asked for.
 
 pub(crate) mod conv;
-pub(crate) mod copy;
 pub(crate) mod element;
 pub(crate) mod elementwise;
 pub(crate) mod fill;

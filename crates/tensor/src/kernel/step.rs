@@ -1,25 +1,26 @@
 //! One pass over several arrays of one length, the first and some others changed in place.
+
 use crate::Element;
 use crate::memory::partition::{self, Partition};
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 
-/// Elements in a part: enough that handing one to another thread costs little beside it.
+/// Elements of a task: enough that handing it to another thread costs little beside it.
 const PART: usize = 1 << 15;
 
-/// `(x, states) = f(x, input, states)` for each element.
+/// `(x, states) = f(x, input, states)`, once for each element.
 pub(crate) fn update<T: Element, const N: usize>(
     x: &mut [T],
     input: &[T],
     states: [&mut [T]; N],
     f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
 ) {
-    let len = x.len();
+    let (len, bytes) = (x.len(), size_of_val(x));
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
-    let schedule = Schedule::Sweep { bytes: size_of_val(x) };
-    let split = (Partition::chunks(x, PART), states.map(|state| Partition::chunks(state, PART)));
-    partition::run(len.div_ceil(PART), schedule, split, |number, (x, states): (&mut [T], [&mut [T]; N])| {
-        compiled(Elementwise { input: &input[number * PART..][..x.len()], x, states, f: &f });
+    let parts = (Partition::chunks(x, PART), states.map(|state| Partition::chunks(state, PART)));
+    partition::run(len.div_ceil(PART), Schedule::Sweep { bytes }, parts, |number, (x, states)| {
+        let input = &input[number * PART..][..x.len()];
+        compiled(Elementwise { x, input, states, f: &f });
     });
 }
 
@@ -47,47 +48,37 @@ const BLOCK: usize = 64;
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for Elementwise<'_, T, F, N> {
     #[inline(always)]
     fn run(mut self) {
-        let len = self.x.len();
-        let whole = len / BLOCK * BLOCK;
-        for start in (0..whole).step_by(BLOCK) {
-            self.block(start, BLOCK);
-        }
-        if whole < len {
-            self.block(whole, len - whole);
-        }
-    }
-}
-
-impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
-    #[inline(always)]
-    fn block(&mut self, start: usize, count: usize) {
-        let (mut x, mut input, mut states) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK], [[T::ZERO; BLOCK]; N]);
-        x[..count].copy_from_slice(&self.x[start..start + count]);
-        input[..count].copy_from_slice(&self.input[start..start + count]);
-        for (own, state) in states.iter_mut().zip(&self.states) {
-            own[..count].copy_from_slice(&state[start..start + count]);
-        }
-        each(&mut x, &input, &mut states, self.f);
-        self.x[start..start + count].copy_from_slice(&x[..count]);
-        for (own, state) in states.iter().zip(&mut self.states) {
-            state[start..start + count].copy_from_slice(&own[..count]);
+        for start in (0..self.x.len()).step_by(BLOCK) {
+            let end = self.x.len().min(start + BLOCK);
+            let (mut x, mut input, mut states) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK], [[T::ZERO; BLOCK]; N]);
+            x[..end - start].copy_from_slice(&self.x[start..end]);
+            input[..end - start].copy_from_slice(&self.input[start..end]);
+            for (own, state) in states.iter_mut().zip(&self.states) {
+                own[..end - start].copy_from_slice(&state[start..end]);
+            }
+            // Compiled once for a number that is known, and once for the rest: the function sees no padding.
+            match end - start {
+                BLOCK => each(BLOCK, &mut x, &input, &mut states, self.f),
+                count => each(count, &mut x, &input, &mut states, self.f),
+            }
+            self.x[start..end].copy_from_slice(&x[..end - start]);
+            for (own, state) in states.iter().zip(&mut self.states) {
+                state[start..end].copy_from_slice(&own[..end - start]);
+            }
         }
     }
 }
 
 #[inline(always)]
 fn each<T: Element, const N: usize>(
+    count: usize,
     x: &mut [T; BLOCK],
     input: &[T; BLOCK],
     states: &mut [[T; BLOCK]; N],
     f: &impl Fn(T, T, [T; N]) -> (T, [T; N]),
 ) {
-    for i in 0..BLOCK {
-        let mut before = [T::ZERO; N];
-        for k in 0..N {
-            before[k] = states[k][i];
-        }
-        let (value, after) = f(x[i], input[i], before);
+    for i in 0..count {
+        let (value, after) = f(x[i], input[i], std::array::from_fn(|k| states[k][i]));
         x[i] = value;
         for k in 0..N {
             states[k][i] = after[k];
@@ -106,6 +97,20 @@ mod tests {
             let (mut x, mut state) = (vec![1.0; len], vec![0.5; len]);
             update(&mut x, &input, [&mut state], |x, y, [s]| (x + y * s, [s - y]));
             assert!((0..len).all(|i| x[i] == 1.0 + input[i] * 0.5 && state[i] == 0.5 - input[i]), "{len}");
+        }
+    }
+
+    #[test]
+    fn the_function_runs_once_for_each_element() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        for len in [0, 1, 3, 64, 67, PART + 3] {
+            let calls = AtomicUsize::new(0);
+            let (mut x, y) = (vec![12i64; len], vec![5i64; len]);
+            update(&mut x, &y, [], |x, y, []| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                (x / y, [])
+            });
+            assert_eq!((calls.into_inner(), x), (len, vec![2; len]));
         }
     }
 }

@@ -1,19 +1,17 @@
-//! Operands that are transposed matrices beside a result in row-major order: read by squares.
+//! Operands that are transposed matrices beside a result in row-major order: read by tiles.
 //!
-//! An element of such an operand and the next one of its row are far apart in memory; those of a column lie together. So a
-//! tile, some rows by some columns, is read column by column, each of its cache lines once, and transposed into the first-level
-//! cache, where its rows lie in order for an operation, a copy or whatever follows.
+//! Neighbours in a row of such an operand are far apart in memory; those in a column lie together. So a tile, some rows by some
+//! columns, is read column by column, each of its cache lines once, and transposed into the first-level cache, where its rows
+//! lie in order.
 #![allow(unsafe_code)]
 
-use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::Element;
-use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::strided::{BLOCK, TASK, gather};
-use crate::memory::partition::{self, Partition};
-use crate::memory::threads::Schedule;
+use crate::kernel::strided::{BLOCK, TASK};
+use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 
 /// Side of the squares that are transposed at once. A matrix with a shorter one is not worth it.
 const SIDE: usize = 16;
@@ -27,154 +25,118 @@ const WIDE: usize = 256;
 const PITCH: usize = WIDE + SIDE;
 const TILE: usize = (TALL + SIDE) * PITCH;
 
-/// Stretches of about `each` that cover `0 .. len`: how many, and where one ends.
-fn stretches(len: usize, each: usize) -> (usize, impl Fn(usize) -> usize) {
-    let count = ((len + each - SIDE) / each).max(1);
-    (count, move |number| if number + 1 == count { len } else { (number + 1) * each })
+/// Part `number` of `0 .. len`, cut into parts of about `each`, none shorter than a square; the last one, behind it too.
+fn part(len: usize, each: usize, number: usize) -> Range<usize> {
+    let last = parts(len, each) - 1;
+    let start = number.min(last) * each;
+    start..if number < last { start + each } else { len }
 }
 
-/// A nest with an operand that is a transposed matrix, or a batch of them: the innermost loop jumps where the one around it
-/// goes on one by one.
-pub(crate) struct Turned<'a, const N: usize> {
-    nest: &'a Nest<N>,
-    operand: usize,
+/// The number of those parts.
+fn parts(len: usize, each: usize) -> usize {
+    ((len + each - SIDE) / each).max(1)
 }
 
-impl<'a, const N: usize> Turned<'a, N> {
-    /// `None` where no operand is one, or the matrices are small.
-    pub(crate) fn new(nest: &'a Nest<N>) -> Option<Self> {
-        let rows = nest.depth().checked_sub(2)?;
-        let ((height, down), (width, across)) = (nest.loop_of(rows), nest.loop_of(rows + 1));
-        if height < SIDE || width < SIDE || nest.numel() < 4 * BLOCK {
-            return None;
+/// The two innermost loops of an iteration space, `height` rows of `width` elements, cut into tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiles {
+    height: usize,
+    width: usize,
+}
+
+impl Tiles {
+    /// For an operand that is a transposed matrix, or a batch of them: its innermost loop jumps where the one around it goes on
+    /// one by one. `None` where it is none, or the matrices are small.
+    pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
+        let rows = space.depth().checked_sub(2)?;
+        let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
+        let large = height >= SIDE && width >= SIDE && space.numel() >= 4 * BLOCK;
+        (large && down == 1 && across > 1).then_some(Tiles { height, width })
+    }
+
+    /// Bands, each a row of tiles, of `count` elements in all; those of a task.
+    pub(crate) fn bands(&self, count: usize) -> (usize, usize) {
+        (count / (self.height * self.width) * parts(self.height, TALL), (TASK / (TALL * self.width)).max(1))
+    }
+
+    /// The rows of a band, counted over all matrices.
+    pub(crate) fn rows(&self, band: usize) -> Range<usize> {
+        let bands = parts(self.height, TALL);
+        let (first, rows) = (band / bands * self.height, part(self.height, TALL, band % bands));
+        first + rows.start..first + rows.end
+    }
+
+    /// Elements of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The columns of each tile of a band.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Range<usize>> {
+        let width = self.width;
+        (0..parts(width, WIDE)).map(move |number| part(width, WIDE, number))
+    }
+}
+
+/// The tile of an operand that was read last, transposed.
+pub(crate) struct Tile<'a, T: Element> {
+    data: &'a [T],
+    space: &'a IterationSpace<1>,
+    tiles: Tiles,
+    /// What the tile has, of all matrices.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    elements: Scratch<T>,
+}
+
+impl<'a, T: Element> Tile<'a, T> {
+    /// Nothing has been read. `None` where there is no memory for a tile.
+    pub(crate) fn new(data: &'a [T], space: &'a IterationSpace<1>, tiles: Tiles) -> Option<Self> {
+        Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
+    }
+
+    /// The elements from number `start` on that are a tile's part of one row.
+    pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
+        let Tiles { height, width } = self.tiles;
+        let (row, column) = (start / width, start % width);
+        if !self.rows.contains(&row) || self.columns.start != column {
+            let (matrix, own) = (row / height * height, part(height, TALL, row % height / TALL));
+            self.rows = matrix + own.start..matrix + own.end;
+            self.columns = part(width, WIDE, column / WIDE);
+            let rows = self.space.depth() - 1;
+            let (_, [step]) = self.space.loop_of(rows);
+            let first = self.space.position(0, self.rows.start * width + self.columns.start);
+            transposed(&self.data[first..], step as usize, self.columns.len(), self.rows.len(), &mut self.elements);
         }
-        let operand = (0..N).find(|&k| down[k] == 1 && across[k] > 1)?;
-        Some(Turned { nest, operand })
-    }
-
-    /// Number of the transposed operand.
-    pub(crate) fn operand(&self) -> usize {
-        self.operand
-    }
-
-    /// Whether the matrices of the batch are all the same one.
-    pub(crate) fn repeats(&self) -> bool {
-        (0..self.nest.depth() - 2).any(|axis| self.nest.loop_of(axis).1[self.operand] == 0)
-    }
-
-    /// `len` elements of a row of operand `k` from `position` on; `scratch` holds them where they must be gathered.
-    pub(crate) fn part<'b, T: Element>(
-        &self,
-        k: usize,
-        data: &'b [T],
-        position: usize,
-        len: usize,
-        scratch: &'b mut Vec<T>,
-    ) -> Operand<'b, T> {
-        match self.nest.loop_of(self.nest.depth() - 1).1[k] {
-            0 => Operand::Splat(data[position]),
-            1 => Operand::Slice(&data[position..position + len]),
-            stride => {
-                gather(data, position, stride, len, scratch);
-                Operand::Slice(scratch)
-            }
-        }
-    }
-
-    /// Fills `out`, in row-major order, by parts of rows: `f(part of a row of the transposed operand, where each operand's
-    /// part begins, out)`. `data` is the transposed operand's.
-    pub(crate) fn fill<T: Element, U: Element>(
-        &self,
-        data: &[T],
-        out: &mut [U],
-        f: impl Fn(&[T], [usize; N], &mut [U]) + Sync,
-    ) {
-        let Turned { nest, operand } = *self;
-        let rows = nest.depth() - 2;
-        let ((height, down), (width, across)) = (nest.loop_of(rows), nest.loop_of(rows + 1));
-        let (bands, bottom) = stretches(height, TALL);
-        let (pieces, right) = stretches(width, WIDE);
-        let number = out.len() / (height * width) * bands;
-        let each = (TASK / (TALL * width)).max(1);
-        let start = |band: usize| (band / bands * height + band % bands * TALL) * width;
-        let ends: Vec<usize> = (1..=number.div_ceil(each)).map(|task| start(number.min(task * each))).collect();
-        partition::run(ends.len(), Schedule::Parallel, Partition::ends(out, &ends), |task, out| {
-            let mut rest = out;
-            let mut tile = [const { MaybeUninit::uninit() }; TILE];
-            for band in task * each..number.min((task + 1) * each) {
-                let (matrix, band) = (band / bands, band % bands);
-                let tall = bottom(band) - band * TALL;
-                let first = (matrix * height + band * TALL) * width;
-                let from: [usize; N] = std::array::from_fn(|k| nest.position(k, first));
-                let (out, later) = rest.split_at_mut(tall * width);
-                rest = later;
-                for piece in 0..pieces {
-                    let left = piece * WIDE;
-                    let wide = right(piece) - left;
-                    let step = across[operand] as usize;
-                    let tile = transposed(&data[from[operand] + left * step..], step, wide, tall, &mut tile);
-                    for row in 0..tall {
-                        let at = |k: usize| from[k] as isize + row as isize * down[k] + left as isize * across[k];
-                        let at: [usize; N] = std::array::from_fn(|k| at(k) as usize);
-                        // SAFETY: so many elements of each row of the tile were written.
-                        let x = unsafe { std::slice::from_raw_parts(tile.add(row * PITCH), wide) };
-                        f(x, at, &mut out[row * width + left..][..wide]);
-                    }
-                }
-            }
-        });
+        &self.elements[(row - self.rows.start) * PITCH..][..len]
     }
 }
 
-/// `tile[j, i] = x[i, j]` of `lines` lines of `len` elements, `step` apart, a square at least; where the tile begins, of which
-/// a row has [`PITCH`].
-fn transposed<T: Element>(
-    x: &[T],
-    step: usize,
-    lines: usize,
-    len: usize,
-    tile: &mut [MaybeUninit<T>; TILE],
-) -> *const T {
-    assert!(lines >= SIDE && len >= SIDE && (lines - 1) * step + len <= x.len());
-    assert!(lines <= PITCH && len <= TALL + SIDE);
+/// `tile[j, i] = x[i, j]` of `lines` lines of `len` elements, `step` apart, a square at least; rows of the tile are [`PITCH`] apart.
+fn transposed<T: Element>(x: &[T], step: usize, lines: usize, len: usize, tile: &mut [T]) {
+    assert!(lines >= SIDE && len >= SIDE && lines <= PITCH && len <= TALL + SIDE);
     // The last square of a line, or of lines, begins where it ends with them.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
-    let start = tile.as_mut_ptr().cast::<T>();
     for line in places(lines) {
         for first in places(len) {
-            // SAFETY: each line of the square lies within `x`, and each row of it within the tile, as asserted above.
-            unsafe { square(x.as_ptr().add(line * step + first), step, start.add(first * PITCH + line)) };
+            square(&x[line * step + first..], step, &mut tile[first * PITCH + line..]);
         }
     }
-    start
 }
 
 /// `to[j, i] = x[i, j]` of a square: lines of `x` are `step` apart, those of `to` [`PITCH`].
-///
-/// # Safety
-///
-/// The lines must be readable and writable, and not overlap.
 #[inline]
-unsafe fn square<T: Element>(x: *const T, step: usize, to: *mut T) {
+fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
+    let line = |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a line of the square lies within the operand");
     #[cfg(target_arch = "x86_64")]
-    if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 {
-        match size_of::<T>() {
-            // SAFETY: the processor has AVX-512; elements have this size; the rest is the caller's promise.
-            4 => return unsafe { x86::square_of_4(x.cast(), step, to.cast()) },
-            // SAFETY: as above.
-            8 => return unsafe { x86::square_of_8(x.cast(), step, to.cast()) },
-            _ => {}
-        }
+    if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
+        // SAFETY: the processor has AVX-512: it was asked.
+        return unsafe { x86::square(line, to) };
     }
-    let mut lines = [[T::ZERO; SIDE]; SIDE];
-    for (i, line) in lines.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(x.add(i * step), line.as_mut_ptr(), SIDE) };
-    }
+    let mut lines: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *line(i));
     transpose(&mut lines);
-    for (j, line) in lines.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(line.as_ptr(), to.add(j * PITCH), SIDE) };
+    for (line, to) in lines.iter().zip(to.chunks_mut(PITCH)) {
+        to[..SIDE].copy_from_slice(line);
     }
 }
 
@@ -213,40 +175,56 @@ mod x86 {
     };
 
     use super::{PITCH, SIDE};
+    use crate::Element;
 
-    /// # Safety
-    ///
-    /// As for [`square`](crate::kernel::square), of elements of 4 bytes.
+    #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) unsafe fn square_of_4(x: *const u32, step: usize, to: *mut u32) {
-        let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-        // SAFETY: the caller's promise.
-        let mut lines: [__m512i; 16] = std::array::from_fn(|i| unsafe { _mm512_loadu_si512(x.add(i * step).cast()) });
-        for _ in 0..4 {
-            let before = lines;
-            for i in 0..8 {
-                lines[2 * i] = _mm512_permutex2var_epi32(before[i], low, before[i + 8]);
-                lines[2 * i + 1] = _mm512_permutex2var_epi32(before[i], high, before[i + 8]);
-            }
-        }
-        for (j, line) in lines.into_iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { _mm512_storeu_si512(to.add(j * PITCH).cast(), line) };
-        }
+    fn load<T: Element>(x: &[T]) -> __m512i {
+        assert!(size_of_val(x) == 64);
+        // SAFETY: 64 bytes, initialised, of numbers, which have no padding.
+        unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
     }
 
-    /// # Safety
-    ///
-    /// As for [`square`](crate::kernel::square), of elements of 8 bytes.
+    /// `vector` holds numbers of this type.
+    #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) unsafe fn square_of_8(x: *const u64, step: usize, to: *mut u64) {
+    fn store<T: Element>(vector: __m512i, to: &mut [T]) {
+        assert!(size_of_val(to) == 64 && size_of::<T>() >= 4);
+        // SAFETY: 64 bytes are written; every bit pattern is one of the element types of 4 and 8 bytes.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) };
+    }
+
+    /// As [`square`](super::square), of elements of 4 or 8 bytes.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn square<'a, T: Element>(line: impl Fn(usize) -> &'a [T; SIDE], to: &mut [T]) {
+        if size_of::<T>() == 4 {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            let mut lines = [load(line(0)); SIDE];
+            for i in 1..SIDE {
+                lines[i] = load(line(i));
+            }
+            for _ in 0..4 {
+                let before = lines;
+                for i in 0..8 {
+                    lines[2 * i] = _mm512_permutex2var_epi32(before[i], low, before[i + 8]);
+                    lines[2 * i + 1] = _mm512_permutex2var_epi32(before[i], high, before[i + 8]);
+                }
+            }
+            for (j, vector) in lines.into_iter().enumerate() {
+                store(vector, &mut to[j * PITCH..][..SIDE]);
+            }
+            return;
+        }
+        // Quarter by quarter.
+        const HALF: usize = SIDE / 2;
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-        for (line, first) in [(0, 0), (0, SIDE / 2), (SIDE / 2, 0), (SIDE / 2, SIDE / 2)] {
-            // SAFETY: a quarter of the square: the caller's promise.
-            let load = |i: usize| unsafe { _mm512_loadu_si512(x.add((line + i) * step + first).cast()) };
-            let mut lines: [__m512i; 8] = std::array::from_fn(load);
+        for (top, left) in [(0, 0), (0, HALF), (HALF, 0), (HALF, HALF)] {
+            let mut lines = [load(&line(top)[left..left + HALF]); HALF];
+            for i in 1..HALF {
+                lines[i] = load(&line(top + i)[left..left + HALF]);
+            }
             for _ in 0..3 {
                 let before = lines;
                 for i in 0..4 {
@@ -254,9 +232,8 @@ mod x86 {
                     lines[2 * i + 1] = _mm512_permutex2var_epi64(before[i], high, before[i + 4]);
                 }
             }
-            for (j, line_of) in lines.into_iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { _mm512_storeu_si512(to.add((first + j) * PITCH + line).cast(), line_of) };
+            for (j, vector) in lines.into_iter().enumerate() {
+                store(vector, &mut to[(left + j) * PITCH + top..][..HALF]);
             }
         }
     }
@@ -269,15 +246,16 @@ mod tests {
     use crate::{Layout, Shape, num_threads, set_num_threads};
 
     #[test]
-    fn stretches_cover_everything_in_squares_or_more() {
+    fn parts_cover_everything_in_squares_or_more() {
         for each in [TALL, WIDE] {
             for len in SIDE..5 * WIDE {
-                let (count, end) = stretches(len, each);
-                assert_eq!(end(count - 1), len);
-                for number in 0..count {
-                    let size = end(number) - number * each;
-                    assert!((SIDE..each + SIDE).contains(&size), "{size} of {len}");
+                let mut next = 0;
+                for number in 0..parts(len, each) {
+                    let Range { start, end } = part(len, each, number);
+                    assert!(start == next && (SIDE..each + SIDE).contains(&(end - start)), "{start}..{end} of {len}");
+                    next = end;
                 }
+                assert_eq!(next, len);
             }
         }
     }
@@ -288,14 +266,13 @@ mod tests {
         fn check<T: Element>(of: fn(usize) -> T) {
             for (lines, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
                 let x: Vec<T> = (0..lines * step).map(of).collect();
-                let mut tile = [const { MaybeUninit::uninit() }; TILE];
+                let mut tile = vec![of(0); TILE];
                 transposed(&x, step, lines, len, &mut tile);
                 let mut square = std::array::from_fn(|i| std::array::from_fn(|j| x[i * step + j]));
                 transpose(&mut square);
                 for j in 0..len {
                     for i in 0..lines {
-                        // SAFETY: written just now.
-                        let got = unsafe { tile[j * PITCH + i].assume_init() };
+                        let got = tile[j * PITCH + i];
                         assert_eq!(got, x[i * step + j], "{lines}x{len}, {i}, {j}");
                         assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
                     }
@@ -314,10 +291,10 @@ mod tests {
         let turned = |rows: usize, columns: usize| Layout::contiguous(Shape::from([columns, rows])).permute(&[1, 0]);
         for (rows, columns, expected) in [(64, 64, true), (16, 256, true), (15, 1000, false), (32, 32, false)] {
             let layout = turned(rows, columns);
-            let nest = Nest::new(layout.shape(), [&layout]);
-            assert_eq!(Turned::new(&nest).is_some(), expected, "{rows}x{columns}");
+            let space = IterationSpace::new(layout.shape(), [&layout]);
+            assert_eq!(Tiles::new(&space).is_some(), expected, "{rows}x{columns}");
             let plain = Layout::contiguous(layout.shape().clone());
-            assert!(Turned::new(&Nest::new(plain.shape(), [&plain])).is_none());
+            assert!(Tiles::new(&IterationSpace::new(plain.shape(), [&plain])).is_none());
         }
     }
 

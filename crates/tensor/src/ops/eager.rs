@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::map;
+use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched;
 use crate::kernel::reduce::strided;
@@ -70,7 +70,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
         elementwise(self.shape(), at, [self.layout()], |[x], out| {
-            map::unary(op, Source { data: self.source().data, layout: x }, out);
+            elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
         })
     }
 
@@ -87,7 +87,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
             let (first, second) = (self.source().data, other.source().data);
-            map::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
+            elementwise::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
         })
     }
 
@@ -95,7 +95,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         elementwise(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
             let x = Source { data: x.source().data, layout: first };
             let y = Source { data: y.source().data, layout: second };
-            map::select(Source { data: mask.source().data, layout: third }, x, y, out);
+            elementwise::select(Source { data: mask.source().data, layout: third }, x, y, out);
         })
     }
 
@@ -181,7 +181,7 @@ impl<T: Element> TensorLike for Tensor<T> {
             let mut start = 0;
             for part in parts {
                 let len = part.shape()[axis];
-                map::assign(out, &whole.slice(axis, start, len, 1), part.source());
+                elementwise::assign(out, &whole.slice(axis, start, len, 1), part.source());
                 start += len;
             }
         })
@@ -284,7 +284,7 @@ pub(crate) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'
 /// `op` of two operands over `shape`.
 fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
     elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {
-        map::binary(op, Source { data: x.data, layout: first }, Source { data: y.data, layout: second }, out);
+        elementwise::binary(op, Source { data: x.data, layout: first }, Source { data: y.data, layout: second }, out);
     })
 }
 

@@ -9,7 +9,7 @@ use crate::{Layout, Shape};
 
 /// The loops that visit every element of `N` layouts of one shape, together.
 #[derive(Clone, Debug)]
-pub(crate) struct Nest<const N: usize> {
+pub(crate) struct IterationSpace<const N: usize> {
     /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size
     /// 0).
     sizes: SmallVec<[usize; 6]>,
@@ -22,28 +22,37 @@ pub(crate) struct Nest<const N: usize> {
     reciprocals: SmallVec<[u64; 6]>,
 }
 
-/// How one operand moves through a stretch of consecutive elements.
+/// How the positions of one operand go on over consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Run {
-    /// One after the other, from this position.
+pub(crate) enum Segment {
+    /// In order, from this position.
     Slice(usize),
     /// All the same element, at this position.
     Splat(usize),
     /// Every `stride`-th, from this position.
     Strided(usize, isize),
-    /// No pattern: walk the nest.
+    /// No single stride: see [`walk`](IterationSpace::walk).
     Walk,
 }
 
-impl<const N: usize> Nest<N> {
-    /// The nest over `layouts`, which all have the shape `shape`.
+/// Names in use elsewhere.
+pub(crate) type Nest<const N: usize> = IterationSpace<N>;
+pub(crate) use Segment as Run;
+
+impl<const N: usize> IterationSpace<N> {
+    /// Over `layouts`, which all have the shape `shape`.
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
         let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
             // No element: one empty loop. The other sizes are not entered, they may be too large to multiply.
-            return Nest { sizes: smallvec![0], strides: smallvec![[1; N]], offsets, reciprocals: smallvec![0] };
+            return IterationSpace {
+                sizes: smallvec![0],
+                strides: smallvec![[1; N]],
+                offsets,
+                reciprocals: smallvec![0],
+            };
         }
         for axis in 0..shape.rank() {
             let size = shape[axis];
@@ -69,7 +78,7 @@ impl<const N: usize> Nest<N> {
         let small = sizes.iter().product::<usize>() < 1 << 32;
         let reciprocal = |&size: &usize| if small && size > 1 { (u64::MAX / size as u64).wrapping_add(1) } else { 0 };
         let reciprocals = sizes.iter().map(reciprocal).collect();
-        Nest { sizes, strides, offsets, reciprocals }
+        IterationSpace { sizes, strides, offsets, reciprocals }
     }
 
     /// `index` divided by the size of a loop, and the rest.
@@ -100,18 +109,18 @@ impl<const N: usize> Nest<N> {
         self.sizes.len()
     }
 
-    /// After how many elements the first ones come again: all, where they do not.
+    /// The period with which elements repeat; their number where they do not.
     pub(crate) fn period(&self) -> usize {
         let repeated = self.strides.iter().take_while(|strides| **strides == [0; N]).count();
         self.sizes[repeated..].iter().product()
     }
 
-    /// Whether there is one element for each row of `row`, one after the other.
+    /// Whether each row of `row` elements is one element repeated, and those of the rows lie in order.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
         self.sizes.len() == 2 && self.sizes[1] == row && self.strides[0] == [1; N] && self.strides[1] == [0; N]
     }
 
-    /// Whether every row is the same one: elements one after the other, again and again.
+    /// Whether all rows are the same row, whose elements lie in order.
     pub(crate) fn repeats(&self) -> bool {
         self.sizes.len() == 2 && self.strides[0] == [0; N] && self.strides[1] == [1; N]
     }
@@ -121,17 +130,17 @@ impl<const N: usize> Nest<N> {
         (self.sizes[axis], self.strides[axis])
     }
 
-    /// How operand `k` moves through elements `start .. start + len`.
-    pub(crate) fn run(&self, k: usize, start: usize, len: usize) -> Run {
-        let row = self.row();
-        let inner = self.strides[self.strides.len() - 1][k];
-        let single = self.sizes.len() == 1;
-        if single || self.divide(start, self.sizes.len() - 1).1 + len <= row {
-            let position = self.position(k, start);
+    /// How the positions of operand `k` go on over elements `start .. start + len`.
+    pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
+        let last = self.sizes.len() - 1;
+        let inner = self.strides[last][k];
+        let (outer, own) = if last == 0 { (0, start) } else { self.divide(start, last) };
+        if last == 0 || own + len <= self.sizes[last] {
+            let position = (self.outer_position(k, outer, last) + own as isize * inner) as usize;
             return match inner {
-                1 => Run::Slice(position),
-                0 => Run::Splat(position),
-                stride => Run::Strided(position, stride),
+                1 => Segment::Slice(position),
+                0 => Segment::Splat(position),
+                stride => Segment::Strided(position, stride),
             };
         }
         let mut contiguous = inner == 1;
@@ -143,25 +152,31 @@ impl<const N: usize> Nest<N> {
             expected *= size as isize;
         }
         match (contiguous, constant) {
-            (true, _) => Run::Slice(self.position(k, start)),
-            (_, true) => Run::Splat(self.offsets[k]),
-            _ => Run::Walk,
+            (true, _) => Segment::Slice(self.position(k, start)),
+            (_, true) => Segment::Splat(self.offsets[k]),
+            _ => Segment::Walk,
         }
     }
 
     /// Position of element number `index` of operand `k`.
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
+        self.outer_position(k, index, self.sizes.len()) as usize
+    }
+
+    /// Position where the iteration number `index` of the `depth` outermost loops begins for operand `k`.
+    #[inline]
+    fn outer_position(&self, k: usize, index: usize, depth: usize) -> isize {
         let mut rest = index;
         let mut position = self.offsets[k] as isize;
-        for axis in (1..self.sizes.len()).rev() {
+        for axis in (1..depth).rev() {
             let (quotient, own) = self.divide(rest, axis);
             position += own as isize * self.strides[axis][k];
             rest = quotient;
         }
-        (position + rest as isize * self.strides[0][k]) as usize
+        if depth == 0 { position } else { position + rest as isize * self.strides[0][k] }
     }
 
-    /// Calls `visit` with stretches (position, stride, length) that cover elements `start .. start + len` of operand
+    /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand
     /// `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let row = self.row();
@@ -204,19 +219,19 @@ mod tests {
     #[test]
     fn multiplication_divides_exactly() {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
-            let nest = Nest::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
-            assert_ne!(nest.reciprocals[0], 0);
+            let space = IterationSpace::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
+            assert_ne!(space.reciprocals[0], 0);
             let indices =
                 [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789];
             for index in indices.into_iter().filter(|&index| index < 1 << 32) {
-                assert_eq!(nest.divide(index, 0), (index / size, index % size), "{index} by {size}");
+                assert_eq!(space.divide(index, 0), (index / size, index % size), "{index} by {size}");
             }
         }
     }
 
-    fn positions<const N: usize>(nest: &Nest<N>, k: usize, start: usize, len: usize) -> Vec<usize> {
+    fn positions<const N: usize>(space: &IterationSpace<N>, k: usize, start: usize, len: usize) -> Vec<usize> {
         let mut out = Vec::new();
-        nest.walk(k, start, len, |position, stride, count| {
+        space.walk(k, start, len, |position, stride, count| {
             out.extend((0..count).map(|i| (position as isize + i as isize * stride) as usize));
         });
         out
@@ -225,29 +240,29 @@ mod tests {
     #[test]
     fn contiguous_dimensions_merge_to_one_loop() {
         let layout = Layout::contiguous(Shape::from([2, 3, 1, 4]));
-        let nest = Nest::new(layout.shape(), [&layout]);
-        assert_eq!(nest.row(), 24);
-        assert_eq!(nest.run(0, 5, 7), Run::Slice(5));
+        let space = IterationSpace::new(layout.shape(), [&layout]);
+        assert_eq!(space.row(), 24);
+        assert_eq!(space.segment(0, 5, 7), Segment::Slice(5));
     }
 
     #[test]
-    fn every_stretch_agrees_with_positions() {
+    fn every_segment_agrees_with_positions() {
         let shape = Shape::from([3, 2, 4]);
         let bias = Layout::contiguous(Shape::from([2, 1])).expand(&shape).unwrap();
-        let turned = Layout::contiguous(Shape::from([4, 2, 3])).permute(&[2, 1, 0]);
-        let nest = Nest::new(&shape, [&bias, &turned]);
+        let transposed = Layout::contiguous(Shape::from([4, 2, 3])).permute(&[2, 1, 0]);
+        let space = IterationSpace::new(&shape, [&bias, &transposed]);
         for k in 0..2 {
             for start in 0..24 {
                 for len in 1..=24 - start {
-                    let expected: Vec<usize> = (start..start + len).map(|i| nest.position(k, i)).collect();
-                    assert_eq!(positions(&nest, k, start, len), expected);
-                    match nest.run(k, start, len) {
-                        Run::Slice(p) => assert_eq!((p..p + len).collect::<Vec<_>>(), expected),
-                        Run::Splat(p) => assert!(expected.iter().all(|&e| e == p)),
-                        Run::Strided(p, s) => assert!(
+                    let expected: Vec<usize> = (start..start + len).map(|i| space.position(k, i)).collect();
+                    assert_eq!(positions(&space, k, start, len), expected);
+                    match space.segment(k, start, len) {
+                        Segment::Slice(p) => assert_eq!((p..p + len).collect::<Vec<_>>(), expected),
+                        Segment::Splat(p) => assert!(expected.iter().all(|&e| e == p)),
+                        Segment::Strided(p, s) => assert!(
                             expected.iter().enumerate().all(|(i, &e)| e as isize == p as isize + i as isize * s)
                         ),
-                        Run::Walk => {}
+                        Segment::Walk => {}
                     }
                 }
             }

@@ -1,8 +1,7 @@
-//! Fused programs over tensors: the [engine's](crate::engine), whose inputs and outputs are elements and layouts.
+//! Programs over tensors. The engine knows elements and layouts.
 
 use smallvec::SmallVec;
 
-use crate::engine::bound::Parts;
 use crate::shape::error::{Error, Site};
 use crate::{Element, Float, Shape, Tensor};
 
@@ -32,7 +31,7 @@ impl Program {
     /// Where there are not as many inputs as the program has, one does not expand to `shape`, or rows are reduced and have no
     /// elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
-        self.run_parts(inputs, shape, at).map(tensors)
+        self.outputs_over(inputs, shape, at, Tensor::from_parts)
     }
 }
 
@@ -47,12 +46,8 @@ impl BoundProgram {
     ///
     /// As [`Program::run`].
     pub fn run<T: Float>(&mut self, inputs: &[Argument<'_, T>], at: Site) -> Result<Results<T>, Error> {
-        self.run_parts(inputs, at).map(tensors)
+        self.outputs(inputs, at, Tensor::from_parts)
     }
-}
-
-fn tensors<T: Float>(parts: Parts<T>) -> Results<T> {
-    parts.into_iter().map(|(storage, layout)| Tensor::from_parts(storage, layout)).collect()
 }
 
 #[cfg(test)]
@@ -275,5 +270,17 @@ mod tests {
     fn inputs_of_other_shapes_are_refused() {
         let program = Program::new(1, vec![], vec![Output::Whole(0)], None);
         let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
+    }
+
+    /// Rows that are one block, longer than what is written out of an operand that repeats.
+    #[test]
+    fn operands_that_repeat_within_long_rows() {
+        let shape = Shape::from([6, 3000, 4]);
+        let x = Tensor::<f64>::from_fn(&shape, |i| ((i[0] * 7 + i[1] * 3 + i[2]) % 11) as f64);
+        let bias = Tensor::<f64>::from([1.0, 2.0, 3.0, 4.0]);
+        let instructions = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
+        let program = Program::new(2, instructions, vec![Output::PerRow(3), Output::Whole(2)], Some(1));
+        let results = program.run(&[Argument::from(&x), Argument::from(&bias)], &shape, at()).unwrap();
+        assert_eq!((&results[0], &results[1]), (&(&x + &bias).sum([1, 2], true), &(&x + &bias)));
     }
 }

@@ -4,7 +4,7 @@
 
 use wengert_macros::twins;
 
-use crate::kernel::copy;
+use crate::engine::elementwise;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
@@ -97,7 +97,7 @@ impl<T: Element> Tensor<T> {
 
     /// A contiguous copy.
     pub(crate) fn copied(&self, at: Site) -> Result<Self, Error> {
-        Tensor::build(self.shape(), at, |out| copy::copy(self.source(), out))
+        Tensor::build(self.shape(), at, |out| elementwise::copy(self.source(), out))
     }
 
     /// The sizes, outermost first.
@@ -232,7 +232,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
         let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
-        copy::copy(self.source(), &mut out);
+        elementwise::copy(self.source(), &mut out);
         Ok(out)
     }
 
@@ -325,8 +325,8 @@ impl<T: Element> Tensor<T> {
         let at = Site::here("cast");
         Tensor::build(self.shape(), at, |out| match T::DTYPE {
             // Through f64, integers beyond 2⁵³ would lose digits.
-            DType::I64 => copy::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
-            _ => copy::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
+            DType::I64 => elementwise::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
+            _ => elementwise::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
         })
     }
 
@@ -474,7 +474,7 @@ impl<T: Element> Tensor<T> {
     /// Where memory cannot hold the result.
     #[track_caller]
     pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Tensor<U> {
-        Tensor::build(self.shape(), Site::here("map"), |out| copy::cast(self.source(), out, f))
+        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f))
             .unwrap_or_else(|error| raise(error))
     }
 }

@@ -167,7 +167,7 @@ fn across<T: Element>(
 ) {
     let width = out.len();
     let (mut best, mut at, mut line) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
-    let slice = rows.run(0, first, width);
+    let slice = rows.segment(0, first, width);
     for number in 0..size {
         let moved = (from + number) as isize * step;
         let row = match slice {

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use crate::kernel::copy;
+use crate::kernel::fill;
 use crate::kernel::reduce::short::SHORT;
 use crate::kernel::strided::{Source, TASK, TASKS};
 use crate::memory::available::AllocationError;
@@ -163,7 +163,7 @@ fn run_in_order<T: Element>(
     let Some(layout) = Layout::strided(kept.shape().clone(), &strides, offset, count) else {
         unreachable!("the strides were made from the sizes")
     };
-    copy::copy(Source { data: &totals, layout: &layout }, out);
+    fill::spread(&Nest::new(layout.shape(), [&layout]), &totals, 0, out);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 use rand_pcg::Pcg64;
 
-use crate::engine::map;
+use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::testing::layouts::{Recipe, Sample, generator, recipes, shapes};
 use crate::kernel::testing::numbers::{self, Expected, Oracle};
@@ -146,8 +146,8 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
     for (op, name) in [(Some(Binary::Maximum), "maximum"), (Some(Binary::Mul), "mul"), (None, "assign")] {
         let (mut got, mut expected) = (before.clone(), before.clone());
         match op {
-            Some(op) => map::binary_in_place(op, &mut got, &window, y.source()),
-            None => map::assign(&mut got, &window, y.source()),
+            Some(op) => elementwise::binary_in_place(op, &mut got, &window, y.source()),
+            None => elementwise::assign(&mut got, &window, y.source()),
         }
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);

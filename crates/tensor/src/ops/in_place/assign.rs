@@ -5,7 +5,7 @@
 
 use wengert_macros::twins;
 
-use crate::engine::map;
+use crate::engine::elementwise;
 use crate::ops::pair::{pair_in_place, same_shape};
 use crate::ops::{Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Unary};
@@ -243,7 +243,7 @@ impl<T: Element> InPlace for Tensor<T> {
         let mut expanded = None;
         let y = crate::ops::eager::over(y, self.shape(), &mut expanded);
         let (data, layout) = self.writable(at)?;
-        map::binary_in_place(op, data, layout, y);
+        elementwise::binary_in_place(op, data, layout, y);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl<T: Element> InPlace for Tensor<T> {
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
         crate::ops::eager::check_binary(op, y, at)?;
         let (data, layout) = self.writable(at)?;
-        map::binary_in_place(op, data, layout, y.source());
+        elementwise::binary_in_place(op, data, layout, y.source());
         Ok(())
     }
 }

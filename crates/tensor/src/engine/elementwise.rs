@@ -1,0 +1,315 @@
+//! Elementwise operations over whole tensors of any layout: programs of one instruction.
+//!
+//! Each classifies its operands ([`Access`]), cuts the result into blocks ([`Tiling`]) and computes block by block. Few elements
+//! go a shorter way ([`small`]), and few that lie in order go to the kernel at once.
+
+use crate::engine::access::{Access, Input};
+use crate::engine::small;
+use crate::engine::tiling::{Tiling, is_streamed};
+use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::{block, loops};
+use crate::kernel::fill;
+use crate::kernel::strided::{BLOCK, Source};
+use crate::scalar::instruction::{Binary, Compare, Unary};
+use crate::shape::iteration_space::IterationSpace;
+use crate::{Element, Layout};
+
+/// `out = op(x)`.
+pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
+    one(x, out, true, op.cost(), |x, out| {
+        T::unary(op, x, out);
+    });
+}
+
+/// `out = op(x, y)`; one shape.
+pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    let planes = T::plane(op, Plane::NONE, &[], &[], &mut []);
+    let plane = |plane, x: &[T], y: &[T], out: &mut [T]| {
+        T::plane(op, plane, x, y, out);
+    };
+    two(x, y, out, op.cost(), planes.then_some(plane), |x, y, out| {
+        T::binary(op, x, y, out);
+    });
+}
+
+/// `out = x op y`; one shape.
+pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
+    let none = None::<fn(Plane, &[T], &[T], &mut [bool])>;
+    two(x, y, out, 1, none, |x, y, out| T::compare(op, x, y, out));
+}
+
+/// `out = mask ? x : y`; one shape.
+pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    if out.is_empty() || out.len() <= BLOCK && small::three(mask, x, y, out, block::select) {
+        return;
+    }
+    let accesses = [mask.layout, x.layout, y.layout].map(Access::new);
+    let (mask, x, y) =
+        (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
+    let tiling = tiling(out.len(), &accesses, 1);
+    let readers = || (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
+    tiling.fill(out, true, readers, |(mask, x, y), start, out| {
+        let len = out.len();
+        block::select(mask.read(start, len), x.read(start, len), y.read(start, len), out);
+    });
+}
+
+/// `out = f(x)`, changing the type.
+pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
+    one(x, out, true, 1, |x, out| {
+        loops::one(x, out, &f);
+    });
+}
+
+/// `out = x`, in row-major order.
+pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
+    cast(x, out, |x| x);
+}
+
+/// `x = op(x, y)` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
+pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
+    if !layout.is_contiguous() {
+        return in_window(data, layout, y, true, |x, y, out| {
+            T::binary(op, x, y, out);
+        });
+    }
+    let first = layout.offset();
+    one(y, &mut data[first..first + layout.numel()], false, op.cost(), |y, out| {
+        if !T::onto(op, out, y) {
+            // Copied aside, into the first-level cache, and written anew.
+            let mut before = [T::ZERO; BLOCK];
+            let before = &mut before[..out.len()];
+            before.copy_from_slice(out);
+            T::binary(op, Operand::Slice(before), y, out);
+        }
+    });
+}
+
+/// `x = y` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
+pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
+    if layout.is_contiguous() {
+        let first = layout.offset();
+        return copy(y, &mut data[first..first + layout.numel()]);
+    }
+    in_window(data, layout, y, false, |_, y, out| {
+        loops::one(y, out, |y| y);
+    });
+}
+
+/// `out = f(x)`; what is not `fresh` is read by `f` too.
+fn one<T: Element, U: Element>(
+    x: Source<T>,
+    out: &mut [U],
+    fresh: bool,
+    cost: usize,
+    f: impl Fn(Operand<T>, &mut [U]) + Sync,
+) {
+    if out.is_empty() || out.len() <= BLOCK && small::one(x, out, &f) {
+        return;
+    }
+    let accesses = [Access::new(x.layout)];
+    let x = Input::new(&accesses[0], x.data);
+    let tiling = tiling(out.len(), &accesses, cost);
+    tiling.fill(out, fresh, || x.reader(&tiling), |x, start, out| f(x.read(start, out.len()), out));
+}
+
+/// `out = f(x, y)`, where short rows make it worth it by `plane`, if there is one.
+fn two<T: Element, U: Element>(
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    cost: usize,
+    plane: Option<impl Fn(Plane, &[T], &[T], &mut [U]) + Sync>,
+    f: impl Fn(Operand<T>, Operand<T>, &mut [U]) + Sync,
+) {
+    if out.is_empty() || out.len() <= BLOCK && small::two(x, y, out, &f) {
+        return;
+    }
+    let accesses = [x.layout, y.layout].map(Access::new);
+    if let (Some(plane), true) = (plane, accesses.iter().any(|access| matches!(access, Access::Strided(_))))
+        && in_planes(x, y, out, plane)
+    {
+        return;
+    }
+    let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
+    let tiling = tiling(out.len(), &accesses, cost);
+    tiling.fill(
+        out,
+        true,
+        || (x.reader(&tiling), y.reader(&tiling)),
+        |(x, y), start, out| {
+            f(x.read(start, out.len()), y.read(start, out.len()), out);
+        },
+    );
+}
+
+/// How `count` elements are cut for operands that are read so.
+fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
+    match accesses.iter().find_map(Access::tiles) {
+        Some(tiles) => Tiling::of_tiles(count, tiles),
+        None => Tiling::of_operation(count, accesses.iter().map(Access::row).fold(count, usize::min), cost),
+    }
+}
+
+/// `out = f(x, y)` by the two innermost loops at once, whose rows alone would not be worth the call; `false`, and nothing done,
+/// where rows are long, or an operand neither stands still along them nor goes on one by one.
+fn in_planes<T: Element, U: Element>(
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    f: impl Fn(Plane, &[T], &[T], &mut [U]) + Sync,
+) -> bool {
+    let space = IterationSpace::new(x.layout.shape(), [x.layout, y.layout]);
+    let Some(outer) = space.depth().checked_sub(2) else { return false };
+    let ((height, [x_row, y_row]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));
+    let plain = inner.iter().all(|&stride| stride == 0 || stride == 1) && inner != [0, 0];
+    if columns > BLOCK || !plain || x_row < 0 || y_row < 0 {
+        return false;
+    }
+    let (x_row, y_row) = (x_row as usize, y_row as usize);
+    let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
+    Tiling::of_planes(out.len(), (height, columns), is_streamed(out)).fill(
+        out,
+        true,
+        || (),
+        |(), start, out| {
+            let (mut row, mut rest) = (start / columns, out);
+            while !rest.is_empty() {
+                let rows = (height - row % height).min(rest.len() / columns);
+                let (now, later) = rest.split_at_mut(rows * columns);
+                let [first, second] = [0, 1].map(|k| space.position(k, row * columns));
+                f(Plane { rows, ..plane }, &x.data[first..], &y.data[second..], now);
+                (row, rest) = (row + rows, later);
+            }
+        },
+    );
+    true
+}
+
+/// `x = f(x, y)` where `x` is a window of `data` with gaps, or in another order; `f` is given `x` where it `reads` it.
+fn in_window<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    reads: bool,
+    f: impl Fn(Operand<T>, Operand<T>, &mut [T]),
+) {
+    if layout.numel() == 0 {
+        return;
+    }
+    let (window, access) = (IterationSpace::new(layout.shape(), [layout]), Access::new(y.layout));
+    let y = Input::new(&access, y.data);
+    let tiling = Tiling::of_operation(layout.numel(), window.row().min(access.row()), 1);
+    let (mut x, mut y) = (Vec::new(), y.reader(&tiling));
+    let mut result = [T::ZERO; BLOCK];
+    for task in 0..tiling.tasks() {
+        tiling.for_each_block(task, |start, len| {
+            if reads {
+                x.resize(len, T::ZERO);
+                fill::spread(&window, data, start, &mut x);
+            }
+            f(Operand::Slice(&x), y.read(start, len), &mut result[..len]);
+            fill::scatter(&window, &result[..len], start, data);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    #[test]
+    fn short_rows_equal_long_ones() {
+        for columns in [2, 3, 7, 16, 100, 511, 513] {
+            let x = Tensor::<f32>::from_fn([40, 6, columns], |i| (i[0] * 7 + i[1] * 3 + i[2]) as f32);
+            let (column, row) =
+                (Tensor::from_fn([6, 1], |i| i[0] as f32 * 0.5), Tensor::from_fn([40, 1, columns], |i| i[2] as f32));
+            let expected =
+                Tensor::from_fn([40, 6, columns], |i| (i[0] * 7 + i[1] * 3 + i[2]) as f32 * (i[1] as f32 * 0.5));
+            assert_eq!(&x * &column, expected);
+            assert_eq!(&column * &x, expected);
+            let difference = Tensor::from_fn([40, 6, columns], |i| i[1] as f32 * 0.5 - i[2] as f32);
+            assert_eq!(&column - &row, difference);
+        }
+    }
+
+    /// The pieces of one operand are not of whole rows of the other.
+    #[test]
+    fn rows_of_two_lengths() {
+        for [outer, middle, inner] in [[5, 10, 10], [3, 7, 9], [9, 4, 25], [2, 40, 12], [4, 100, 2], [6, 16, 7]] {
+            let shape = [outer, middle, inner];
+            let x = Tensor::<f64>::from_fn([middle, inner], |i| (i[0] * 31 + i[1]) as f64);
+            let y = Tensor::<f64>::from_fn([outer, 1, inner], |i| (i[0] * 1000 + i[2] * 7) as f64);
+            let expected = Tensor::from_fn(shape, |i| (i[1] * 31 + i[2]) as f64 - (i[0] * 1000 + i[2] * 7) as f64);
+            assert_eq!(&x - &y, expected);
+            assert_eq!(&y - &x, -&expected);
+            assert_eq!(x.lt(&y), expected.lt(0.0));
+            let mut out = Tensor::<f64>::zeros(shape);
+            out -= &y;
+            out += &x;
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn what_repeats_is_read_where_it_is() {
+        for [outer, middle, inner] in [[5, 7, 3], [400, 9, 3], [1000, 3, 1], [33, 65, 17], [900, 1, 10]] {
+            let x = Tensor::<f64>::from_fn([outer, middle, inner], |i| (i[0] * 31 + i[1] * 7 + i[2]) as f64);
+            let at = |i: &[usize]| (i[0] * 31 + i[1] * 7 + i[2]) as f64;
+            let last = Tensor::from_fn([inner], |i| i[0] as f64 * 0.5);
+            let column = Tensor::from_fn([middle, 1], |i| i[0] as f64 * 100.0);
+            let shape = [outer, middle, inner];
+            assert_eq!(&x - &last, Tensor::from_fn(shape, |i| at(i) - i[2] as f64 * 0.5));
+            assert_eq!(&column - &x, Tensor::from_fn(shape, |i| i[1] as f64 * 100.0 - at(i)));
+            assert_eq!(x.lt(&column), Tensor::from_fn(shape, |i| at(i) < i[1] as f64 * 100.0));
+            let chosen = where_(&column.gt(100.0).expand(shape), &x, last.expand(shape));
+            assert_eq!(chosen, Tensor::from_fn(shape, |i| if i[1] > 1 { at(i) } else { i[2] as f64 * 0.5 }));
+        }
+    }
+
+    /// Operands of every kind of access, beside index arithmetic.
+    #[test]
+    fn every_operation_reads_every_access() {
+        for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {
+            let shape = [batch, rows, columns].map(|size| size as isize);
+            let of = |sizes: [usize; 3]| Tensor::<f64>::from_fn(sizes, |i| ((i[0] * 31 + i[1] * 7 + i[2]) % 13) as f64);
+            let operands = [
+                of([batch, rows, columns]),
+                of([batch, columns, rows]).transpose(1, 2),
+                of([1, columns, rows]).transpose(1, 2).expand(shape),
+                of([batch, 2 * rows, columns + 1]).slice(1, Some(1), None, 2).slice(2, Some(1), None, 1),
+                of([batch, rows, columns]).flip([0, 2]),
+                of([1, 1, columns]).expand(shape),
+                of([1, rows, 1]).expand(shape),
+                of([batch, 1, columns]).expand(shape),
+                of([1, rows, columns]).expand(shape),
+                Tensor::full([1, 1, 1], 3.0).expand(shape),
+            ];
+            let pairs = |x: &Tensor<f64>, y: &Tensor<f64>| x.iter().zip(y.iter()).collect::<Vec<_>>();
+            for x in &operands {
+                assert!(x.square().iter().eq(x.iter().map(|x| x * x)));
+                assert!(x.cast::<i64>().iter().eq(x.iter().map(|x| x as i64)));
+                for y in &operands {
+                    let both = pairs(x, y);
+                    assert!((x - y).iter().eq(both.iter().map(|(x, y)| x - y)));
+                    assert!(x.maximum(y).iter().eq(both.iter().map(|&(x, y)| x.max(y))));
+                    assert!(x.le(y).iter().eq(both.iter().map(|(x, y)| x <= y)));
+                    let (mask, chosen) = (y.gt(5.0), |&(x, y): &(f64, f64)| if y > 5.0 { x } else { y });
+                    assert!(where_(&mask, x, y).iter().eq(both.iter().map(chosen)));
+                    // In place: in order, and in a window with gaps; by a loop of its own, and by one that there is not.
+                    let mut room = Tensor::<f64>::zeros([batch, rows, 2 * columns]);
+                    let mut window = room.slice(2, Some(1), None, 2);
+                    for out in [&mut of([batch, rows, columns]), &mut window] {
+                        out.copy_(x);
+                        assert!(out.iter().eq(x.iter()));
+                        out.sub_(y);
+                        assert!(out.iter().eq(both.iter().map(|(x, y)| x - y)));
+                        out.copy_(x);
+                        out.fmod_(&(y + 1.0));
+                        assert!(out.iter().eq(both.iter().map(|(x, y)| x % (y + 1.0))));
+                    }
+                    room.add_(1.0);
+                }
+            }
+        }
+    }
+}
