@@ -173,9 +173,7 @@ impl<'a, T: Element> Input<'a, T> {
     /// For the blocks of one task of `tiling`.
     pub(crate) fn reader(&self, tiling: &Tiling) -> Reader<'_, T> {
         let tile = match self {
-            &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => {
-                Tile::new(data, space, tiles)
-            }
+            &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => Tile::new(data, space, tiles),
             _ => None,
         };
         Reader { input: self, gathered: Vec::new(), tile }
