@@ -165,8 +165,8 @@ impl Tiling {
             }
         };
         let tasks = self.tasks();
-        if tasks <= 1 {
-            return if out.is_empty() { () } else { run(0, out) };
+        if tasks == 1 {
+            return run(0, out);
         }
         let bytes = size_of_val(out);
         let schedule = if self.tiles.is_some() { Schedule::Parallel } else { Schedule::Sweep { bytes } };

@@ -201,8 +201,8 @@ mod x86 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             let mut lines = [load(line(0)); SIDE];
-            for i in 1..SIDE {
-                lines[i] = load(line(i));
+            for (i, vector) in lines.iter_mut().enumerate().skip(1) {
+                *vector = load(line(i));
             }
             for _ in 0..4 {
                 let before = lines;
@@ -222,8 +222,8 @@ mod x86 {
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         for (top, left) in [(0, 0), (0, HALF), (HALF, 0), (HALF, HALF)] {
             let mut lines = [load(&line(top)[left..left + HALF]); HALF];
-            for i in 1..HALF {
-                lines[i] = load(&line(top + i)[left..left + HALF]);
+            for (i, vector) in lines.iter_mut().enumerate().skip(1) {
+                *vector = load(&line(top + i)[left..left + HALF]);
             }
             for _ in 0..3 {
                 let before = lines;
