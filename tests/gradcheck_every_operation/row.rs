@@ -114,7 +114,16 @@ impl Row {
                     joined == left.shape() && !left.is_expanded()
                 };
                 for (left, right) in pairs().filter(fits) {
-                    self.passes(&title, &[(left, first), (right, second)], on_the_grid(first));
+                    let Fixed(_) = first else {
+                        self.passes(&title, &[(left, first), (right, second)], on_the_grid(first));
+                        continue;
+                    };
+                    let (x, y) = (tensor(left, first, 0.0), tensor(right, second, 0.37));
+                    // The error names the operation that is not in place.
+                    let name = self.name.trim_end_matches('_');
+                    has_no_derivative(name, &x, |x| (self.f)(&[x * 1.0, x.tape().constant(&y)]));
+                    let what = format!("{title} of {left:?} and {right:?}");
+                    passes(&what, on_the_grid(second).check(|[y]| (self.f)(&[y.tape().constant(&x), y]), [&y]));
                 }
             }
             Operands::Of(domain, shapes) => {

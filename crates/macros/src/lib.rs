@@ -25,7 +25,8 @@ use proc_macro::TokenStream;
 /// twin's: anything else does not compile.
 ///
 /// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
-/// be written to (`InPlace`). A left side with several elements in one place is refused; the result takes its place.
+/// be written to (`InPlace`). A left side with several elements in one place is refused, and an operand (`impl Operand<Self>`, one
+/// at most) that does not expand to it; the result takes its place.
 ///
 /// The crate that uses this has a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]

@@ -111,6 +111,8 @@ impl Function {
         let parameters = arguments.iter().map(|(name, of)| quote!(#name: #of));
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
+        // An operand must have a shape that expands to that of `self`, and not overlap it.
+        let operands = arguments.iter().filter(|(_, of)| is_operand(of)).map(|(name, _)| name);
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
         let written = quote! {
             #[doc = #doc]
@@ -121,6 +123,7 @@ impl Function {
             {
                 let at = crate::Site::here(#in_place);
                 self.check_write(None, at)?;
+                #(let #operands = crate::ops::readable(self, #operands, at)?;)*
                 let value = self.#name #types (#(#values),*)?;
                 self.put(value, at)
             }
@@ -197,6 +200,11 @@ impl Function {
 
 fn is_in_place(attribute: &Attribute) -> bool {
     attribute.path().is_ident("in_place")
+}
+
+/// `impl Operand<Self>`.
+fn is_operand(of: &Type) -> bool {
+    of.to_token_stream().to_string().replace(' ', "") == "implOperand<Self>"
 }
 
 fn owner_of_methods() -> Option<TokenStream> {

@@ -70,6 +70,7 @@ pub use elementwise::mixed::{Masking, Mixed};
 #[doc(hidden)]
 pub use evaluate::Evaluate;
 pub use in_place::assign::InPlace;
+pub(crate) use in_place::assign::readable;
 pub use in_place::overwrite::Overwrite;
 pub use in_place::scatter_in_place::ScatterInPlace;
 pub use in_place::views_in_place::ViewsInPlace;

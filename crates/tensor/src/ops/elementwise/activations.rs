@@ -34,6 +34,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     ///
     /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
     /// ```
+    #[in_place]
     fn try_leaky_relu(&self, slope: f64) -> Result<Self, Self::Error> {
         try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
     }

@@ -60,6 +60,7 @@ pub trait Arithmetic: TensorLike {
 
     /// The quotient rounded toward zero; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
     /// `rounding_mode='trunc'`.
+    #[in_place]
     fn try_div_trunc(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,

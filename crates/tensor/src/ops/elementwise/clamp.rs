@@ -17,6 +17,7 @@ use crate::{Float, Scalar, Tensor};
 pub trait Clamp: TensorLike<Elem: Float> {
     /// At least `min`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
     /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
+    #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self, Self::Error> {
         match min.into_argument(self) {
             Argument::Number(min) => above(self, min.to_f64()),
@@ -26,6 +27,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
 
     /// At most `max`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
     /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
+    #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self, Self::Error> {
         match max.into_argument(self) {
             Argument::Number(max) => below(self, max.to_f64()),

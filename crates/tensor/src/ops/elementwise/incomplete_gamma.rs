@@ -20,11 +20,13 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// let share = Tensor::from([1.0]).igamma(2.0).item();
     /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
     /// ```
+    #[in_place]
     fn try_igamma(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         share(self, other, false, Site::here("igamma"))
     }
 
     /// The share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
+    #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         share(self, other, true, Site::here("igammac"))
     }

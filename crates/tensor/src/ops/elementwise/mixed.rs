@@ -53,6 +53,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// `self · 2^other`. PyTorch: `ldexp`.
+    #[in_place]
     fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("ldexp");
         let (x, y) = pair(self, other, at)?;
@@ -85,6 +86,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// 0 below 0, 1 above, `values` at 0; a gradient through it must not be asked for. PyTorch: `heaviside`.
+    #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("heaviside");
         let (x, values) = pair(self, values, at)?;

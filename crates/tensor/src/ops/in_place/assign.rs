@@ -6,14 +6,14 @@
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
-use crate::ops::pair::{pair_in_place, same_shape};
-use crate::ops::{Operand, TensorLike};
+use crate::ops::pair::{join_all, pair_in_place, same_shape};
+use crate::ops::{Argument, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
-use crate::{Element, Float, Number, Tensor};
+use crate::{Element, Float, Number, Shape, Tensor};
 
 /// Operations in place. The left side's shape may not change, and a tensor with several elements in one place (an expanded
 /// one) is refused, as in PyTorch.
@@ -271,4 +271,38 @@ impl<T: Element> InPlace for Tensor<T> {
         elementwise::binary_in_place(op, data, layout, y.source());
         Ok(())
     }
+}
+
+pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
+    match argument {
+        Argument::Array(y) => Some(y),
+        Argument::Number(_) => None,
+    }
+}
+
+/// Refuses a target that cannot be written to while `others` are read, or whose shape is not that of all together.
+///
+/// A function and no closure around the operation: what the operation refuses is blamed on the caller's line.
+pub(crate) fn check<A: InPlace>(target: &A, others: &[&A], at: Site) -> Result<(), A::Error> {
+    target.check_write(None, at)?;
+    for other in others {
+        target.check_write(Some(other), at)?;
+    }
+    let own = target.shape();
+    let others: Vec<Shape> = others.iter().map(|other| other.shape()).collect();
+    let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
+    let joined = join_all(&shapes, at)?;
+    if joined != own {
+        // The error names the operand that does not expand to the target.
+        let other = others.iter().find(|other| crate::ExpandMismatch::between(other, &own).is_some());
+        same_shape(&own, other.unwrap_or(&joined), &joined, at)?;
+    }
+    Ok(())
+}
+
+/// `other` beside `target`, which is checked.
+pub(crate) fn readable<A: InPlace>(target: &A, other: impl Operand<A>, at: Site) -> Result<Argument<A>, A::Error> {
+    let other = other.into_argument(target);
+    check(target, array(&other).as_slice(), at)?;
+    Ok(other)
 }

@@ -4,11 +4,12 @@
 
 use wengert_macros::twins;
 
+use crate::ops::in_place::assign::{array, check, readable};
 use crate::ops::pair::{compare, expanded, join_all, number, same_shape};
-use crate::ops::{Activations, Argument, Arithmetic, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
+use crate::ops::{Argument, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
 use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::error::{Error, Site};
-use crate::{Float, Number, Scalar, Shape};
+use crate::{Float, Number, Scalar};
 
 /// In-place forms. The left side's shape may not change; one with several elements in one place is refused, but by
 /// [`fill_`](Self::fill_), [`zero_`](Self::zero_) and [`masked_fill_`](Self::masked_fill_), as in PyTorch.
@@ -80,67 +81,12 @@ pub trait Overwrite: InPlace {
         self.put(value, at)
     }
 
-    /// `self = self.clamp_min(min)`. PyTorch: `clamp_min_`.
-    fn try_clamp_min_(&mut self, min: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        let at = Site::here("clamp_min_");
-        let min = readable(self, min, at)?;
-        let value = self.try_clamp_min(min)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.clamp_max(max)`. PyTorch: `clamp_max_`.
-    fn try_clamp_max_(&mut self, max: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        let at = Site::here("clamp_max_");
-        let max = readable(self, max, at)?;
-        let value = self.try_clamp_max(max)?;
-        self.put(value, at)
-    }
-
     /// `self = self.xlogy(other)`. PyTorch: `xlogy_`.
     fn try_xlogy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
     where
         Self::Elem: Float,
     {
         self.update(Binary::Xlogy, other, Site::here("xlogy_"))
-    }
-
-    /// `self = self.ldexp(other)`. PyTorch: `ldexp_`.
-    fn try_ldexp_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        let at = Site::here("ldexp_");
-        let other = readable(self, other, at)?;
-        let value = self.try_ldexp(other)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.heaviside(values)`. PyTorch: `heaviside_`.
-    fn try_heaviside_(&mut self, values: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        let at = Site::here("heaviside_");
-        let values = readable(self, values, at)?;
-        let value = self.try_heaviside(values)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.div_trunc(other)`. PyTorch: `div_` with `rounding_mode='trunc'`.
-    fn try_div_trunc_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        let at = Site::here("div_trunc_");
-        let other = readable(self, other, at)?;
-        let value = self.try_div_trunc(other)?;
-        self.put(value, at)
     }
 
     /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
@@ -151,17 +97,6 @@ pub trait Overwrite: InPlace {
         let at = Site::here("floor_divide_");
         self.update(Binary::FloorDivide, other, at)?;
         let value = self.opaque(at)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.leaky_relu(slope)`. PyTorch: `leaky_relu_`.
-    fn try_leaky_relu_(&mut self, slope: f64) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        let at = Site::here("leaky_relu_");
-        check(self, &[], at)?;
-        let value = self.try_leaky_relu(slope)?;
         self.put(value, at)
     }
 
@@ -269,40 +204,6 @@ pub trait Overwrite: InPlace {
 }
 
 impl<A: InPlace> Overwrite for A {}
-
-fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
-    match argument {
-        Argument::Array(y) => Some(y),
-        Argument::Number(_) => None,
-    }
-}
-
-/// Refuses a target that cannot be written to while `others` are read, or whose shape is not that of all together.
-///
-/// A function and no closure around the operation: what the operation refuses is blamed on the caller's line.
-fn check<A: InPlace>(target: &A, others: &[&A], at: Site) -> Result<(), A::Error> {
-    target.check_write(None, at)?;
-    for other in others {
-        target.check_write(Some(other), at)?;
-    }
-    let own = target.shape();
-    let others: Vec<Shape> = others.iter().map(|other| other.shape()).collect();
-    let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
-    let joined = join_all(&shapes, at)?;
-    if joined != own {
-        // The error names the operand that does not expand to the target.
-        let other = others.iter().find(|other| crate::ExpandMismatch::between(other, &own).is_some());
-        same_shape(&own, other.unwrap_or(&joined), &joined, at)?;
-    }
-    Ok(())
-}
-
-/// `other` beside `target`, which is checked.
-fn readable<A: InPlace>(target: &A, other: impl Operand<A>, at: Site) -> Result<Argument<A>, A::Error> {
-    let other = other.into_argument(target);
-    check(target, array(&other).as_slice(), at)?;
-    Ok(other)
-}
 
 fn compared<A: InPlace>(target: &mut A, op: Compare, other: impl Operand<A>, at: Site) -> Result<(), A::Error> {
     let other = readable(target, other, at)?;

@@ -96,6 +96,20 @@ mod tests {
     }
 
     #[test]
+    fn incomplete_gamma_functions() {
+        let (a, x) = (Tensor::from([[1.0, 2.5], [0.5, 4.0]]), Tensor::from([0.25, 3.0]));
+        let (mut lower, mut upper) = (a.clone(), a.clone());
+        lower.igamma_(&x);
+        upper.igammac_(&x);
+        assert_eq!((&lower, &upper), (&a.igamma(&x), &a.igammac(&x)));
+        lower.igamma_(2.0);
+        assert_eq!(lower, a.igamma(&x).igamma(2.0));
+        let error = Tensor::<f64>::ones([2]).try_igamma_(&a).unwrap_err();
+        assert_eq!(error.sentence(), "output with shape [2] doesn't match the broadcast shape [2, 2]");
+        assert!(Tensor::<f64>::ones([1]).expand([3]).try_igammac_(1.0).is_err());
+    }
+
+    #[test]
     fn two_operands() {
         let mut x = Tensor::from([12i64, 18]);
         x.gcd_(8);
