@@ -124,15 +124,23 @@ pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<
     let lead = longer.rank() - shorter.rank();
     let mut joined = longer.clone();
     for (axis, (size, &other)) in joined[lead..].iter_mut().zip(shorter.iter()).enumerate().rev() {
-        if *size == 1 {
-            *size = other;
-        } else if other != *size && other != 1 {
+        let Some(both) = join_sizes(*size, other) else {
             let (left, right) = if first_is_longer { (*size, other) } else { (other, *size) };
             let (merged, shape, axis) = (merged.clone(), shape.clone(), lead + axis);
             return Err(Box::new(Mismatch { merged, operand, shape, axis, left, right }));
-        }
+        };
+        *size = both;
     }
     Ok(joined)
+}
+
+/// The size of a dimension that two operands have in sizes `left` and `right`, or `None` where they do not agree.
+#[inline]
+pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
+    match (left, right) {
+        (1, size) | (size, 1) => Some(size),
+        (left, right) => (left == right).then_some(left),
+    }
 }
 
 /// The size of `shape` at `axis` of a result of rank `rank`; 1 where the shape has no such dimension.

@@ -9,6 +9,7 @@ use crate::ops::TensorLike;
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
 use crate::scalar::instruction::{Binary, Reduction};
+use crate::shape::broadcast;
 use crate::shape::dims::{Axes, Dims};
 use crate::shape::error::{Error, Site};
 use crate::shape::view::View;
@@ -159,14 +160,15 @@ fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
             }
             match seen.iter_mut().find(|(other, _)| *other == label) {
                 None => seen.push((label, size)),
-                Some((_, known)) if *known == 1 => *known = size,
-                Some((_, known)) if size != 1 && size != *known => {
-                    return Err(format!(
-                        "einsum(): subscript {name} has size {size} for operand {operand} which does not broadcast with \
-                         previously seen size {known}"
-                    ));
-                }
-                Some(_) => {}
+                Some((_, known)) => match broadcast::join_sizes(*known, size) {
+                    Some(joined) => *known = joined,
+                    None => {
+                        return Err(format!(
+                            "einsum(): subscript {name} has size {size} for operand {operand} which does not broadcast with \
+                             previously seen size {known}"
+                        ));
+                    }
+                },
             }
         }
     }
