@@ -1,6 +1,6 @@
 //! Activation functions, and functions of one operand with bounds or parameters.
 
-use wengert_tensor::ops::{Activations, Bounded, Functions};
+use wengert_tensor::ops::{Activations, Arithmetic, Bounded};
 
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};

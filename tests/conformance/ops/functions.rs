@@ -1,6 +1,6 @@
 //! Functions of one operand.
 
-use wengert_tensor::ops::Functions;
+use wengert_tensor::ops::{Arithmetic, Functions};
 
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};
