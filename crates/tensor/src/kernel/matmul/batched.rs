@@ -80,18 +80,21 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
         });
         return Ok(());
     }
-    partition::try_ranges(out, ROWS * n, least_rows(m, n, work).div_ceil(ROWS) + 1, |first, out| {
+    partition::try_ranges(out, ROWS * n, least_units(m, n, work), |first, out| {
         T::product(Sizes { m: out.len() / n, n, k, add: false }, left.from(first * ROWS, 0), right, out)
     })
 }
 
-/// How many rows a piece of a product has at least. Pieces are large, since each goes through the whole right side.
+/// How many units of [`ROWS`] rows a piece of a product has at least. Pieces are large, since each goes through the whole right
+/// side.
 ///
 /// Row splits keep the bits if every piece takes the same path through `gemm`: it has others for at most 64 x 64 and at most 256
 /// elements, and there are others for little work.
-fn least_rows(m: usize, n: usize, work: usize) -> usize {
-    let least = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
-    least.max(m.div_ceil((2 * (work / PARALLEL)).max(1)))
+fn least_units(m: usize, n: usize, work: usize) -> usize {
+    let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
+    // The last unit may be short.
+    let units = rows.div_ceil(ROWS) + 1;
+    units.max(m.div_ceil(ROWS).div_ceil((2 * (work / PARALLEL)).max(1)))
 }
 
 #[cfg(test)]
