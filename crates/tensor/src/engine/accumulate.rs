@@ -3,9 +3,9 @@
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::strided;
-use crate::scalar::instruction::{Binary, Reduction, Value};
+use crate::scalar::instruction::Value;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::{Float, Layout, Shape};
+use crate::{Binary, Float, Layout, Reduction, Shape};
 
 /// Elements of a row, at most, whose numbers are reduced one after the other.
 const SHORT_ROW: usize = 32;

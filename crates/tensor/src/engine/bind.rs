@@ -10,8 +10,7 @@ use crate::engine::registers::Registers;
 use crate::engine::tiling::{self, Tiling};
 use crate::memory::reserve::addressable;
 use crate::scalar::instruction::Instruction;
-use crate::shape::error::{Error, Site};
-use crate::{DType, Float, Layout, Shape};
+use crate::{DType, Error, Float, Layout, Shape, Site};
 
 /// How a program runs over inputs of these layouts: all that does not depend on their elements.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use crate::engine::program::Program;
 use crate::engine::run;
 use crate::memory::available::AllocationError;
 use crate::memory::storage::Storage;
-use crate::shape::error::{Error, Site};
-use crate::{Float, Layout, Shape};
+use crate::{Error, Float, Layout, Shape, Site};
 
 /// A program with the shape it runs over, which remembers how inputs of the last layouts are read.
 #[derive(Debug)]

@@ -10,9 +10,8 @@ use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
-use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::iteration_space::IterationSpace;
-use crate::{Element, Layout};
+use crate::{Binary, Compare, Element, Layout, Unary};
 
 /// `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {

@@ -8,8 +8,8 @@
 //! after it, in the same pass: softmax reads its operand once. One that an [`Output::Reduced`] makes over any dimensions is
 //! there when the program has run.
 
-use crate::Shape;
-use crate::scalar::instruction::{Instruction, Reduction, Value};
+use crate::scalar::instruction::{Instruction, Value};
+use crate::{Reduction, Shape};
 
 /// A set of dimensions: bit k is dimension k.
 pub type AxisSet = u64;

@@ -15,7 +15,6 @@ use std::mem::take;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::Float;
 use crate::engine::access::{Argument, Input};
 use crate::engine::accumulate::{Reducer, total_of};
 use crate::engine::bind::Binding;
@@ -29,7 +28,8 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
-use crate::scalar::instruction::{Instruction, Reduction};
+use crate::scalar::instruction::Instruction;
+use crate::{Float, Reduction};
 
 /// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
 pub(crate) fn run<T: Float>(

@@ -2,9 +2,9 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use crate::Scalar;
 use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
-use crate::scalar::element::Scalar;
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
 pub trait Element: Scalar + BlockKernels + DirectConvolutions {}

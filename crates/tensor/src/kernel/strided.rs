@@ -1,8 +1,7 @@
 //! Tensors as kernels see them, and the sizes in which all of them work.
 
-use crate::Layout;
 use crate::kernel::elementwise::operand::Operand;
-use crate::scalar::element::Scalar;
+use crate::{Layout, Scalar};
 
 /// Elements in a block: a few operands of it stay in the first-level cache.
 pub(crate) const BLOCK: usize = 1024;

@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::memory::available::AllocationError;
-use crate::scalar::element::Scalar;
-use crate::shape::dtype::DType;
+use crate::{DType, Scalar};
 
 /// Smaller buffers, in bytes, are left to the allocator, which is as quick.
 pub(crate) const LEAST: usize = 1 << 10;

@@ -1,10 +1,8 @@
 //! Asking for memory without the risk of an abort.
 
-use crate::Shape;
 use crate::memory::available::{AllocationError, available, bytes_of};
 use crate::memory::pool::{self, Block};
-use crate::scalar::element::Scalar;
-use crate::shape::error::{Error, Site};
+use crate::{Error, Scalar, Shape, Site};
 
 /// Requests below this are not compared with the available memory: asking costs more than it tells.
 const SMALL: usize = 256 << 20;

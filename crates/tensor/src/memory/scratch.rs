@@ -2,10 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::Scalar;
 use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, Block};
 use crate::memory::reserve;
-use crate::scalar::element::Scalar;
 
 /// A temporary buffer, whose elements are unspecified until they are written: of the pool, or a vector where the pool does
 /// not serve it.

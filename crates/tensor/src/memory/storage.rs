@@ -13,9 +13,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool;
 use crate::memory::pool::Block;
 use crate::memory::reserve;
-use crate::scalar::element::Scalar;
-use crate::shape::layout::Strides;
-use crate::{Layout, Shape};
+use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {

@@ -5,11 +5,8 @@
 
 use crate::ops::pair::{expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Scalar, Shape, Tensor};
+use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// The steps, as methods.
 pub(crate) trait Compose: TensorLike {

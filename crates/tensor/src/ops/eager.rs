@@ -13,13 +13,10 @@ use crate::ops::primitive::Composite;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::ops::traced;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast::expands;
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{DType, Element, Float, Layout, Shape, Tensor};
+use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 impl<T: Element> TensorLike for Tensor<T> {
     type Elem = T;

@@ -8,10 +8,7 @@ use crate::engine::access::Argument;
 use crate::engine::plan::{Expression, Index, Op, Plan, Source, Step, Work};
 use crate::engine::program::AxisSet;
 use crate::ops::TensorLike;
-use crate::scalar::instruction::Compare;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Float, Shape, Tensor};
+use crate::{Compare, Error, Float, Shape, Site, Tensor, View};
 
 /// An expression with what evaluation needs beside it.
 pub trait Evaluate<T: Float> {

@@ -5,8 +5,8 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
 use crate::ops::{Arithmetic, InPlace};
-use crate::shape::error::{Site, raise};
-use crate::{Binary, Float, Number, Tensor};
+use crate::shape::error::raise;
+use crate::{Binary, Float, Number, Site, Tensor};
 
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {

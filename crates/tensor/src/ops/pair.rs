@@ -1,13 +1,10 @@
 //! Operands and their broadcasting: the only place where operations expand two operands to one shape.
 
 use crate::ops::TensorLike;
-use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::broadcast;
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
-use crate::shape::error::{Error, ExpandMismatch, Site};
-use crate::shape::view::View;
-use crate::{Element, Scalar, Shape, Tensor};
+use crate::{Binary, Compare, Element, Error, ExpandMismatch, Scalar, Shape, Site, Tensor, View};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
 pub trait Operand<A: TensorLike> {

@@ -1,9 +1,7 @@
 //! The primitives: a tensor computes them at once, a recorded variable records them.
 
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::error::{Error, Site, raise};
-use crate::shape::view::View;
-use crate::{Element, Float, Shape, Tensor};
+use crate::shape::error::raise;
+use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
 ///

@@ -10,9 +10,7 @@ use wengert_macros::twins;
 
 use crate::ops::InPlace;
 use crate::ops::pair::{expanded, join_all};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::{DType, Element, Float, Shape, Tensor};
+use crate::{DType, Element, Error, Float, Shape, Site, Sizes, Tensor};
 
 #[twins]
 impl<T: Float> Tensor<T> {

@@ -9,10 +9,7 @@ use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
 use crate::memory::reserve::addressable;
 use crate::ops::evaluate::Evaluate;
 use crate::ops::primitive::{Composite, TensorLike};
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Float, Shape, Tensor};
+use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// What `composite` makes of `x`.
 pub(crate) fn computed<T: Float>(composite: &impl Composite, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {

@@ -1,8 +1,7 @@
 //! What a single element is: its type as a value, zero, one, conversions.
 
+use crate::DType;
 use std::fmt::{Debug, Display};
-
-use crate::shape::dtype::DType;
 
 /// A number or truth value as tensors hold them, apart from what kernels do with it. Sealed.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {

@@ -2,9 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::shape::error::{Error, ExpandMismatch, Site};
 use crate::shape::shape::{INLINE_RANK, list_of};
-use crate::{DType, Shape};
+use crate::{DType, Error, ExpandMismatch, Shape, Site};
 
 /// Positions of dimensions, resolved and checked.
 pub type Axes = SmallVec<[usize; INLINE_RANK]>;

@@ -1,7 +1,6 @@
 //! Views as values: what a view does to a layout, to be applied at once or recorded.
 
-use crate::shape::dims::Axes;
-use crate::{Layout, Shape};
+use crate::{Axes, Layout, Shape};
 
 /// A view with its arguments resolved and checked against the shape it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]

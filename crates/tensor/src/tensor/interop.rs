@@ -18,9 +18,7 @@ use wengert_macros::twins;
 use crate::memory::reserve;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
-use crate::shape::error::{Error, Site};
-use crate::shape::layout::Strides;
-use crate::{Element, Layout, Shape, Tensor};
+use crate::{Element, Error, Layout, Shape, Site, Strides, Tensor};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     /// Takes the array's memory; strides and offset stay as they are, negative strides included.

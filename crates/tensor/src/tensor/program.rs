@@ -2,8 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::shape::error::{Error, Site};
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Element, Error, Float, Shape, Site, Tensor};
 
 pub use crate::engine::access::Argument;
 pub use crate::engine::bound::BoundProgram;

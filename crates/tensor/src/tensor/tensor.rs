@@ -8,9 +8,8 @@ use crate::engine::elementwise;
 use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site, raise};
-use crate::{DType, Element, Float, Layout, Number, Shape};
+use crate::shape::error::raise;
+use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///

@@ -7,12 +7,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::{Binary, Compare, Reduction, Scalar, Shape, Unary, View};
 use smallvec::SmallVec;
-
-use crate::scalar::element::Scalar;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::shape::Shape;
-use crate::shape::view::View;
 
 /// Position of a node in its expression.
 pub type Index = u32;

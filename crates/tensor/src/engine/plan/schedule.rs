@@ -13,13 +13,13 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::Float;
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::{ByNode, Expression, Index};
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
 use crate::engine::plan::values::{Definition, Id, ShapeId, Values};
 use crate::engine::program::{AxisSet, Output, Program};
-use crate::scalar::instruction::{Binary, Instruction, Reduction};
+use crate::scalar::instruction::Instruction;
+use crate::{Binary, Float, Reduction};
 
 /// Maximum length of a row that is reduced within the pass: a row's registers stay in the second-level cache.
 const LONGEST_ROW: usize = 1 << 14;

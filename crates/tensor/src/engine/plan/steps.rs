@@ -4,12 +4,10 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use crate::Shape;
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::Index;
 use crate::engine::program::AxisSet;
-use crate::scalar::instruction::Reduction;
-use crate::shape::view::View;
+use crate::{Reduction, Shape, View};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug)]

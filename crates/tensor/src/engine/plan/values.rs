@@ -15,11 +15,8 @@ use smallvec::SmallVec;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::shape::broadcast;
-use crate::shape::dims::Axes;
-use crate::shape::view::View;
-use crate::{Float, Shape};
+use crate::{Axes, Binary, Compare, Float, Reduction, Shape, Unary, View};
 
 /// Number of a value. Values come after their operands.
 pub(super) type Id = u32;

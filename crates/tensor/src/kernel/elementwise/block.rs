@@ -8,8 +8,8 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::loops::three;
 use crate::kernel::elementwise::operand::{Operand, Plane};
-use crate::scalar::element::Scalar;
-use crate::scalar::instruction::{Binary, Compare, Instruction, Reduction, Unary};
+use crate::scalar::instruction::Instruction;
+use crate::{Binary, Compare, Reduction, Scalar, Unary};
 
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
 ///

@@ -4,7 +4,7 @@ use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::fold::each_onto;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::{Binary, Compare, Reduction, Unary};
 
 impl BlockKernels for bool {
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {

@@ -14,9 +14,10 @@ use crate::kernel::reduce::fold::{
 };
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::instruction::{Binary, Compare, Instruction, Reduction, Unary};
+use crate::scalar::instruction::Instruction;
 use crate::scalar::math::{FloatMath, larger, smaller};
 use crate::scalar::special;
+use crate::{Binary, Compare, Reduction, Unary};
 
 /// The functions here as those of a type. Not as default methods, which every crate that uses them would compile anew.
 macro_rules! kernels {

@@ -6,9 +6,8 @@ use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::fold::{each_onto, lanes};
-use crate::scalar::element::Scalar;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
 use crate::scalar::special::gcd;
+use crate::{Binary, Compare, Reduction, Scalar, Unary};
 
 /// An integer type, with what the standard library has of each.
 trait Int:

@@ -4,8 +4,8 @@
 //! its caller is allowed. A closure whose body is more than an operation or two needs `#[inline(always)]` for that.
 #![allow(clippy::needless_range_loop)]
 
+use crate::Compare;
 use crate::kernel::elementwise::operand::Operand;
-use crate::scalar::instruction::Compare;
 
 /// `out = f(x)`.
 #[inline(always)]

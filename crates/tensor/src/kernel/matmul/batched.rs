@@ -8,9 +8,8 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::Nest;
-use crate::{Element, Layout, Shape};
+use crate::{Element, Layout, Reduction, Shape};
 
 /// A product of fewer multiplications is not worth a second thread.
 const PARALLEL: usize = 1 << 18;

@@ -1,6 +1,6 @@
 //! Matrices as products see them, and the sums and products of their elements.
 
-use crate::scalar::element::Scalar;
+use crate::Scalar;
 
 /// One matrix of a product: where it starts and how it strides.
 #[derive(Clone, Copy)]

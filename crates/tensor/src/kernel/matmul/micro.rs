@@ -9,8 +9,8 @@ use std::array::from_fn;
 use std::ops::Add;
 
 use crate::kernel::matmul::matrix::Matrix;
-use crate::scalar::cpu::{InstructionSet, instruction_set};
-use crate::scalar::element::Scalar;
+use crate::scalar::cpu::instruction_set;
+use crate::{InstructionSet, Scalar};
 
 /// Vectors of `L` numbers.
 trait Simd<T, const L: usize>: Copy {

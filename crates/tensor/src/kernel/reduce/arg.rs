@@ -9,9 +9,8 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::{Nest, Run};
-use crate::{Element, Layout};
+use crate::{Element, Layout, Reduction};
 
 /// Elements whose extreme is found before the place of it.
 const RUN: usize = 4096;

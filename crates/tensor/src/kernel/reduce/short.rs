@@ -5,8 +5,8 @@
 //! to a sum whether its elements lie along a line or across.
 #![allow(clippy::needless_range_loop)]
 
+use crate::Reduction;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::instruction::Reduction;
 use crate::scalar::math::{FloatMath, larger, smaller};
 
 /// Rows of fewer elements are short.

@@ -19,10 +19,8 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::instruction::Reduction;
 use crate::shape::iteration_space::Nest;
-use crate::shape::layout::Strides;
-use crate::{Element, Layout};
+use crate::{Element, Layout, Reduction, Strides};
 
 /// Elements of a slice that are added without a tree, in 64 chains.
 const LONG_RUN: usize = 4096;

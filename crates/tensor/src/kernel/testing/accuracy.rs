@@ -9,8 +9,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::ops::TensorLike;
-use crate::scalar::instruction::{Binary, Unary};
-use crate::{Element, Site, Tensor};
+use crate::{Binary, Element, Site, Tensor, Unary};
 
 /// The most that a function is off: in f32 from the exact result, in f64 from the correctly rounded one.
 const BOUNDS: &[(&str, f64, f64)] = &[

@@ -12,9 +12,7 @@ use crate::kernel::testing::numbers::{self, Expected, Oracle};
 use crate::kernel::testing::oracle::{elements, update};
 use crate::kernel::testing::support::{assert_bits, large_recipes, site, zip};
 use crate::ops::{InPlace, TensorLike};
-use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::Error;
-use crate::{DType, Element, Layout, Shape, Tensor};
+use crate::{Binary, Compare, DType, Element, Error, Layout, Shape, Tensor, Unary};
 
 /// The kernel of one element.
 fn alone<T: Oracle>(op: Unary, x: T) -> T {

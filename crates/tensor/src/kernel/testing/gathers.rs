@@ -8,9 +8,7 @@ use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::kernel::testing::oracle::{elements, nth, update};
 use crate::kernel::testing::support::{assert_bits, recipe_for, site};
 use crate::ops::TensorLike;
-use crate::scalar::instruction::Reduction;
-use crate::shape::view::View;
-use crate::{Layout, Shape, Tensor};
+use crate::{Layout, Reduction, Shape, Tensor, View};
 
 fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
     let rng = &mut generator(seed);

@@ -3,10 +3,9 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use crate::DType;
 use crate::kernel::testing::accuracy::bounds;
 use crate::kernel::testing::layouts::Sample;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
+use crate::{Binary, Compare, DType, Reduction, Unary};
 
 /// The exact result of an operation, and how far a kernel may be from it.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,7 @@
 
 use crate::kernel::strided::Source;
 use crate::kernel::testing::numbers::{Oracle, combine};
-use crate::scalar::instruction::Reduction;
-use crate::{Element, Layout};
+use crate::{Element, Layout, Reduction};
 
 /// Every index of `shape`, in row-major order.
 pub(crate) fn for_indices(shape: &[usize], mut visit: impl FnMut(&[usize])) {

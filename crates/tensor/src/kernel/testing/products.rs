@@ -3,13 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::Shape;
 use crate::kernel::testing::layouts::{Recipe, generator, recipes};
 use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::kernel::testing::oracle::pairs;
 use crate::kernel::testing::support::{assert_bits, large_recipes, site, unsigned};
 use crate::ops::TensorLike;
-use crate::scalar::instruction::Reduction;
+use crate::{Reduction, Shape};
 
 fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);

@@ -17,8 +17,7 @@ use crate::kernel::testing::numbers::{Expected, Oracle, compare};
 use crate::kernel::testing::oracle::elements;
 use crate::kernel::testing::support::site;
 use crate::program::{Argument, BoundProgram, Instruction, Output, Program};
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::{Float, Shape, Tensor};
+use crate::{Binary, Compare, Float, Reduction, Shape, Tensor, Unary};
 
 fn below(rng: &mut Pcg64, limit: usize) -> usize {
     rng.next_u32() as usize % limit

@@ -9,8 +9,7 @@ use crate::kernel::testing::numbers::Oracle;
 use crate::kernel::testing::oracle::{arg, columns, reduce};
 use crate::kernel::testing::support::{assert_bits, large_recipes, site, unsigned, zip};
 use crate::ops::TensorLike;
-use crate::scalar::instruction::Reduction;
-use crate::{Float, Shape, Tensor};
+use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);

@@ -1,8 +1,7 @@
 //! What the tests of kernels share.
 
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
-use crate::shape::error::Site;
-use crate::{Element, Shape, Tensor};
+use crate::{Element, Shape, Site, Tensor};
 
 pub(crate) fn site() -> Site {
     Site::here("test")

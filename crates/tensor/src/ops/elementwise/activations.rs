@@ -10,8 +10,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::Composite;
 use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_};
-use crate::shape::error::{Error, Site};
-use crate::{Binary, Float, Scalar, Unary};
+use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
 /// Activation functions.
 #[twins]

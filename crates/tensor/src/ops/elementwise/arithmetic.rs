@@ -4,9 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::pair::{binary, pair};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::scalar::instruction::{Binary, Unary};
-use crate::shape::error::Site;
-use crate::{Element, Float, Number, Scalar};
+use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 
 /// Elementwise arithmetic of two operands.
 ///

@@ -8,9 +8,7 @@ use wengert_macros::twins;
 use crate::ops::elementwise::activations::strictly_inside;
 use crate::ops::pair::{expanded, join_all, number};
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, TensorLike, try_where_};
-use crate::scalar::instruction::{Binary, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar, Tensor};
+use crate::{Binary, Error, Float, Scalar, Site, Tensor, Unary};
 
 /// `clamp` and its kin.
 #[twins]

@@ -4,9 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::pair::{compare, expanded, join_all, number, pair};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Element, Float, Scalar, Tensor};
+use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
 /// Comparisons of two operands, which broadcast; functions of masks.
 ///

@@ -5,8 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::random::fine;
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar, Tensor};
+use crate::{Error, Float, Scalar, Site, Tensor};
 
 /// Dropout.
 #[twins]

@@ -2,10 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::TensorLike;
-use crate::scalar::instruction::Unary;
-use crate::shape::error::Site;
+use crate::{Float, Site, Unary};
 
 /// Elementwise functions. They work in the element's own precision and follow IEEE 754 at infinities and NaN.
 /// How accurate each is, in units in the last place, is in the repository's `docs/accuracy.md`.

@@ -5,8 +5,7 @@ use wengert_macros::twins;
 use crate::ops::pair::pair;
 use crate::ops::{Arithmetic, Functions, Operand, TensorLike};
 use crate::scalar::special;
-use crate::shape::error::Site;
-use crate::{Float, Scalar, Tensor};
+use crate::{Float, Scalar, Site, Tensor};
 
 /// Parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, cut at `other`. NaN where either is negative. A gradient with respect to `self` must not
 /// be asked for.

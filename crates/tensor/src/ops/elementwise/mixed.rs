@@ -4,9 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::pair::{binary, expanded, join_all, pair};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
-use crate::scalar::instruction::{Binary, Unary};
-use crate::shape::error::Site;
-use crate::{Element, Float, Number, Scalar, Shape, Tensor};
+use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
 /// Mixed arithmetic.
 #[twins]

@@ -8,12 +8,9 @@ use wengert_macros::twins;
 use crate::engine::elementwise;
 use crate::ops::pair::{join_all, pair_in_place, same_shape};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::scalar::instruction::{Binary, Unary};
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Element, Float, Number, Shape, Tensor};
+use crate::{Binary, Element, Error, Float, Number, Shape, Site, Tensor, Unary, View};
 
 /// Operations in place. The left side's shape may not change, and a tensor with several elements in one place (an expanded
 /// one) is refused, as in PyTorch.

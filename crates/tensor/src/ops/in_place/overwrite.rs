@@ -7,9 +7,7 @@ use wengert_macros::twins;
 use crate::ops::in_place::assign::{array, check, readable};
 use crate::ops::pair::{compare, expanded, join_all, number, same_shape};
 use crate::ops::{Argument, Clamp, Comparison, InPlace, Masking, Mixed, Operand, TensorLike};
-use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Number, Scalar};
+use crate::{Binary, Compare, Error, Float, Number, Scalar, Site, Unary};
 
 /// In-place forms. The left side's shape may not change; one with several elements in one place is refused, but by
 /// [`fill_`](Self::fill_), [`zero_`](Self::zero_) and [`masked_fill_`](Self::masked_fill_), as in PyTorch.

@@ -6,8 +6,7 @@ use wengert_macros::twins;
 use crate::ops::pair::same_shape;
 use crate::ops::{Argument, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
-use crate::shape::error::{Error, Site};
-use crate::{Number, Tensor};
+use crate::{Error, Number, Site, Tensor};
 
 /// Writing by index tensors, in place.
 #[twins]

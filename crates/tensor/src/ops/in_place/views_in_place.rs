@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
+use crate::Dims;
 use crate::ops::{TensorLike, Views};
-use crate::shape::dims::Dims;
 
 /// Views in place: the name stands for the view from now on. Nothing is written to.
 ///

@@ -7,8 +7,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar, Shape, Tensor};
+use crate::{Error, Float, Scalar, Shape, Site, Tensor};
 
 /// What [`embedding`](Embedding::embedding) does beyond reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
 use crate::ops::index::positions::{along, check_range, from_the_end, of_mask, slices};
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::{Shape, Tensor};
+use crate::{Error, Shape, Site, Tensor};
 
 /// Reading by index tensors. Where one position is read several times, its gradients add up.
 #[twins]

@@ -13,8 +13,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::index::positions::everywhere;
 use crate::ops::index::resolve::{positions, resolve};
-use crate::shape::error::{Error, Site};
-use crate::{Shape, Tensor};
+use crate::{Error, Shape, Site, Tensor};
 
 /// Indexing with a list of items.
 #[twins]

@@ -4,9 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::index::positions::{of_mask, unravel};
-use crate::scalar::instruction::Compare;
-use crate::shape::error::{Error, Site};
-use crate::{Scalar, Tensor};
+use crate::{Compare, Error, Scalar, Site, Tensor};
 
 /// Where elements are not zero.
 #[twins]

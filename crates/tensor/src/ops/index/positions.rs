@@ -7,8 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::ops::compose::Compose;
-use crate::shape::error::{Error, Site};
-use crate::{Shape, Tensor};
+use crate::{Error, Shape, Site, Tensor};
 
 /// Positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
 pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Result<Tensor<i64>, Error> {

@@ -5,9 +5,7 @@
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::scalar::instruction::{Binary, Compare};
-use crate::shape::error::{Error, Site};
-use crate::{Scalar, Shape, Tensor};
+use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
 
 /// `x` with `values` written to `positions` of its row-major order, one value for each.
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {

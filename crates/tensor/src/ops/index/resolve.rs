@@ -5,9 +5,7 @@ use crate::ops::compose::Compose;
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{line, of_mask, row_major, unravel, wrapped};
 use crate::shape::broadcast;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Shape, Tensor};
+use crate::{Error, Shape, Site, Tensor, View};
 
 /// Index tensors by the dimension that they index, in order.
 pub(crate) type Chosen = Vec<(usize, Tensor<i64>)>;

@@ -14,8 +14,7 @@ use crate::ops::shape::views::Views;
 use crate::ops::{Argument, IndexItem, Operand, TensorLike};
 use crate::shape::broadcast::Expansion;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::{Number, Shape, Tensor};
+use crate::{Error, Number, Shape, Site, Tensor};
 
 /// Writing by index tensors.
 #[twins]

@@ -8,11 +8,7 @@ use wengert_macros::twins;
 use crate::ops::pair::{expanded, number, same_shape};
 use crate::ops::reduce::along::with_number;
 use crate::ops::{InPlace, TensorLike};
-use crate::scalar::instruction::{Binary, Reduction};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Number, Scalar, Shape};
+use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
 
 /// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
 ///

@@ -8,12 +8,8 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
-use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::broadcast;
-use crate::shape::dims::{Axes, Dims};
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Number, Shape};
+use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View};
 
 /// Which dimensions `tensordot` contracts.
 #[derive(Clone, Debug, PartialEq, Eq)]

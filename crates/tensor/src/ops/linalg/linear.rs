@@ -7,10 +7,7 @@ use crate::ops::linalg::blas::{grown, matrices};
 use crate::ops::TensorLike;
 use crate::ops::linalg::products::product;
 use crate::ops::pair::{expanded, join_all, same_shape};
-use crate::scalar::instruction::{Binary, Reduction};
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Number, Shape};
+use crate::{Binary, Error, Number, Reduction, Shape, Site, View};
 
 /// `linear` and `bilinear`.
 #[twins]

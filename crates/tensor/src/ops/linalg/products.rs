@@ -5,9 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::pair::expanded;
 use crate::shape::broadcast;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Number, Shape};
+use crate::{Error, Number, Shape, Site, View};
 
 /// Matrix products.
 #[twins]

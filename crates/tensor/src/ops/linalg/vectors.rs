@@ -6,12 +6,8 @@ use crate::ops::TensorLike;
 use crate::ops::linalg::blas::outer;
 use crate::ops::pair::{expanded, pair};
 use crate::ops::reduce::reductions::reduced;
-use crate::scalar::instruction::{Binary, Reduction};
 use crate::shape::dims;
-use crate::shape::dims::Dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Number, Scalar, Shape};
+use crate::{Binary, Dims, Error, Number, Reduction, Scalar, Shape, Site, View};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
 #[twins]

@@ -4,10 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
-use crate::scalar::instruction::{Compare, Reduction, Unary};
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Axes, Float, Scalar, Shape, Tensor};
+use crate::{Axes, Compare, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// Which keys a query sees.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,10 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
-use crate::scalar::instruction::Unary;
-use crate::shape::error::{Error, Site};
+use crate::{Error, Float, Site, Unary};
 
 /// Weights of a cell with `g` gates: 1, of an LSTM 4 (input, forget, cell, output), of a GRU 3 (reset, update, new).
 #[derive(Debug)]

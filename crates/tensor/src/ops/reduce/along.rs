@@ -4,11 +4,8 @@
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::pair::number;
-use crate::scalar::instruction::{Binary, Compare};
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Element, Scalar, Shape, Tensor};
+use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
 /// An array and one dimension of it; an array of rank 0 counts as one lane of one element.
 pub(crate) struct Along<A: TensorLike> {

@@ -8,11 +8,8 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::{Along, compared, filled};
-use crate::scalar::instruction::{Binary, Compare, Unary};
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{DType, Float, Number, Scalar};
+use crate::{Binary, Compare, DType, Error, Float, Number, Scalar, Site, Unary, View};
 
 /// `cumsum` and its kin.
 #[twins]

@@ -5,16 +5,12 @@
 
 use wengert_macros::twins;
 
-use crate::Shape;
 use crate::Tensor;
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
-use crate::scalar::instruction::Reduction;
-use crate::shape::dims::Dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
+use crate::{Dims, Error, Reduction, Shape, Site, View};
 
 /// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
 /// alone, with the derivative shared between ties.

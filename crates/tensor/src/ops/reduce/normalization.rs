@@ -7,10 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, count};
-use crate::scalar::instruction::Unary;
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::{Float, Shape};
+use crate::{Error, Float, Shape, Site, Sizes, Unary};
 
 /// What batch normalization in training gives: the result, and the statistics of this batch for a running average.
 #[derive(Clone, Debug)]

@@ -11,11 +11,7 @@ use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::primitive::Composite;
 use crate::ops::reduce::along::{compared, filled, with_number};
 use crate::ops::reduce::statistics::squeezed;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::dims::Dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Axes, Float, Shape};
+use crate::{Axes, Binary, Compare, Dims, Error, Float, Reduction, Shape, Site, Unary, View};
 
 /// Norms and distances.
 #[twins]

@@ -5,12 +5,10 @@ use wengert_macros::twins;
 use crate::kernel::reduce::arg;
 use crate::ops::TensorLike;
 use crate::ops::pair::number;
-use crate::scalar::instruction::{Binary, Compare, Reduction};
 use crate::shape::dims;
-use crate::shape::dims::Dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};
+use crate::{
+    Binary, Compare, DType, Dims, Element, Error, Float, Number, Reduction, Scalar, Shape, Site, Tensor, View,
+};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
 /// dimensions stay with size 1.

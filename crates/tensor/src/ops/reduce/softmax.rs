@@ -2,15 +2,11 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::pair::number;
 use crate::ops::primitive::Composite;
 use crate::ops::{Comparison, TensorLike, try_where_};
-use crate::scalar::instruction::{Binary, Reduction, Unary};
 use crate::shape::dims;
-use crate::shape::dims::{Axes, Dims};
-use crate::shape::error::Site;
-use crate::shape::view::View;
+use crate::{Axes, Binary, Dims, Float, Reduction, Site, Unary, View};
 
 /// `softmax` and its kin.
 #[twins]

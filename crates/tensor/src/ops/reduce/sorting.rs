@@ -9,11 +9,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::reduced;
-use crate::scalar::instruction::Reduction;
-use crate::shape::dims::Dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Float, Shape, Tensor};
+use crate::{Dims, Error, Float, Reduction, Shape, Site, Tensor, View};
 
 /// `sort`, `topk`, `median` and their kin.
 #[twins]

@@ -5,17 +5,13 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, number};
 use crate::ops::primitive::Composite;
 use crate::ops::reduce::along::{filled, with_number};
 use crate::ops::reduce::reductions::reduced;
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::dims::{Axes, Dims};
-use crate::shape::error::Site;
-use crate::shape::view::View;
+use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 use crate::{Scalar, Shape};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced

@@ -5,9 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Scalar, Shape, Tensor};
+use crate::{Error, Scalar, Shape, Site, Tensor, View};
 
 /// Triangles and diagonals.
 #[twins]

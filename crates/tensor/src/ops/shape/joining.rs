@@ -2,12 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
+use crate::{Error, Shape, Site, View};
 
 /// Tensors joined along an existing dimension; all other sizes are equal. PyTorch: `cat`.
 ///

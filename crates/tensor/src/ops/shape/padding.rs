@@ -5,11 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::Scalar;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
+use crate::{Error, Scalar, Site, View};
 
 /// What lies beyond the border.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,8 +7,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
-use crate::{DType, Shape, Tensor};
+use crate::{DType, Error, Shape, Site, Tensor};
 
 /// Repeating and rolling.
 #[twins]

@@ -2,12 +2,11 @@
 
 use wengert_macros::twins;
 
-use crate::DType;
 use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::shape::error::{Error, Site};
+use crate::{DType, Error, Site};
 
 /// Splitting along a dimension. All parts are views.
 #[twins]

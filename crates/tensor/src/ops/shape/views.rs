@@ -4,15 +4,11 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::pair::{expanded, join_all};
-use crate::scalar::instruction::Reduction;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
 use crate::shape::dims;
-use crate::shape::dims::{Dims, Sizes};
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Axes, Scalar, Shape};
+use crate::{Axes, Dims, Error, Reduction, Scalar, Shape, Site, Sizes, View};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end where negative.
 #[twins]

@@ -6,8 +6,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::shape::padding::constant_padded;
 use crate::ops::window::windows::{Window, at_least, batched, unbatched};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
+use crate::{Error, Site, Sizes};
 
 /// Windows as columns.
 #[twins]

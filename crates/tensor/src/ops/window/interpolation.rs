@@ -9,9 +9,7 @@ use crate::memory::reserve;
 use crate::ops::compose::Compose;
 use crate::ops::index::positions::slices;
 use crate::ops::{AdaptivePooling, TensorLike, Windowed};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::{DType, Float, Scalar, Shape, Tensor};
+use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
 
 /// How new elements are made of old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

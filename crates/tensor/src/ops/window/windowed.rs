@@ -6,9 +6,7 @@ use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::pool::{max, mean};
 use crate::ops::TensorLike;
 use crate::ops::window::windows::Window;
-use crate::shape::dims::Axes;
-use crate::shape::error::{Error, Site};
-use crate::{Element, Float, Shape, Tensor};
+use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
 /// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of the three. Its derivative with respect to one
 /// is a function of the other two, and the three of them have each other as derivatives.

@@ -1,11 +1,8 @@
 //! Windows along dimensions: the geometry that convolutions and poolings share.
 
-use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
+use crate::{Error, Shape, Site, Sizes, View};
 
 /// Windows along one dimension.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,6 @@
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 
-use crate::scalar::element::Scalar;
-use crate::scalar::instruction::Unary;
-
 pub(crate) mod double;
 pub(crate) mod single;
 #[cfg(target_arch = "x86_64")]
@@ -379,6 +376,7 @@ macro_rules! from_std {
     };
 }
 
+use crate::{Scalar, Unary};
 use from_std;
 
 #[cfg(test)]

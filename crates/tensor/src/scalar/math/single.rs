@@ -2,7 +2,7 @@
 // Coefficients are written with the digits that tell them apart from their neighbours.
 #![allow(clippy::excessive_precision)]
 
-use crate::scalar::instruction::Unary;
+use crate::Unary;
 use crate::scalar::math::{FloatMath, fma, from_std, polynomial, wide};
 
 /// (ln(1 + m) - m + m²/2)/m³ for 1 + m in √½ .. √2.

@@ -15,9 +15,9 @@ use std::array::from_fn;
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use crate::scalar::cpu::{InstructionSet, instruction_set};
-use crate::scalar::instruction::Unary;
+use crate::scalar::cpu::instruction_set;
 use crate::scalar::math::FloatMath;
+use crate::{InstructionSet, Unary};
 
 /// Numbers in a register, and in a table.
 const LANES: usize = 16;

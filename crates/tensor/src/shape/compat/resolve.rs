@@ -1,10 +1,9 @@
 //! Two shapes under the rules in force: broadcast, viewed as one-dimensional, or refused.
 
-use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
-use crate::shape::error::{Error, Site};
+use crate::{Error, Shape, Site};
 
 /// What is done with two operands of different shapes.
 #[derive(Debug, PartialEq, Eq)]

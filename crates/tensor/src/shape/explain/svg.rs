@@ -4,7 +4,8 @@
 
 use std::fmt::{Display, Write};
 
-use crate::shape::explain::{Cell, Explanation};
+use crate::Explanation;
+use crate::shape::explain::Cell;
 
 const MONOSPACE: &str = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 const SANS: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";

@@ -6,9 +6,7 @@ use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::reduced;
 use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
 use crate::ops::{Softmax, TensorLike};
-use crate::scalar::instruction::Unary;
-use crate::shape::error::{Error, Site};
-use crate::{Float, Shape, Tensor};
+use crate::{Error, Float, Shape, Site, Tensor, Unary};
 
 /// The true classes.
 #[derive(Debug)]

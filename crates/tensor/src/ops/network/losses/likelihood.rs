@@ -8,9 +8,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
 use crate::ops::pair::pair;
-use crate::scalar::instruction::{Binary, Compare, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar};
+use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// Negative log-likelihoods.
 #[twins]

@@ -2,12 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::Float;
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
-use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
-use crate::shape::error::{Error, Site};
+use crate::{Binary, Compare, Error, Float, Reduction, Site, Unary};
 
 /// Losses with a margin.
 #[twins]

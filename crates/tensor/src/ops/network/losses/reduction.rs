@@ -1,9 +1,8 @@
 //! The reduction of elementwise losses to their sum or mean.
 
-use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::shape::error::Site;
+use crate::{Shape, Site};
 
 /// The reduction of elementwise losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::pair::pair;
-use crate::scalar::instruction::{Compare, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Shape};
+use crate::{Compare, Error, Float, Shape, Site, Unary};
 
 /// Losses of regression. A `weight` has the shape of the prediction.
 #[twins]

@@ -4,9 +4,7 @@ use crate::ops::compose::Compose;
 use crate::ops::index::positions::along;
 use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::{Argument, TensorLike};
-use crate::scalar::instruction::{Compare, Unary};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar, Shape, Tensor};
+use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary};
 
 /// How classes count.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Checks of the arguments of a convolution and its transpose, and the bias that both add.
 
-use crate::Shape;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, at_least, batched};
-use crate::shape::error::{Error, Site};
+use crate::{Error, Shape, Site};
 
 /// Input with a batch dimension, whether the dimension was added, and the windows; shapes are checked.
 pub(crate) fn prepared<A: TensorLike>(

@@ -4,8 +4,7 @@ use crate::ops::window::convolution::check::{check_bias, check_channels, prepare
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::window::windows::{Window, at_least, per_dimension, unbatched};
-use crate::shape::error::{Error, Site};
-use crate::{Number, Shape};
+use crate::{Error, Number, Shape, Site};
 
 pub(crate) fn convolved<A: Windowed<Elem: Number>>(
     x: &A,

@@ -13,11 +13,10 @@ pub use options::ConvOptions;
 
 use wengert_macros::twins;
 
-use crate::Number;
 use crate::ops::window::convolution::forward::convolved;
 use crate::ops::window::convolution::transposed::transposed;
 use crate::ops::window::windowed::Windowed;
-use crate::shape::error::Site;
+use crate::{Number, Site};
 
 /// Convolutions.
 #[twins]

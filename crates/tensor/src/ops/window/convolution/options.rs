@@ -1,6 +1,6 @@
 //! How a convolution's window moves.
 
-use crate::shape::dims::Sizes;
+use crate::Sizes;
 
 /// How the window moves. Sizes are one number for all dimensions or one for each.
 ///

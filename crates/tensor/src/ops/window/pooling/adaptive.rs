@@ -10,10 +10,7 @@ use crate::ops::window::pooling::maximum::later_wins;
 use crate::ops::window::pooling::mean::averaged;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{at_least, batched, unbatched};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
-use crate::shape::view::View;
-use crate::{Float, Scalar};
+use crate::{Error, Float, Scalar, Site, Sizes, View};
 
 /// Poolings to a size.
 #[twins]

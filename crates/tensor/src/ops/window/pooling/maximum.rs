@@ -7,9 +7,7 @@ use crate::ops::compose::{Compose, count};
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{PoolingForm, Windowed};
 use crate::ops::window::windows::{batched, unbatched};
-use crate::scalar::instruction::{Binary, Compare};
-use crate::shape::error::{Error, Site};
-use crate::{Float, Scalar, Shape, Tensor};
+use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Tensor};
 
 pub(crate) fn largest<A: Windowed<Elem: Float>>(x: &A, plan: &Plan, at: Site) -> Result<A, A::Error> {
     let (x, added) = batched(x, plan.axes.len() + 2, at)?;

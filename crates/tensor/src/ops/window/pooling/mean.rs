@@ -7,9 +7,7 @@ use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{MeanForm, Windowed};
 use crate::ops::window::windows::{batched, unbatched};
-use crate::shape::dims::Axes;
-use crate::shape::error::Site;
-use crate::{Float, Shape};
+use crate::{Axes, Float, Shape, Site};
 
 pub(crate) fn mean<A: Windowed<Elem: Float>>(
     x: &A,

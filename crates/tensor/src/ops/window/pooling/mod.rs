@@ -18,9 +18,7 @@ use crate::ops::window::pooling::maximum::{chosen, largest};
 use crate::ops::window::pooling::mean::mean;
 use crate::ops::window::pooling::plan::Plan;
 use crate::ops::window::windowed::Windowed;
-use crate::shape::dims::Sizes;
-use crate::shape::error::Site;
-use crate::{Float, Tensor};
+use crate::{Float, Site, Sizes, Tensor};
 
 /// Poolings.
 #[twins]

@@ -3,8 +3,7 @@
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::windows::{Window, at_least};
-use crate::shape::dims::Sizes;
-use crate::shape::error::{Error, Site};
+use crate::{Error, Site, Sizes};
 
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
