@@ -13,15 +13,7 @@ use crate::sources::{files, text};
 type Module = Vec<String>;
 
 /// The most blocks that the whole workspace may have.
-const UNSAFE_BLOCKS: usize = 71;
-
-/// Arrows that make a circle today: crate, from, to. This list only shrinks.
-const CIRCLES: [(&str, &str, &str); 4] = [
-    ("tensor", "kernel/conv/im2col.rs", "kernel/conv/direct.rs"),
-    ("tensor", "kernel/element.rs", "kernel/matmul/product.rs"),
-    ("tensor", "kernel/matmul/product.rs", "kernel/conv/direct.rs"),
-    ("tensor", "memory/reserve.rs", "memory/pool.rs"),
-];
+const UNSAFE_BLOCKS: usize = 40;
 
 /// One token of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -533,12 +525,7 @@ fn sources_of(name: &str) -> Vec<(String, String)> {
 fn no_import_points_up_and_none_makes_a_circle() {
     let (mut wrong, mut count) = (String::new(), 0);
     for (name, levels) in levels() {
-        let mut read = Crate::read(&sources_of(&name));
-        for (_, from, to) in CIRCLES.iter().filter(|(its, ..)| *its == name) {
-            let before = read.imports.len();
-            read.imports.retain(|import| (import.from.as_str(), import.to.as_str()) != (*from, *to));
-            assert!(read.imports.len() < before, "{from} no longer imports {to}: take the line out of CIRCLES");
-        }
+        let read = Crate::read(&sources_of(&name));
         count += read.imports.len();
         let folders: BTreeSet<&str> =
             read.files.keys().filter_map(|module| module.first()).map(String::as_str).collect();
