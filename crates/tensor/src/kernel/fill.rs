@@ -1,10 +1,10 @@
-//! Operands written out over a block whose rows are short: a bias for each row of logits, one number for each row.
+//! Broadcast fill: operands written out over a block whose rows are short, such as a bias for each row of logits.
 //!
-//! A loop over such rows spends its time between them; here there is little between them.
+//! With short rows, the cost per row dominates; these loops keep it small.
 
 use crate::shape::iteration_space::IterationSpace;
 
-/// Elements that are copied one by one: a call takes longer.
+/// Up to this many elements are copied one by one: a call takes longer.
 const FEW: usize = 16;
 
 /// `out[i]` = element `start + i` of the operand.
@@ -30,7 +30,7 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
     walked(space, data, start, out);
 }
 
-/// `out[i]` = element `start + i` of the same row again and again.
+/// `out[i]` = element `start + i` of the row, repeated without end.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -40,7 +40,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     again(out, row.len());
 }
 
-/// The first `row` elements again and again: as many as there are at a time.
+/// Fills `out` with its first `row` elements, doubling the filled part each time.
 fn again<T: Copy>(out: &mut [T], row: usize) {
     let mut done = row;
     while done < out.len() {
@@ -50,7 +50,7 @@ fn again<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// [`spread`] of any operand.
+/// [`spread`] for any operand.
 fn walked<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {
@@ -59,7 +59,7 @@ fn walked<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mu
     });
 }
 
-/// Element `start + i` of the operand = `values[i]`; no two elements lie in one place.
+/// Element `start + i` of the operand = `values[i]`; no two elements share a position.
 pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {
@@ -74,7 +74,7 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
     });
 }
 
-/// `out[i]` = the element `i * stride` after the one at `position`.
+/// `out[i]` = the element `i * stride` after `position`.
 #[inline]
 fn stretch<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
     let count = out.len();

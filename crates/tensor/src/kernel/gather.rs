@@ -1,13 +1,13 @@
-//! Reading from and adding to arbitrary positions.
+//! Gather from and scatter-add to arbitrary positions.
 //!
-//! Positions are checked by the caller; additions happen in the order of the source, so that results do not depend on
+//! The caller checks positions. Additions happen in the order of the source, so that results do not depend on the number of
 //! threads.
 
 use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::Nest;
 use crate::{Element, Layout, Reduction};
 
-/// `out[i] = x[positions[i]]`, positions counted in the row-major order of `x`.
+/// `out[i] = x[positions[i]]`, where positions count in the row-major order of `x`.
 pub(crate) fn take<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
     let from = Nest::new(x.layout.shape(), [x.layout]);
     let at = Nest::new(positions.layout.shape(), [positions.layout]);
@@ -29,8 +29,8 @@ pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T
     }
 }
 
-/// Writes each element of `x` to `out`, which is zero, at its place in `window`, a layout over `out` of the same shape. Where
-/// places are `shared`, they are added; else -0 stays what it is.
+/// Writes each element of `x` to its position in `window`, a layout of the same shape over `out`, which is zero. Where positions
+/// are `shared`, elements are added; otherwise they are stored, which keeps -0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;

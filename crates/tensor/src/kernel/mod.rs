@@ -1,4 +1,4 @@
-//! Kernels: loops over elements that lie in given ways. Shapes have been checked and memory asked for.
+//! Kernels: loops over elements with given layouts. Callers have checked shapes and allocated memory.
 
 pub(crate) mod conv;
 pub(crate) mod element;

@@ -1,11 +1,11 @@
-//! One pass over several arrays of one length, the first and some others changed in place.
+//! One pass over several arrays of the same length that updates the first and some others in place.
 
 use crate::Element;
 use crate::memory::partition::{self, Partition};
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 
-/// Elements of a task: enough that handing it to another thread costs little beside it.
+/// Elements of a part: enough to make the cost of starting it on another thread small.
 const PART: usize = 1 << 15;
 
 /// `(x, states) = f(x, input, states)`, once for each element.
@@ -30,7 +30,7 @@ dispatched! {
     }
 }
 
-/// What is compiled for each instruction set. (A closure might not be inlined.)
+/// The code that is compiled for each instruction set. (A closure might not be inlined.)
 trait Part {
     fn run(self);
 }
@@ -42,7 +42,7 @@ struct Elementwise<'a, T, F, const N: usize> {
     f: &'a F,
 }
 
-/// Elements at a time, in arrays of their own: the compiler need not ask whether slices overlap.
+/// Elements at a time, in local arrays: the compiler need not check whether slices overlap.
 const BLOCK: usize = 64;
 
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for Elementwise<'_, T, F, N> {
@@ -56,7 +56,7 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for El
             for (own, state) in states.iter_mut().zip(&self.states) {
                 own[..end - start].copy_from_slice(&state[start..end]);
             }
-            // Compiled once for a number that is known, and once for the rest: the function sees no padding.
+            // Compiled once for a constant length and once for the rest, so that the function is never called on padding.
             match end - start {
                 BLOCK => each(BLOCK, &mut x, &input, &mut states, self.f),
                 count => each(count, &mut x, &input, &mut states, self.f),

@@ -1,4 +1,4 @@
-//! Tensors as kernels see them, and the sizes in which all of them work.
+//! Strided tensors as kernels see them, and block sizes common to all kernels.
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::{Layout, Scalar};
@@ -6,20 +6,20 @@ use crate::{Layout, Scalar};
 /// Elements in a block: a few operands of it stay in the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Blocks below this many elements in all are not worth a second thread.
+/// Minimum number of elements, over all blocks, for a second thread.
 pub(crate) const PARALLEL: usize = 1 << 16;
 
-/// Elements in a task of many blocks, so that handing it out costs little.
+/// Elements of a task of several blocks: enough to make the cost of starting it small.
 pub(crate) const TASK: usize = PARALLEL / 4;
 
-/// Tasks of an operation, at most: what a thread does next lies after what it did before, which memory gives faster.
+/// Maximum number of tasks of an operation: few enough that a thread's successive reads stay adjacent, which prefetching needs.
 pub(crate) const TASKS: usize = 64;
 
-/// Results of this many bytes are larger than what is left of a last-level cache beside their operands: they are written past
-/// it.
+/// Results of at least this many bytes exceed what a last-level cache holds beside their operands; they are written with
+/// non-temporal stores.
 pub(crate) const STREAM: usize = 16 << 20;
 
-/// A tensor as kernels see it: the whole buffer, and where the elements lie in it.
+/// A tensor as kernels see it: the whole buffer and a layout.
 #[derive(Clone, Copy)]
 pub struct Source<'a, T> {
     pub(crate) data: &'a [T],
@@ -27,7 +27,7 @@ pub struct Source<'a, T> {
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    /// The elements as an operand of one block, where they lie in order or are all the same. There is one at least.
+    /// The elements as the operand of one block, if they are contiguous or all the same. There is at least one.
     pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
         if self.layout.is_contiguous() {
@@ -36,7 +36,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
 
-    /// The elements that repeat, where they lie in order and do so again and again. There is one at least.
+    /// The elements that repeat, if they are contiguous and repeat in order. There is at least one.
     pub(crate) fn row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {

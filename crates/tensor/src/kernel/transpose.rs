@@ -1,8 +1,7 @@
-//! Operands that are transposed matrices beside a result in row-major order: read by tiles.
+//! Operands that are transposed matrices beside a row-major result are read by tiles.
 //!
-//! Neighbours in a row of such an operand are far apart in memory; those in a column lie together. So a tile, some rows by some
-//! columns, is read column by column, each of its cache lines once, and transposed into the first-level cache, where its rows
-//! lie in order.
+//! In such an operand, row neighbours are far apart in memory and column neighbours are adjacent. So each tile is read column by
+//! column, touching each of its cache lines once, and transposed into the first-level cache, where its rows are contiguous.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -13,31 +12,31 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::IterationSpace;
 
-/// Side of the squares that are transposed at once. A matrix with a shorter one is not worth it.
+/// Side of the squares that are transposed at once; a matrix with a shorter side is not tiled.
 const SIDE: usize = 16;
 
-/// Rows and columns of a tile: of each column two cache lines, and rows that other operands and the result are read and written
-/// in without many jumps. The last ones take what is left and is less than a square.
+/// Rows and columns of a tile: two cache lines of each column, and rows long enough for the other operands and the result. The last
+/// tile includes a remainder smaller than a square.
 const TALL: usize = 32;
 const WIDE: usize = 256;
 
-/// Elements from one row of a tile to the next, and in all.
+/// Distance between rows of a tile, and size of its buffer.
 const PITCH: usize = WIDE + SIDE;
 const TILE: usize = (TALL + SIDE) * PITCH;
 
-/// Part `number` of `0 .. len`, cut into parts of about `each`, none shorter than a square; the last one, behind it too.
+/// Part `number` of `0 .. len`, split into parts of about `each`, none shorter than a square; the last one includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
     start..if number < last { start + each } else { len }
 }
 
-/// The number of those parts.
+/// The number of parts.
 fn parts(len: usize, each: usize) -> usize {
     ((len + each - SIDE) / each).max(1)
 }
 
-/// The two innermost loops of an iteration space, `height` rows of `width` elements, cut into tiles.
+/// The two innermost loops of an iteration space, `height` rows of `width` elements, split into tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiles {
     height: usize,
@@ -45,8 +44,8 @@ pub(crate) struct Tiles {
 }
 
 impl Tiles {
-    /// For an operand that is a transposed matrix, or a batch of them: its innermost loop jumps where the one around it goes on
-    /// one by one. `None` where it is none, or the matrices are small.
+    /// Tiles for an operand that is a transposed matrix or a batch of them: the stride of its second innermost loop is 1, that of
+    /// the innermost one is larger. `None` for other operands and for small matrices.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
@@ -54,12 +53,12 @@ impl Tiles {
         (large && down == 1 && across > 1).then_some(Tiles { height, width })
     }
 
-    /// Bands, each a row of tiles, of `count` elements in all; those of a task.
+    /// The number of bands (rows of tiles) in `count` elements, and the number of bands in a task.
     pub(crate) fn bands(&self, count: usize) -> (usize, usize) {
         (count / (self.height * self.width) * parts(self.height, TALL), (TASK / (TALL * self.width)).max(1))
     }
 
-    /// The rows of a band, counted over all matrices.
+    /// The rows of a band, counted over all matrices of the batch.
     pub(crate) fn rows(&self, band: usize) -> Range<usize> {
         let bands = parts(self.height, TALL);
         let (first, rows) = (band / bands * self.height, part(self.height, TALL, band % bands));
@@ -78,24 +77,24 @@ impl Tiles {
     }
 }
 
-/// The tile of an operand that was read last, transposed.
+/// The transposed tile of an operand that was read last.
 pub(crate) struct Tile<'a, T: Element> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
-    /// What the tile has, of all matrices.
+    /// The rows (counted over the batch) and columns of the tile.
     rows: Range<usize>,
     columns: Range<usize>,
     elements: Scratch<T>,
 }
 
 impl<'a, T: Element> Tile<'a, T> {
-    /// Nothing has been read. `None` where there is no memory for a tile.
+    /// A tile that is still empty. `None` if there is no memory for it.
     pub(crate) fn new(data: &'a [T], space: &'a IterationSpace<1>, tiles: Tiles) -> Option<Self> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// The elements from number `start` on that are a tile's part of one row.
+    /// The `len` elements starting at number `start`, which are a row of one tile.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -112,10 +111,11 @@ impl<'a, T: Element> Tile<'a, T> {
     }
 }
 
-/// `tile[j, i] = x[i, j]` of `lines` lines of `len` elements, `step` apart, a square at least; rows of the tile are [`PITCH`] apart.
+/// `tile[j, i] = x[i, j]` for `lines` segments of `len` elements, `step` apart, at least a square; rows of the tile are [`PITCH`]
+/// apart.
 fn transposed<T: Element>(x: &[T], step: usize, lines: usize, len: usize, tile: &mut [T]) {
     assert!(lines >= SIDE && len >= SIDE && lines <= PITCH && len <= TALL + SIDE);
-    // The last square of a line, or of lines, begins where it ends with them.
+    // The last square is moved back to end with the segment, or with the last segment.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for line in places(lines) {
         for first in places(len) {
@@ -124,13 +124,13 @@ fn transposed<T: Element>(x: &[T], step: usize, lines: usize, len: usize, tile: 
     }
 }
 
-/// `to[j, i] = x[i, j]` of a square: lines of `x` are `step` apart, those of `to` [`PITCH`].
+/// `to[j, i] = x[i, j]` for a square: rows of `x` are `step` apart, those of `to` [`PITCH`].
 #[inline]
 fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
     let line = |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a line of the square lies within the operand");
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
-        // SAFETY: the processor has AVX-512: it was asked.
+        // SAFETY: the processor has AVX-512, which was just checked.
         return unsafe { x86::square(line, to) };
     }
     let mut lines: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *line(i));
@@ -150,8 +150,8 @@ dispatched! {
     }
 }
 
-/// The elements' numbers, of eight bits, rotated by one; by four, that is the transposed square. Two lines become two others,
-/// in vector registers.
+/// Rotates the eight bits of the elements' indices by one; four rotations transpose the square. Two rows are combined into two
+/// others in vector registers.
 #[inline(always)]
 fn rotate<T: Element>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
@@ -166,7 +166,7 @@ fn rotate<T: Element>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     }
 }
 
-/// As [`rotate`], all in registers.
+/// [`rotate`], all in registers.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -185,7 +185,7 @@ mod x86 {
         unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
     }
 
-    /// `vector` holds numbers of this type.
+    /// `vector` must hold numbers of this type.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn store<T: Element>(vector: __m512i, to: &mut [T]) {
@@ -194,7 +194,7 @@ mod x86 {
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) };
     }
 
-    /// As [`square`](super::square), of elements of 4 or 8 bytes.
+    /// [`square`](super::square) for elements of 4 or 8 bytes.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<'a, T: Element>(line: impl Fn(usize) -> &'a [T; SIDE], to: &mut [T]) {
         if size_of::<T>() == 4 {
@@ -216,7 +216,7 @@ mod x86 {
             }
             return;
         }
-        // Quarter by quarter.
+        // One quarter after the other.
         const HALF: usize = SIDE / 2;
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Of every size of element, beside index arithmetic; the loop too that stands in where a processor has no better one.
+    /// Every element size against index arithmetic, and the fallback for processors without vector instructions.
     #[test]
     fn tiles_are_transposed() {
         fn check<T: Element>(of: fn(usize) -> T) {
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Beside operands of every kind, on either side: the same bits as of operands that lie in order.
+    /// Transposed operands beside operands of every kind, on either side, give the bits of their contiguous copies.
     #[test]
     fn operations_equal_those_of_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
@@ -314,10 +314,10 @@ mod tests {
             let wide = Tensor::from_fn([batch, rows, 2 * columns], |i| number(i[2], i[0], i[1]));
             let others = [
                 plain.clone(),
-                // Steps of two, and backwards.
+                // Strides of two, and negative ones.
                 wide.slice(2, Some(0), None, 2),
                 plain.flip([1, 2]),
-                // Repeated along one dimension, beside what is not, so that the result lies in order.
+                // Broadcast along one dimension, beside a contiguous operand, so that the result is contiguous.
                 plain.select(1, 3).unsqueeze(1).expand(shape.map(|size| size as isize)),
             ];
             for other in &others {
@@ -335,7 +335,7 @@ mod tests {
             got.sub_(&turned);
             expected.sub_(&copy);
             assert_eq!(got, expected);
-            // One after the other in memory, and so is the result.
+            // Column-major, and so is the result.
             assert_eq!((&turned + &turned).strides(), turned.strides());
             // The same matrix for each of a batch.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);

@@ -1,12 +1,11 @@
 //! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`,
 //! `z` `[n, out, …]`, with up to three dimensions of space.
 //!
-//! Where they are faster, sums are taken over copied planes: [`direct`]. Elsewhere, and for integers, all three are
-//! matrix products with the windows of `x` as columns ([`im2col`]), a tile of windows at a time, so that a tile stays in the
-//! second-level cache. What a part is depends on shapes alone, and sums over parts are added up in order: any number of threads
-//! gives the same bits.
+//! Sums over copied planes ([`direct`]) are used where they are faster. Otherwise, and for integers, all three are matrix products
+//! with the windows of `x` as columns ([`im2col`]), computed in tiles of windows that stay in the second-level cache. The partition
+//! depends on shapes alone and partial sums are added in order, so the bits do not depend on the number of threads.
 //!
-//! This file does not know padding modes, defaults or what is refused.
+//! Padding modes, defaults and argument checks are the caller's.
 
 use crate::Element;
 use crate::kernel::conv::direct::{self, DirectCall};
@@ -18,14 +17,14 @@ use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 
-/// Elements of a tile of columns, at most, if it has a window or more.
+/// Maximum number of elements in a tile of columns (a tile has at least one window).
 const TILE: usize = 1 << 16;
 
-/// Sums over the batch are made in so many parts at most, each with sums of its own.
+/// Sums over the batch are split into at most this many partial sums.
 const SUMS: usize = 8;
 
 impl Geometry {
-    /// Windows of a tile.
+    /// Windows in a tile.
     fn tile(&self) -> usize {
         (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
@@ -34,13 +33,13 @@ impl Geometry {
         self.windows().div_ceil(self.tile())
     }
 
-    /// Whether each channel has results of its own, and few: products over columns would be of a row or two.
+    /// Whether the convolution is depthwise with few outputs per channel: a product over columns would have one or two rows.
     fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.channels == 1 && self.out <= 4
     }
 
-    /// Whether copied planes are faster than columns, as measured, here and below. They lose to products where the kernel is
-    /// one element, and where copying the results costs as much as computing them.
+    /// Whether copied planes are faster than columns; the thresholds here and below are measured. Products win where the kernel is
+    /// a single element, and where copying the results costs as much as computing them.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);
@@ -68,7 +67,7 @@ impl Geometry {
         self.axes.iter().all(plain)
     }
 
-    /// The sizes of a product of weights and columns.
+    /// The sizes of the product of weights and columns.
     fn product(&self, windows: usize) -> Sizes {
         Sizes { m: self.out, n: windows, k: self.rows(), add: false }
     }
@@ -81,7 +80,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     }
     let (plane, windows, tiles, out) =
         (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
-    // Of some windows of a block, which is a group of an image.
+    // Computes one tile of windows of one block (one group of one image).
     let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
         let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
         let right = if geometry.is_pointwise() {
@@ -94,7 +93,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // Images of little work go together.
+        // Images with little work are batched into one part.
         let together = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, together * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -118,7 +117,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     })
 }
 
-/// The adjoint of [`forward`] as a function of `x`, for the weights `w`: `x` of `z`.
+/// The adjoint of [`forward`] with respect to `x`: computes `x` from the weights `w` and the gradient `z`.
 pub(crate) fn input_gradient<T: Element>(
     geometry: &Geometry,
     w: &[T],
@@ -129,7 +128,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // A few images are shared out by channels too.
+    // With few images, channels are split over threads too.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);
@@ -156,7 +155,7 @@ pub(crate) fn input_gradient<T: Element>(
     })
 }
 
-/// The adjoint of [`forward`] as a function of `w`, for the input `x`: `w` of `z`.
+/// The adjoint of [`forward`] with respect to `w`: computes `w` from the input `x` and the gradient `z`.
 pub(crate) fn weight_gradient<T: Element>(
     geometry: &Geometry,
     x: &[T],
@@ -211,7 +210,7 @@ mod tests {
     use crate::kernel::matmul::micro::HasMicroKernels;
     use crate::kernel::matmul::product::Products;
 
-    /// Σ x w z over everything that meets, by the definition: `each(x, w, z)` is called with positions in the three.
+    /// The definition: calls `each(x, w, z)` with the positions of every term of Σ x w z.
     fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
         let [d, h, w] = &geometry.axes;
         for block in 0..geometry.batch * geometry.groups {
@@ -247,7 +246,7 @@ mod tests {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
-    /// `len` sums of what `term` says, at the place that it says, over everything that meets.
+    /// Reference result: `len` sums, where `term` gives the position and value of each term.
     fn twin<T: Products>(geometry: &Geometry, len: usize, term: impl Fn(usize, usize, usize) -> (usize, T)) -> Vec<T> {
         let mut sums = vec![T::ZERO; len];
         by_definition(geometry, |x, w, z| {
@@ -257,7 +256,7 @@ mod tests {
         sums
     }
 
-    /// Without columns, whether it is faster or not.
+    /// Checks the direct form, whether or not it would be chosen.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
@@ -317,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Windows as far apart as the padding is wide: planes copied with their padding would not fit in memory.
+    /// Dilation as wide as the padding: planes copied with their padding would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
         let line = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
@@ -381,7 +380,7 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // Many windows; many images; a kernel of one element; lines of more than one tile; rows of more than a tile.
+        // Many windows; many images; a kernel of one element; image rows longer than a tile; matrix rows longer than a tile.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

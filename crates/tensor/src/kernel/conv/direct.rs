@@ -1,14 +1,14 @@
 //! Convolutions without columns, for floating-point numbers.
 //!
-//! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)), so that what a tap of the kernel sees
-//! of all windows is one run of memory, the same run for every tap but for where it begins, over the ends of rows too: what is
-//! computed there is thrown away. So
-//! - a convolution sums, for some rows of the result and some vectors of windows at once, weights times runs;
-//! - its adjoint for the input is the same over the result's gradient, once for each part of the input;
-//! - its adjoint for the weights is made of dot products of runs.
+//! The planes are copied once, with their padding ([`planes`](crate::kernel::conv::planes)), so that the elements which one tap of
+//! the kernel sees over all windows form one contiguous run. The runs of different taps differ only in where they begin. A run
+//! passes over the ends of rows; results computed there are discarded. So
+//! - a convolution sums weights times runs, for several rows of the result and several vectors of windows at once;
+//! - the adjoint for the input is the same sum over the result's gradient, once for each part of the input;
+//! - the adjoint for the weights consists of dot products of runs.
 //!
-//! Sums stay in registers throughout. What a part is depends on shapes alone. [`efficiency`] tells when this may be
-//! faster than products over columns; [`convolution`](crate::kernel::conv::convolution) decides.
+//! Sums stay in registers throughout. The partition depends on shapes alone. [`efficiency`] estimates whether this may be faster
+//! than products over columns; [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::Geometry;
 use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
@@ -19,28 +19,28 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 
-/// Windows that are computed before they are copied to their places: a multiple of what every kernel does at once.
+/// Windows computed before they are copied to the result: a multiple of the number that each kernel computes at once.
 const CHUNK: usize = 384;
 
-/// Windows that kernels compute at once, about.
+/// Approximate number of windows that the kernels compute at once.
 const VECTORS: usize = 48;
 
-/// What kernels may read after the last element that counts.
+/// Elements that kernels may read past the last valid one.
 const SLACK: usize = 128;
 
-/// Elements of a run whose dot products are taken before the next run's.
+/// Length of the segments of a run whose dot products are taken one after the other.
 const SEGMENT: usize = 2048;
 
-/// Elements of the planes that dot products are taken of at once, about.
+/// Approximate number of plane elements per group of dot products.
 const TOGETHER: usize = 1 << 17;
 
-/// Sums over the batch are made in so many parts at most.
+/// Sums over the batch are split into at most this many partial sums.
 const SUMS: usize = 8;
 
-/// Weights as the kernels read them: groups of rows, and in each the factors of all rows tap by tap.
+/// Weights in the order in which the kernels read them: groups of rows, and within a group the factors of all rows, tap by tap.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// First row, rows that count, rows that are computed, where the factors are.
+    /// First row, valid rows, computed rows, position of the factors.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
@@ -80,10 +80,10 @@ impl<T: Products> Weights<T> {
     }
 }
 
-/// Planes that are copied and summed up, and how.
+/// A sum of weighted plane elements: its planes, taps and weights.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
-    /// Elements of a plane, and how many planes go into a result.
+    /// Elements of a plane, and number of planes that are summed for each result.
     plane: usize,
     inputs: usize,
     /// Where the run of each tap begins.
@@ -95,13 +95,13 @@ struct Sum<'a, T: Products> {
 }
 
 impl<T: Products> Sum<'_, T> {
-    /// Parts that a run is cut into.
+    /// Number of chunks of a run.
     fn chunks(&self) -> usize {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Windows of chunks `chunks` and groups of rows `groups`, of the planes in `source`, to `out`: a tile of the result, a row
-    /// of which is a plane.
+    /// Computes `out` (a tile of the result, one plane a row) for the windows of `chunks` and the row groups `groups` from the
+    /// planes in `source`.
     fn compute(
         &self,
         block: usize,
@@ -141,7 +141,7 @@ impl<T: Products> Sum<'_, T> {
         }
     }
 
-    /// Computes a block with several threads.
+    /// Computes one block on several threads.
     fn share_out(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
         let (chunks, all) = (self.chunks(), self.weights.groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
@@ -162,7 +162,7 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Sums over blocks of planes `x`, copied, to blocks of planes `out`.
+/// Copies blocks of planes `x` and computes their sums into blocks of planes `out`.
 fn summed<T: Products>(
     blocks: usize,
     groups: usize,
@@ -177,7 +177,7 @@ fn summed<T: Products>(
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
     if blocks >= 4 {
-        // Blocks of little work go together.
+        // Blocks with little work are batched into one part.
         let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
         let together = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, together * block_len, Schedule::Parallel, |part, out| {
@@ -205,13 +205,13 @@ fn summed<T: Products>(
     Ok(())
 }
 
-/// A convolution or one of its adjoints, and where its result goes.
+/// A convolution or one of its adjoints, with its operands and its output.
 pub enum DirectCall<'a, T> {
-    /// `z` of `x` and `w`.
+    /// Computes `z` from `x` and `w`.
     Forward { geometry: &'a Geometry, x: &'a [T], w: &'a [T], z: &'a mut [T] },
-    /// `x` of `w` and `z`.
+    /// Computes `x` from `w` and `z`.
     Input { geometry: &'a Geometry, w: &'a [T], z: &'a [T], x: &'a mut [T] },
-    /// `w` of `x` and `z`.
+    /// Computes `w` from `x` and `z`.
     Weight { geometry: &'a Geometry, x: &'a [T], z: &'a [T], w: &'a mut [T] },
 }
 
@@ -222,12 +222,12 @@ pub trait DirectConvolutions: Products {
     /// Whether [`convolve`](Self::convolve) may be called.
     const DIRECT: bool = false;
 
-    /// Whether none is infinite or NaN.
+    /// Whether all elements are finite.
     fn are_finite(_x: &[Self]) -> bool {
         true
     }
 
-    /// Computes it. Compiled here, once for each type, and not in every program that asks for it.
+    /// Runs the convolution. Compiled in this crate, once for each type.
     fn convolve(_call: DirectCall<Self>) -> Result<(), AllocationError> {
         unreachable!("only floating-point numbers have it")
     }
@@ -243,7 +243,7 @@ macro_rules! floats {
             const DIRECT: bool = true;
 
             fn are_finite(x: &[Self]) -> bool {
-                // Without a branch for each element.
+                // A fold without a branch per element.
                 x.chunks(1024).all(|x| !x.iter().fold(false, |bad, x| bad | !x.is_finite()))
             }
 
@@ -256,7 +256,7 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Computes it.
+/// Runs the convolution with the given kernels.
 pub(crate) fn run<T: Products>(kernels: &dyn MicroKernels<T>, call: DirectCall<T>) -> Result<(), AllocationError> {
     match call {
         DirectCall::Forward { geometry, x, w, z } => forward(kernels, geometry, x, w, z),
@@ -324,20 +324,21 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
     all
 }
 
-/// How much of what [`forward`] computes is results; 0 where copied planes would be much larger than the arrays.
+/// The fraction of the elements computed by [`forward`] that are results; 0 where copied planes would be much larger than the
+/// arrays.
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
     share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
-/// Of a convolution's multiplications to what [`input_gradient`] makes, about.
+/// The same estimate for [`input_gradient`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// The windows to the elements of the run that they are in, of `counts` windows in planes of `lens`, copied to `planes` elements.
+/// Windows divided by computed elements of their run, for `counts` windows in planes of sizes `lens`, copied to `planes` elements.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -347,7 +348,7 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / VECTORS as f64).ceil() * VECTORS as f64)
 }
 
-/// The adjoint of [`forward`] as a function of `x`.
+/// The adjoint of [`forward`] with respect to `x`.
 fn input_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -360,7 +361,7 @@ fn input_gradient<T: Products>(
     let size = geometry.axes.map(|axis| axis.input);
     let step = [size[1] * size[2], size[2], 1];
     let mut sums = Vec::new();
-    // The elements of the input that lie at one place of the windows' steps see the same taps.
+    // Input elements with the same remainder modulo the stride see the same taps.
     let [depth, height, width] = geometry.axes.map(|axis| axis.stride);
     for number in 0..depth * height * width {
         let part = [number / (height * width), number / width % height, number % width];
@@ -405,8 +406,7 @@ fn input_gradient<T: Products>(
     summed(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// The adjoint of [`forward`] as a function of `w`. Where a line of windows ends, elements of the next are multiplied by
-/// zeros.
+/// The adjoint of [`forward`] with respect to `w`. Past the end of a row of windows, input elements are multiplied by zeros.
 fn weight_gradient<T: Products>(
     kernels: &dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -427,11 +427,11 @@ fn weight_gradient<T: Products>(
     });
     let each = geometry.batch.div_ceil(parts);
     let parts = geometry.batch.div_ceil(each);
-    // Several small images make one run.
+    // Several small images form one run.
     let (part, run) = (planes.part(), windows.run());
     let together = (TOGETHER / (geometry.channels * planes.len())).clamp(1, each);
     let plane = together * planes.len();
-    // Runs end with zeros up to a whole vector.
+    // Runs are padded with zeros to a whole vector.
     let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
     let length = long(together);
     let taps = input_taps(geometry, &planes, together * part);
@@ -487,7 +487,7 @@ fn weight_gradient<T: Products>(
     Ok(())
 }
 
-/// `w` = the sum of the arrays that lie one after the other in `sums`, added in order.
+/// `w` = the sum, in order, of the arrays that are stored one after the other in `sums`.
 pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);
@@ -496,7 +496,7 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     }
 }
 
-/// Adds the dot products of rows of `z` and runs of `x`, over `count` elements from `first` on, to `sums`.
+/// Adds the dot products of rows of `z` with runs of `x`, over `count` elements starting at `first`, to `sums`.
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),

@@ -1,17 +1,17 @@
-//! The sizes of convolutions and where the elements of their windows are: pure arithmetic, it knows no data.
+//! The sizes of convolutions and the positions of their windows' elements: pure arithmetic without data.
 
-/// One dimension of space of a convolution or pooling.
+/// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
     /// Sizes of `x`, `w` and `z`.
     pub(crate) input: usize,
     pub(crate) kernel: usize,
     pub(crate) output: usize,
-    /// From one window to the next.
+    /// Distance between windows: the stride.
     pub(crate) stride: usize,
-    /// From one element of a window to the next.
+    /// Distance between elements of a window: the dilation.
     pub(crate) dilation: usize,
-    /// How many elements before the input the first window begins.
+    /// Padding before the input.
     pub(crate) before: usize,
 }
 
@@ -20,13 +20,13 @@ impl WindowAxis {
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// Where element `tap` of window `number` is.
+    /// The position of element `tap` of window `number`; `None` in the padding.
     #[inline(always)]
     pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
     }
 
-    /// The windows, first and one past the last, whose element `tap` is inside.
+    /// The half-open range of windows whose element `tap` is inside the input.
     #[inline(always)]
     pub(crate) fn inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
@@ -37,14 +37,14 @@ impl WindowAxis {
     }
 }
 
-/// A convolution's sizes. None is 0 but, maybe, `batch`.
+/// The sizes of a convolution. Only `batch` may be 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     pub(crate) batch: usize,
     pub(crate) groups: usize,
-    /// Channels of a group.
+    /// Input channels of a group.
     pub(crate) channels: usize,
-    /// Results of a group.
+    /// Output channels of a group.
     pub(crate) out: usize,
     pub(crate) axes: [WindowAxis; 3],
 }

@@ -13,7 +13,7 @@ impl Geometry {
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
 
-    /// Whether rows are short and used several times.
+    /// Whether rows are short and each is used several times.
     fn has_short_rows(&self) -> bool {
         let [depth, height, width] = &self.axes;
         depth.input == 1
@@ -26,14 +26,14 @@ impl Geometry {
             && width.output <= 64
     }
 
-    /// Elements of all rows, shifted for every column of the kernel.
+    /// Elements of all rows, stored once for each column of the kernel.
     fn shifted_rows(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 }
 
-/// Columns `first .. first + count` of the matrix of columns, row-major: row (c, tap) has what that tap of each window sees of
-/// channel c, zero where that is outside.
+/// Columns `first .. first + count` of the matrix of columns, row-major: row (c, tap) holds what that tap of each window sees of
+/// channel c, zero in the padding.
 pub(crate) fn gather<T: Products>(
     geometry: &Geometry,
     x: &[T],
@@ -65,8 +65,8 @@ pub(crate) fn scatter<T: Products>(
     Ok(())
 }
 
-// Small images have short rows, and a copy of eight elements costs little more than to find out which. So each row is
-// shifted once for each column of the kernel; rows of the kernel are then whole blocks of rows.
+// Small images have short rows, where finding out what to copy costs about as much as copying. So each row is stored once for each
+// column of the kernel, shifted, and rows of the matrix are then whole blocks of rows.
 dispatched! {
     fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], lines: &mut [T], columns: &mut [T]) {
         let [_, height, width] = &geometry.axes;
@@ -134,7 +134,7 @@ dispatched! {
     }
 }
 
-/// Segments are short: pieces of a fixed size cost less than a call that copies.
+/// Segments are short: chunks of a fixed size cost less than a call to `memcpy`.
 #[inline(always)]
 pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     let count = from.len();
@@ -162,7 +162,7 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// What is done with segments of a row of the matrix of columns.
+/// How the segments of a row of the matrix of columns are handled.
 trait Segments {
     /// `count` elements from `column` on are those at `place`, `place + step`, … of `x`.
     fn inside(&mut self, column: usize, place: usize, step: usize, count: usize);
@@ -174,7 +174,7 @@ trait Segments {
 fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segments) {
     let [depth, height, width] = &geometry.axes;
     let (end, plane) = (first + count, geometry.plane());
-    // Rows of windows, of which the first and the last may lie in the tile in part.
+    // Rows of windows; the tile may cover the first and the last only in part.
     let (line, within) = (first / width.output, first % width.output);
     let (first_d, first_h) = (line / height.output, line % height.output);
     let mut row = 0;

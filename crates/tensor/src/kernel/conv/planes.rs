@@ -1,19 +1,19 @@
-//! Planes copied with their padding, for convolutions without columns, and where windows are in them.
+//! Planes copied with their padding for convolutions without columns, and the positions of windows in them.
 //!
-//! Where windows move by more than one element, planes are split: element `i` of an axis of stride `s` lies in part `i mod s`.
-//! Then what a tap of the kernel sees of all windows is one run of memory, over the ends of rows too.
+//! With a stride greater than one, planes are split: element `i` of an axis of stride `s` belongs to part `i mod s`. Then the
+//! elements which one tap of the kernel sees over all windows form one contiguous run, passing over the ends of rows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 
-/// One axis of planes, copied.
+/// One axis of copied planes.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// The parts that are seen: which elements, modulo `step`.
+    /// The parts that some tap sees, as remainders modulo `step`.
     pub(crate) parts: Vec<usize>,
     step: usize,
     /// Elements of a part.
     pub(crate) len: usize,
-    /// How far before the first element of the plane a part begins, in elements of the plane.
+    /// Padding before the first element of the plane, in elements of the plane.
     before: usize,
     /// Elements of the plane.
     input: usize,
@@ -29,14 +29,14 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// The result of a convolution, in one part.
+    /// The result of a convolution, as one part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// The elements of a part that lie inside, first and one past the last, and where the first is.
+    /// The half-open range of a part's elements inside the plane, and the plane position of the first.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);
@@ -45,12 +45,12 @@ impl Packed {
     }
 }
 
-/// Elements of a part from what the first tap sees to what the last sees.
+/// Distance within a part from what the first tap sees to what the last tap sees.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
-/// All axes of planes, copied.
+/// All axes of copied planes.
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
 impl Planes {
@@ -64,12 +64,12 @@ impl Planes {
         self.part() * self.0.iter().map(|axis| axis.parts.len()).product::<usize>()
     }
 
-    /// Elements from one place to the next, by axis.
+    /// Strides within a part, by axis.
     pub(crate) fn strides(&self) -> [usize; 3] {
         [self.0[1].len * self.0[2].len, self.0[2].len, 1]
     }
 
-    /// Copies one plane, its parts `pitch` elements apart, to where all is zero but, maybe, another plane's elements.
+    /// Copies one plane, its parts `pitch` elements apart, to memory whose padding is already zero.
     pub(crate) fn copy<T: Copy>(&self, x: &[T], to: &mut [T], pitch: usize) {
         let [depth, height, width] = &self.0;
         let mut parts = (0..).step_by(pitch);
@@ -101,24 +101,24 @@ impl Planes {
     }
 }
 
-/// Where the windows of a result lie in the runs, and where they belong.
+/// The positions of a result's windows in the runs and in the result.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
-    /// In the runs: from one window to the next, by axis; the last is 1.
+    /// Strides of the windows in a run, by axis; the last is 1.
     pub(crate) strides: [usize; 3],
-    /// In the result: the first, and from one to the next.
+    /// Position of the first window in the result, and the strides there.
     pub(crate) start: usize,
     pub(crate) steps: [usize; 3],
 }
 
 impl WindowRun {
-    /// Elements of a run.
+    /// Length of a run.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Calls `visit` with each piece of a row among elements `first .. end` of a run: where in the run, where in the result,
-    /// how many.
+    /// Calls `visit` with each row segment among elements `first .. end` of a run: position in the run, position in the result,
+    /// length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;
         let mut at = first;
@@ -134,7 +134,7 @@ impl WindowRun {
         }
     }
 
-    /// Where the first window at element `at` of the run or behind it is in the result; `None` where there is none.
+    /// The result position of the first window at or after element `at` of the run; `None` if there is none.
     pub(crate) fn place_from(&self, at: usize) -> Option<usize> {
         let [depth, height, width] = self.counts;
         let (mut d, rest) = (at / self.strides[0], at % self.strides[0]);
@@ -149,7 +149,7 @@ impl WindowRun {
     }
 }
 
-/// Rows are short: pieces of a fixed size cost less than a call that copies.
+/// Rows are short: chunks of a fixed size cost less than a call to `memcpy`.
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {

@@ -33,7 +33,7 @@ impl BlockKernels for bool {
     }
 
     fn reduce(op: Reduction, x: &[Self]) -> Option<Self> {
-        // By chunks: stopping early within one would prevent vectors.
+        // By chunks: leaving early within a chunk would prevent vectorization.
         Some(match op {
             Reduction::Sum | Reduction::Amax | Reduction::Max => {
                 x.chunks(512).any(|x| x.iter().fold(false, |any, &x| any | x))

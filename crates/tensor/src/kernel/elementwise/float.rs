@@ -19,7 +19,7 @@ use crate::scalar::math::{FloatMath, larger, smaller};
 use crate::scalar::special;
 use crate::{Binary, Compare, Reduction, Unary};
 
-/// The functions here as those of a type. Not as default methods, which every crate that uses them would compile anew.
+/// Implements the trait by the functions below. They are no default methods, which every dependent crate would compile again.
 macro_rules! kernels {
     ($type:ident) => {
         impl BlockKernels for $type {
@@ -114,19 +114,19 @@ fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     done
 }
 
-/// A function of the library, which no instruction set makes faster: compiled once for all of them.
+/// Applies a library function, which gains nothing from wider instruction sets: compiled once for all of them.
 #[inline(never)]
 fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) -> bool {
     one(x, out, f)
 }
 
-/// A function that there is of f64 alone.
+/// Applies a function that exists for f64 only.
 #[inline(never)]
 fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) -> bool {
     one(x, out, |x| T::from_f64(f(x.to_f64())))
 }
 
-/// [`library`] of two operands.
+/// [`library`] for two operands.
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) -> bool {
     two(x, y, out, f)
@@ -137,7 +137,7 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Python's rule: the quotient of what is left after subtracting the remainder.
+/// Python's rule: subtract the remainder, then divide.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;
@@ -176,7 +176,7 @@ fn zeta<T: FloatMath>(x: T, y: T) -> T {
     T::from_f64(special::zeta(x.to_f64(), y.to_f64()))
 }
 
-/// The number after x toward y.
+/// The next representable number after x toward y.
 fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     if x.is_nan() {
         x
@@ -189,10 +189,10 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Powers by [`FloatMath::pow_ordinary`], then by the library for each element whose base or exponent is not for it.
+/// Powers by [`FloatMath::pow_ordinary`], then by the library for each element whose base or exponent is not ordinary.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
-    // Splats are written out, so that there is one loop. Unused lanes hold ordinary numbers.
+    // Splats are written out, so that one loop suffices. Unused lanes hold ordinary numbers.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -223,7 +223,7 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
     true
 }
 
-/// [`arithmetic`] by values of `N` elements.
+/// [`arithmetic`] on block values of `N` elements.
 #[inline(always)]
 fn by_lines<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;
@@ -247,7 +247,8 @@ fn by_lines<T: FloatMath, const N: usize>(instructions: &[Instruction], values: 
     instructions.len()
 }
 
-/// A function of [`FloatMath`], always inlined: passed as it is, it might be compiled without the instructions that its caller is allowed.
+/// Wraps a function of [`FloatMath`] in an inlined closure: passed by name, it might be compiled without its caller's target
+/// features.
 macro_rules! inlined {
     ($f:expr) => {
         #[inline(always)]

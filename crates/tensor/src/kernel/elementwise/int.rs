@@ -9,7 +9,7 @@ use crate::kernel::reduce::fold::{each_onto, lanes};
 use crate::scalar::special::gcd;
 use crate::{Binary, Compare, Reduction, Scalar, Unary};
 
-/// An integer type, with what the standard library has of each.
+/// An integer type with its wrapping operations.
 trait Int:
     Scalar
     + Ord
@@ -31,7 +31,7 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// The functions here as those of a type. Not as default methods, which every crate that uses them would compile anew.
+/// Implements the trait by the functions below. They are no default methods, which every dependent crate would compile again.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {
@@ -89,13 +89,13 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
         Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
         Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
         Unary::Not => one(x, out, |x| !x),
-        // The others are functions of real numbers.
+        // The other operations are functions of real numbers.
         _ => false,
     }
 }
 
 fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
-    // A divisor of 0 is refused before; the value given here is never seen.
+    // Callers refuse a divisor of 0; the value given here is never seen.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
         Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
@@ -121,24 +121,24 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bo
         Binary::Xor => two(x, y, out, |x, y| x ^ y),
         Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
         Binary::ShiftRight => two(x, y, out, |x, y| {
-            // Beyond the width only the sign is left.
+            // A shift by the width or more leaves only the sign.
             let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
             if shift(y) < T::BITS { x >> shift(y) } else { sign }
         }),
         Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
         Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
-        // The others are functions of real numbers.
+        // The other operations are functions of real numbers.
         _ => false,
     }
 }
 
-/// By how many bits to shift; the width where that is not from 0 up to it.
+/// The number of bits to shift; the width if `y` is negative or larger.
 #[inline(always)]
 fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
-/// Whether a quotient rounded toward 0 is above the exact one: the remainder is not 0 and has the other sign than the divisor.
+/// Whether a quotient rounded toward 0 is above the exact one: the remainder is not 0 and its sign differs from the divisor's.
 fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }

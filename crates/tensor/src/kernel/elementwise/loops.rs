@@ -1,7 +1,7 @@
-//! The loops over a block of elements that functions of one, two and three operands consist of.
+//! The loops over a block of elements, for functions of one, two and three operands.
 //!
-//! They index, and are inlined: an iterator's `fold` or a closure may stay a function of its own, compiled without the instructions that
-//! its caller is allowed. A closure whose body is more than an operation or two needs `#[inline(always)]` for that.
+//! They index, and are inlined: an iterator's `fold` or a closure may remain a separate function, compiled without its caller's
+//! target features. A closure of more than one or two operations needs `#[inline(always)]` for the same reason.
 #![allow(clippy::needless_range_loop)]
 
 use crate::Compare;
@@ -26,7 +26,7 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
-/// Calls `body` on slices: a splat becomes a block of one element, whose result is repeated, so that `body` is compiled once.
+/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled once.
 #[inline(always)]
 pub(crate) fn once<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
     let number;
@@ -46,7 +46,7 @@ pub(crate) fn once<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl Fn
     true
 }
 
-/// [`one`] for a long `f`, compiled once.
+/// [`one`] for an expensive `f`, compiled once.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) -> bool {
     once(
@@ -61,7 +61,7 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     )
 }
 
-/// [`one_long`], by `fast` over chunks whose elements are all `ordinary`, and by `f`, which has the same bits for those, elsewhere.
+/// [`one_long`], with `fast` for chunks whose elements are all `ordinary` and `f`, which gives the same bits for those, otherwise.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy>(
     x: Operand<T>,
@@ -99,7 +99,7 @@ pub(crate) fn one_guarded<T: Copy>(
     )
 }
 
-/// [`one_long`] by `fast`, then by `library` for each element that is not `ordinary`.
+/// [`one_long`] with `fast`, followed by `library` for each element that is not `ordinary`.
 #[inline(always)]
 pub(crate) fn one_mended<T: Copy>(
     x: Operand<T>,

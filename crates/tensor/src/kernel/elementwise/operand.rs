@@ -1,23 +1,23 @@
-//! What a block operation reads.
+//! The operands of block kernels.
 
 /// An operand of a block operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a, T> {
-    /// As many elements as the block has.
+    /// A slice as long as the block.
     Slice(&'a [T]),
-    /// One for all.
+    /// One number for all elements.
     Splat(T),
 }
 
-/// Rows of columns: how two operands lie under them.
+/// A block of rows and columns, and how two operands are laid out in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plane {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// From a row of an operand to the next.
+    /// Distance between rows of an operand.
     pub(crate) x_row: usize,
     pub(crate) y_row: usize,
-    /// Whether an operand goes on along a row; else it is one number there.
+    /// Whether an operand advances along a row; otherwise it is one number per row.
     pub(crate) x_moves: bool,
     pub(crate) y_moves: bool,
 }

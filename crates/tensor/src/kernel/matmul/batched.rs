@@ -1,6 +1,6 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is shared out by matrices, a product by rows, or by terms where it has one row only.
+//! A batch is split by matrices, a single product by rows, and a product of one row by terms.
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::strided::Source;
@@ -11,10 +11,10 @@ use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::Nest;
 use crate::{Element, Layout, Reduction, Shape};
 
-/// A product of fewer multiplications is not worth a second thread.
+/// A product of fewer multiplications runs on one thread.
 const PARALLEL: usize = 1 << 18;
 
-/// Rows that a product is cut into, several of them to a piece.
+/// The unit of row splits; a part has several units.
 const ROWS: usize = 8;
 
 /// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
@@ -64,7 +64,7 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     }
     let (left, right) = matrices(0);
     if m == 1 {
-        // Each part takes some of the terms of all sums.
+        // Each part sums a range of the terms of every result.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
         let mut sums = Scratch::new(parts * n)?;
         partition::try_chunks(&mut sums, n, Schedule::Parallel, |part, out| {
@@ -84,11 +84,10 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     })
 }
 
-/// How many units of [`ROWS`] rows a piece of a product has at least. Pieces are large, since each goes through the whole right
-/// side.
+/// The minimum number of units of [`ROWS`] rows in a part of a product. Parts are large, since each reads the whole right side.
 ///
-/// Row splits keep the bits if every piece takes the same path through `gemm`: it has others for at most 64 x 64 and at most 256
-/// elements, and there are others for little work.
+/// Row splits keep the bits if every part takes the same path through `gemm`, which has other paths for at most 64 x 64 results,
+/// for at most 256 elements and for little work.
 fn least_units(m: usize, n: usize, work: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may be short.
@@ -104,7 +103,7 @@ mod tests {
     #[test]
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
-        // Around the sizes at which another way is taken: of `gemm`'s, and of ours.
+        // Sizes around the thresholds between code paths, `gemm`'s and ours.
         let sizes: [[usize; 3]; 17] = [
             [128, 128, 64],
             [130, 64, 700],
@@ -143,7 +142,7 @@ mod tests {
         set_num_threads(before);
     }
 
-    /// Of operands whose rows or columns go backwards, at sizes for every way to multiply.
+    /// Operands with negative strides, at sizes for every code path.
     #[test]
     fn flipped_operands_are_as_their_copies() {
         for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {

@@ -2,7 +2,7 @@
 
 use crate::Scalar;
 
-/// One matrix of a product: where it starts and how it strides.
+/// One matrix of a product: its start and its strides.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, T> {
     pub(crate) data: &'a [T],
@@ -12,7 +12,7 @@ pub struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// Row-major in `data` from `offset` on, `row_stride` elements from one row to the next.
+    /// Row-major in `data` starting at `offset`, `row_stride` elements between rows.
     pub(crate) fn rows(data: &'a [T], offset: usize, row_stride: usize) -> Self {
         Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
     }
@@ -22,7 +22,7 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
 
-    /// The matrix without the rows and columns before these.
+    /// The submatrix that starts at this row and column.
     pub(crate) fn from(self, row: usize, column: usize) -> Self {
         Matrix { offset: self.place(row, column), ..self }
     }
@@ -33,13 +33,13 @@ impl<'a, T> Matrix<'a, T> {
         (self.offset as isize + moved) as usize
     }
 
-    /// The data from the first element of a row on.
+    /// The data starting at the first element of a row.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.place(row, 0)..]
     }
 
-    /// Whether every element lies inside, for a matrix of `rows` x `columns`, neither of which is 0.
+    /// Whether every element is inside `data`, for a non-empty matrix of `rows` x `columns`.
     pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
         let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
         let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));
@@ -56,7 +56,7 @@ impl<T: Copy> Matrix<'_, T> {
     }
 }
 
-/// The sizes of a product of `[m, k]` and `[k, n]`, and whether it is added to what is there.
+/// The sizes of a product of `[m, k]` and `[k, n]`, and whether it is added to the output.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub(crate) m: usize,
@@ -65,7 +65,7 @@ pub struct Sizes {
     pub(crate) add: bool,
 }
 
-/// Sums and products as matrix products have them. Sealed: it is implemented here, for the five element types.
+/// The sums and products of matrix products. Sealed: implemented here, for the five element types.
 #[doc(hidden)]
 pub trait Semiring: Scalar {
     fn plus(self, other: Self) -> Self;

@@ -1,8 +1,8 @@
-//! The inner loops of matrix products and convolutions, whose sums stay in vector registers. They are written with the vectors of
-//! each instruction set: autovectorized loops spill the accumulators.
+//! The inner loops of matrix products and convolutions, whose sums stay in vector registers. They use the vectors of each
+//! instruction set explicitly: autovectorized loops spill the accumulators.
 //!
-//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens: one exists
-//! only where the processor has its instructions, so that all of this is safe to call.
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens: a value exists
+//! only if the processor has the instructions, so that calling them is safe.
 #![allow(unsafe_code)]
 
 use std::array::from_fn;
@@ -21,21 +21,21 @@ trait Simd<T, const L: usize>: Copy {
     fn store(self, x: Self::Vector, to: &mut [T; L]);
     /// `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
-    /// The sum of its numbers.
+    /// The sum of the vector's numbers.
     fn sum(self, x: Self::Vector) -> T;
 }
 
-/// Exists where the processor has AVX-512 F, and AVX2 and FMA.
+/// Token: the processor has AVX-512 F, AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// Exists where the processor has AVX2 and FMA.
+/// Token: the processor has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2(());
 
-/// What every processor has: two vectors of 128 bits, or one of them.
+/// Arrays of four numbers, available on every processor.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -130,8 +130,8 @@ macro_rules! portable {
 portable!(f32, f64);
 
 /// `results[r * pitch + i]` = Σ over inputs and taps of `factors[input, tap][r]` · `source[input * plane + tap + i]`, for `rows`
-/// rows `r` (what [`MicroKernels::tile_rows`] offers) and `count` elements `i`, rounded up to whole vectors: `source` and `results`
-/// are that much longer.
+/// rows `r` (a value of [`MicroKernels::tile_rows`]) and `count` elements `i`, rounded up to whole vectors: `source` and `results`
+/// have room for them.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -144,8 +144,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r` (what [`MicroKernels::dot_rows`] offers), all
-/// runs `k`, and `count` elements `i`, a multiple of a vector's.
+/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r` (a value of [`MicroKernels::dot_rows`]), all
+/// runs `k`, and `count` elements `i`, a multiple of the vector length.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -156,8 +156,8 @@ pub(crate) struct DotProducts<'a, T> {
     pub(crate) sums: &'a mut [T],
 }
 
-/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for 4 rows `r` or 1, and 4, 2 or 1 vectors of columns `j`. Rows
-/// of `y` lie in one piece.
+/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for 4 rows `r` or 1, and 4, 2 or 1 vectors of columns `j`.
+/// Rows of `y` are contiguous.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -169,7 +169,7 @@ pub(crate) struct SmallProduct<'a, T> {
     pub(crate) add: bool,
 }
 
-/// One of the loops, and what it is of.
+/// One of the loops with its operands.
 pub(crate) enum MicroKernel<'a, T> {
     TileSums(TileSums<'a, T>),
     DotProducts(DotProducts<'a, T>),
@@ -181,10 +181,10 @@ pub(crate) trait MicroKernels<T>: Sync {
     /// Numbers in a vector.
     fn lanes(&self) -> usize;
 
-    /// How many rows of [`TileSums`] to compute at once where so many are left; maybe more than that.
+    /// The number of rows of [`TileSums`] to compute at once when `left` remain; may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
-    /// How many rows of [`DotProducts`] to compute at once where so many are left; of one run, also 8.
+    /// The number of rows of [`DotProducts`] to compute at once when `left` remain; with a single run, 8 is possible too.
     fn dot_rows(&self, left: usize) -> usize;
 
     /// Runs a loop.
@@ -227,7 +227,7 @@ where
     let vectors = count / L;
     let left: [&[[T; L]]; R] = from_fn(|r| &left[r * pitch..][..count].as_chunks().0[..vectors]);
     for (number, some) in runs.chunks(C).enumerate() {
-        // Of a chunk that is not whole, the last run is computed several times.
+        // In an incomplete chunk, the last run is computed several times.
         let right: [&[[T; L]]; C] =
             from_fn(|c| &right[some[c.min(some.len() - 1)]..][..count].as_chunks().0[..vectors]);
         let mut totals = [[cpu.splat(T::ZERO); C]; R];
@@ -288,7 +288,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // The first, from large to small, that the rows fill well enough.
+                // The first size, from large to small, that the rows fill well enough.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 
@@ -341,9 +341,9 @@ kernels!(
     Portable f64 4 , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1];
 );
 
-/// Element types with these loops.
+/// Element types that have these loops.
 pub(crate) trait HasMicroKernels: Scalar {
-    /// The loops for `set`; the machine must have it, else those of the best set that it has.
+    /// The loops for `set` if the machine has it, else those of the best set that it has.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
     /// The loops of the instruction set in use.
@@ -356,7 +356,7 @@ macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
             fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
-                // The set in use is one that the processor was found to have.
+                // The set in use is supported: it was detected on this processor.
                 match set.min(instruction_set()) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),

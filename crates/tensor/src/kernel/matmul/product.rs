@@ -1,5 +1,5 @@
-//! The product of two matrices with any strides, for each element type. Floating-point products are `gemm`'s, called on one thread,
-//! or those of [`small`] where it is not made for the sizes.
+//! The product of two matrices with any strides, for each element type. Floating-point products are computed by single-threaded
+//! `gemm`, or by [`small`] at sizes that it is not made for.
 #![allow(unsafe_code)]
 
 use gemm_common::Parallelism;
@@ -8,10 +8,10 @@ use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::small::{FEW_COLUMNS, by_definition, compact, row_times_matrix, thin};
 use crate::memory::available::AllocationError;
 
-/// A product of so few multiplications is made by the definition: `gemm` takes longer to begin.
+/// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
 const SMALL: usize = 64;
 
-/// A product of so few multiplications is made by [`compact`].
+/// Up to this many multiplications are computed by [`compact`].
 const COMPACT: usize = 1 << 13;
 
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
@@ -37,10 +37,10 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if m == 1 && n > 1 && y.row_stride == 1 {
-                    // Of the transposes, it is a product of one column.
+                    // With the operands transposed, this is a product of one column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // Of one column that is not little work, `gemm` has a kernel.
+                // For one column with enough work, `gemm` has a kernel.
                 let few = if n == 1 { k >= 32 && m * k <= 4 * COMPACT } else { n <= FEW_COLUMNS && k >= 64 };
                 if few && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
@@ -49,11 +49,11 @@ macro_rules! floats {
                     return compact(sizes, x, y, out);
                 }
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0), through pointers to
-                // the whole slices, and `out` is written as m rows of n elements, all of it; no two of them overlap, since
-                // `out` is borrowed mutably.
+                // the whole slices, and `out` is written as m rows of n elements, all of it; no two of them overlap, since `out` is
+                // borrowed mutably.
                 unsafe {
-                    // Of the transposes, in reverse order: `gemm` is made for results whose columns lie in one piece, and up
-                    // to seven times slower where the rows do.
+                    // Passes the transposes in reverse order: `gemm` is made for results with contiguous columns, and up to seven
+                    // times slower with contiguous rows.
                     $gemm()(
                         n, m, k,
                         out.as_mut_ptr(), n as isize, 1,

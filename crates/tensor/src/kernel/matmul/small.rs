@@ -1,4 +1,4 @@
-//! Products that `gemm` is not made for: of little work, of one row, of few columns.
+//! Products that `gemm` is not made for: little work, a single row, few columns.
 
 use smallvec::SmallVec;
 
@@ -8,10 +8,10 @@ use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
-/// Few columns, as [`thin`] takes them.
+/// The maximum number of columns for [`thin`].
 pub(crate) const FEW_COLUMNS: usize = 16;
 
-/// A product by the definition, a row at a time.
+/// A product by the definition, row by row.
 pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
         for l in 0..k {
@@ -30,8 +30,8 @@ pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matri
     }
 }
 
-/// A product whose right side is read row by row, some columns of it at once, and nothing is rearranged but columns that do
-/// not fill a vector: for little work, and where there are few columns.
+/// A product that reads the right side row by row, several columns at once, and rearranges only columns that do not fill a vector:
+/// for little work, and for few columns.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -53,7 +53,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
         }
         Matrix::rows(&packed, 0, width)
     };
-    // Rows of a result that does not fill its vectors are computed here first.
+    // Rows of a result that does not fill its vectors are computed into this buffer first.
     let mut wide = [T::ZERO; 4 * 4 * 16];
     let mut i = 0;
     while i < m {
@@ -88,7 +88,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// A product of few columns, each sum of which is taken along the rows of `x`, that lie in one piece each.
+/// A product of few columns; each sum runs along a row of `x`, which is contiguous.
 pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -133,14 +133,14 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Elements of columns that are gone through before the next ones are.
+/// Elements of the columns that are read before the next columns are.
 const SEGMENT: usize = 1024;
 
-/// Elements of a row that sums are made of at once.
+/// Elements of a row that are summed at once.
 const STRIP: usize = 4096;
 
 dispatched! {
-    /// `out` (+)= Σ x[l] row l of `y`, whose rows lie in one piece each: it is read once, in order, four rows at a time.
+    /// `out` (+)= Σ x[l] row l of `y`, whose rows are contiguous: `y` is read once, in order, four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         if !add {
             out.fill(T::ZERO);

@@ -1,7 +1,7 @@
-//! The largest element of every window of every plane `[h, w]`: its value, its place, and a gradient's way back to it.
+//! Maximum pooling over planes `[h, w]`: the value of each window's largest element, its position, and the adjoint.
 //!
-//! Of several that are equal the first one counts, of NaNs the last (ATen: `max_pool2d`). A row of windows goes through the
-//! elements of the window one after the other, all windows side by side.
+//! Of equal elements the first is taken, of NaNs the last (ATen: `max_pool2d`). For a row of windows, the window elements are
+//! visited one by one, each for all windows at once.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
@@ -9,13 +9,13 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::{Float, Number};
 
-/// Elements of the planes that one part goes through, about.
+/// Approximate number of plane elements per part.
 const PART: usize = 1 << 14;
 
-/// In place of an offset: no element of the window is inside.
+/// In place of an offset: the window has no element inside the plane.
 const NOTHING: u32 = u32::MAX;
 
-/// Planes `[h, w]` and the windows on them.
+/// Planes `[h, w]` and their windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) rows: WindowAxis,
@@ -31,7 +31,7 @@ impl Plan {
         self.rows.output * self.columns.output
     }
 
-    /// Whether the windows are squares of four side by side, the most usual case.
+    /// Whether the windows are adjacent 2 x 2 squares, the most usual case.
     fn is_quartering(&self) -> bool {
         let plain = |axis: &WindowAxis| {
             axis.kernel == 2
@@ -43,19 +43,20 @@ impl Plan {
         plain(&self.rows) && plain(&self.columns)
     }
 
-    /// Planes that go together.
+    /// Planes per part.
     fn together(&self) -> usize {
         (PART / self.plane().max(1)).max(1)
     }
 
-    /// Where the element at `offset` from the corner of window `(i, j)` is; the corner may lie outside, the element does not.
+    /// The position of the element at `offset` from the corner of window `(i, j)`. The corner may be outside the plane, the element
+    /// is not.
     fn place(&self, i: usize, j: usize, offset: u32) -> usize {
         let corner = i * self.rows.stride * self.columns.input + j * self.columns.stride;
         corner + offset as usize - (self.rows.before * self.columns.input + self.columns.before)
     }
 }
 
-/// `out` = the element of `values` where the one of `x` is the largest of the window; `nothing` where the window is empty.
+/// `out` = the element of `values` at the position of the window's largest element of `x`; `nothing` if the window is empty.
 pub(crate) fn choose<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
     partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
@@ -72,7 +73,7 @@ pub(crate) fn choose<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, o
     });
 }
 
-/// The adjoint of [`choose`] as a function of `values`: `out`, all of it, of `g`.
+/// The adjoint of [`choose`] with respect to `values`: overwrites `out` with what `g` gives.
 pub(crate) fn give_back<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
     partition::chunks(out, together * plane, Schedule::Parallel, |part, out| {
@@ -89,7 +90,7 @@ pub(crate) fn give_back<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) 
     });
 }
 
-/// The place in its plane, in row-major order, of the largest of every window; 0 where the window is empty.
+/// The row-major position, within its plane, of the largest element of every window; 0 if the window is empty.
 pub(crate) fn places<T: Float>(plan: &Plan, x: &[T], out: &mut [i64]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
     partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
@@ -106,7 +107,7 @@ pub(crate) fn places<T: Float>(plan: &Plan, x: &[T], out: &mut [i64]) {
     });
 }
 
-/// The largest element so far of each window of a row, and its offset from the window's corner.
+/// For each window of a row, the largest element so far and its offset from the window's corner.
 struct Line<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
@@ -119,10 +120,10 @@ impl<T: Number> Line<T> {
     }
 }
 
-/// Windows that are looked at side by side.
+/// Windows that are computed at once.
 const EIGHT: usize = 8;
 
-/// The largest of eight squares of four, and which of the four it is.
+/// The largest element of eight 2 x 2 windows, and its index in the window.
 #[inline(always)]
 fn eight<T: Float>(top: &[T; 2 * EIGHT], bottom: &[T; 2 * EIGHT]) -> ([T; EIGHT], [u32; EIGHT]) {
     let (mut best, mut which) = ([T::ZERO; EIGHT], [0; EIGHT]);
@@ -138,13 +139,13 @@ fn eight<T: Float>(top: &[T; 2 * EIGHT], bottom: &[T; 2 * EIGHT]) -> ([T; EIGHT]
     (best, which)
 }
 
-/// Each group of eight windows of a row: where it begins and how many they are. The last group begins earlier where it can,
-/// over windows that were seen before.
+/// The start and length of each group of eight windows of a row. The last group starts earlier if possible, overlapping the group
+/// before it.
 fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).step_by(EIGHT).map(move |first| (first.min(count.saturating_sub(EIGHT)), count.min(EIGHT)))
 }
 
-/// Two elements for each of `count` windows from `line` on.
+/// Two elements for each of the `count` windows at the start of `row`.
 #[inline(always)]
 fn pairs<T: Float>(line: &[T], count: usize) -> [T; 2 * EIGHT] {
     let mut all = [T::ZERO; 2 * EIGHT];
@@ -179,7 +180,7 @@ fn give_back_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize,
     }
 }
 
-// The calls with a number for `count` are compiled for that number.
+// Constant values of `count` are compiled separately.
 dispatched! {
     fn choose_quarters<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
         let width = plan.columns.input;
@@ -199,7 +200,7 @@ dispatched! {
 dispatched! {
     fn give_back_quarters<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) {
         let width = plan.columns.input;
-        // What no window covers.
+        // Elements that no window covers.
         for (row, line) in out.chunks_exact_mut(width).enumerate() {
             let covered = if row < 2 * plan.rows.output { 2 * plan.columns.output } else { 0 };
             line[covered..].fill(T::ZERO);
@@ -281,7 +282,7 @@ fn look<T: Float>(plan: &Plan, x: &[T], i: usize, line: &mut Line<T>) {
 #[inline(always)]
 fn consider<T: Float>(values: impl Iterator<Item = T>, offset: u32, best: &mut [T], offsets: &mut [u32]) {
     for ((value, best), taken) in values.zip(best).zip(offsets) {
-        // Not a short cut in sight: all three are computed, so that windows go side by side.
+        // Without branches, so that windows are processed in vectors.
         let wins = (value > *best) | value.is_nan() | (*taken == NOTHING);
         *best = if wins { value } else { *best };
         *taken = if wins { offset } else { *taken };
@@ -294,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// The place of the largest of each window, by the definition.
+    /// The position of the largest element of each window, by the definition.
     fn by_definition(plan: &Plan, x: &[f64]) -> Vec<Option<usize>> {
         let mut places = Vec::new();
         for window in 0..x.len() / plan.plane() * plan.windows() {
@@ -333,7 +334,7 @@ mod tests {
         #[test]
         fn poolings_equal_their_twins(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {
             let plan = Plan { rows, columns };
-            // Few different numbers, so that many are equal; infinities and NaN among them.
+            // Few distinct numbers, so that many are equal; infinities and NaN among them.
             let numbers = [0.0, 1.0, 2.0, -1.0, 1.0, f64::NEG_INFINITY, 2.0, f64::INFINITY, -3.0, f64::NAN, 0.5];
             let x: Vec<f64> = (0..planes * plan.plane()).map(|i| numbers[(i * i + seed * i / 3) % 11]).collect();
             let places_expected = by_definition(&plan, &x);

@@ -1,26 +1,26 @@
 //! The mean of every window of every plane `[h, w]`, and its adjoint.
 //!
-//! A window is a rectangle: the lines of a row of windows are added up first, whole lines at a time, and then the elements
-//! that a window has of that sum. The adjoint goes the other way, from windows to a line and from that to all lines. Windows
-//! of one size at one distance go side by side, those at the edges one by one.
+//! A window is a rectangle: first the plane's rows within a row of windows are summed elementwise, then the elements of that sum
+//! within each window. The adjoint goes the other way, from windows to one row and from that to all rows. Windows of equal size and
+//! distance are computed together, those at the edges one by one.
 
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::{Element, Float};
 
-/// Elements of the planes that one part goes through, about.
+/// Approximate number of plane elements per part.
 const PART: usize = 1 << 14;
 
-/// The windows along one dimension, in order: neither their beginnings nor their ends ever go back.
+/// The windows along one dimension, in order: neither starts nor ends ever decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     size: usize,
-    /// The first element of each window, and one past the last.
+    /// The half-open range of each window.
     spans: Vec<(usize, usize)>,
-    /// What the sum of each is divided by, but for the factor of the other dimension.
+    /// The divisor of each window, except for the other dimension's factor.
     divisors: Vec<f64>,
-    /// The windows, first and one past the last, that have `len` elements and are `stride` apart.
+    /// The half-open range of windows that have `len` elements each and are `stride` apart.
     even: (usize, usize),
     len: usize,
     stride: usize,
@@ -51,18 +51,18 @@ impl Windows {
         self.spans.len()
     }
 
-    /// What everything is divided by, but for the factor of the other dimension, where one window is everything.
+    /// The divisor, except for the other dimension's factor, if a single window covers the whole dimension.
     pub(crate) fn whole(&self) -> Option<f64> {
         (self.spans[..] == [(0, self.size)]).then(|| self.divisors[0])
     }
 
-    /// The windows before and after those that are even.
+    /// The windows before and after the even ones.
     fn odd(&self) -> impl Iterator<Item = usize> {
         (0..self.even.0).chain(self.even.1..self.spans.len())
     }
 }
 
-/// Planes `[h, w]` and the windows on them.
+/// Planes `[h, w]` and their windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rows: Windows,
@@ -78,7 +78,7 @@ impl Plan {
         self.rows.spans.len() * self.columns.spans.len()
     }
 
-    /// Planes that go together.
+    /// Planes per part.
     fn together(&self) -> usize {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// `out` = the mean of every window; 0 of an empty one.
+/// `out` = the mean of every window; 0 if it is empty.
 pub(crate) fn mean<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
     if windows == 0 {
@@ -104,7 +104,7 @@ pub(crate) fn mean<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
     });
 }
 
-/// The adjoint of [`mean`]: `out`, all of it, of `g`.
+/// The adjoint of [`mean`]: overwrites `out` with what `g` gives.
 pub(crate) fn spread<T: Float>(plan: &Plan, g: &[T], out: &mut [T]) {
     let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
     if windows == 0 {
@@ -145,7 +145,7 @@ dispatched! {
         plan: &Plan, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], line: &mut [T],
     ) {
         let width = plan.columns.size;
-        // Lines before this one have been written.
+        // Rows before this one have been written.
         let mut next = 0;
         for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
             let (start, end) = plan.rows.spans[i];
@@ -179,7 +179,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// `line` = the sum of lines that lie one after the other.
+/// `sum` = the elementwise sum of adjacent rows.
 #[inline(always)]
 fn add_lines<T: Float>(lines: &[T], line: &mut [T]) {
     let width = line.len();
@@ -194,7 +194,7 @@ fn add_lines<T: Float>(lines: &[T], line: &mut [T]) {
     rest.chunks_exact(width).for_each(|next| add(line, next));
 }
 
-/// `out` = the sum of each window of `line`.
+/// `out` = the sum of each window of `row`.
 #[inline(always)]
 fn along<T: Float>(windows: &Windows, line: &[T], out: &mut [T]) {
     let sum = |(start, end): (usize, usize)| line[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
@@ -220,7 +220,7 @@ fn along<T: Float>(windows: &Windows, line: &[T], out: &mut [T]) {
     }
 }
 
-/// `out[j]` = Σ over `k < len` of `from[S j + k]`: one element of all windows after the other.
+/// `out[j]` = Σ over `k < len` of `from[S j + k]`, one `k` after the other for all windows.
 #[inline(always)]
 fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     out.fill(T::ZERO);
@@ -236,7 +236,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// The adjoint of [`along`]: `line`, all of it, of `shares`.
+/// The adjoint of [`along`]: overwrites `row` with what `shares` gives.
 #[inline(always)]
 fn back_along<T: Float>(windows: &Windows, shares: &[T], line: &mut [T]) {
     line.fill(T::ZERO);
@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Windows as poolings have them, with a stride or to a size, and some as nobody asks for them.
+    /// Windows of poolings, by stride or by output size, and some irregular ones.
     fn windows() -> impl Strategy<Value = Windows> {
         let moving = (1..12usize, 1..5usize, 0..3usize, 1..40usize).prop_map(|(kernel, stride, before, size)| {
             let count = (size + 2 * before).saturating_sub(kernel) / stride + 1;
@@ -325,7 +325,7 @@ mod tests {
         #[test]
         fn means_equal_their_twins(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
             let plan = Plan { rows, columns };
-            // Multiples of 36 up to 36 · 2^9: sums of them, and these divided, are exact.
+            // Multiples of 36 up to 36 · 2^9, whose sums and quotients here are exact.
             let numbers = |count: usize| (0..count).map(|i| 36.0 * ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
             let (x, g) = (numbers(planes * plan.plane()), numbers(planes * plan.windows()));
 

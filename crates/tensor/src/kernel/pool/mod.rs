@@ -1,4 +1,4 @@
-//! Windows over images: their largest elements and their means.
+//! Maximum and mean pooling.
 
 pub(crate) mod max;
 pub(crate) mod mean;

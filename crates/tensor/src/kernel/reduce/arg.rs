@@ -1,8 +1,8 @@
-//! Where the largest (or smallest) element along a dimension is: the first of several; a NaN wins, the first of several.
+//! The position of the largest (or smallest) element along a dimension. A NaN wins; of several candidates the first is taken.
 //!
-//! Where the dimension's elements lie one after the other, each line's extreme is found first, and then its place; else lines
-//! next to one another are gone through together, row by row. What is long is cut into pieces, whose results are compared in
-//! order: any number of threads gives the same positions.
+//! In a contiguous lane the extreme value is found first and then its position. Otherwise adjacent lanes are scanned together, row
+//! by row. Long lanes are split into segments whose results are compared in order, so the positions do not depend on the number of
+//! threads.
 use crate::kernel::strided::{TASK, TASKS};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -12,36 +12,36 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{Nest, Run};
 use crate::{Element, Layout, Reduction};
 
-/// Elements whose extreme is found before the place of it.
+/// Elements whose extreme value is found before its position.
 const RUN: usize = 4096;
 
-/// Lines next to one another that are gone through together.
+/// Maximum number of adjacent lanes that are scanned together.
 const WIDE: usize = 1024;
 
-/// Lines shorter than this are gone through together even if each lies in order.
+/// Shorter lanes are scanned together even if they are contiguous.
 const SHORT: usize = 16;
 
-/// A part of the work goes through so many elements, about.
+/// Approximate number of elements in a part.
 const PART: usize = 1 << 16;
 
 fn is_nan<T: Element>(x: T) -> bool {
     x.partial_cmp(&x).is_none()
 }
 
-/// Whether `new` takes the place of `old`, which comes before it.
+/// Whether `new` replaces `old`, which precedes it.
 fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
     !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
 }
 
 dispatched! {
-    /// `best = row`, and `at = number`, where it wins.
+    /// `best = row` and `at = number` wherever the element of `row` wins.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
         let (best, at) = (&mut best[..len], &mut at[..len]);
         for i in 0..len {
             let (old, new) = (best[i], row[i]);
-            // So written, a NaN among the two is new to an old number.
+            // Written so that a NaN replaces a number.
             let stays = if largest { new <= old } else { new >= old };
             let wins = !stays & (old == old);
             best[i] = if wins { new } else { old };
@@ -49,7 +49,7 @@ dispatched! {
         }
     }
 
-    /// The first place of `value`, of a NaN where that is one; it is there.
+    /// The first position of `value`, or of a NaN if `value` is NaN; it must occur.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -84,8 +84,8 @@ fn of_line<T: Element>(largest: bool, x: &[T]) -> usize {
     best.map_or(0, |best| start + find(&x[start..x.len().min(start + RUN)], best))
 }
 
-/// Position of the first largest (or smallest) element along a dimension for every result; a NaN wins, the first of
-/// several. `reduced` is that dimension, which has elements, `kept` the others.
+/// The position of the first largest (or smallest) element along a dimension, for every result; a NaN wins, and of several the
+/// first. `reduced` is that dimension, which is not empty; `kept` are the others.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -100,7 +100,7 @@ pub(crate) fn arg<T: Element>(
     let rows = Nest::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let each_line = step == 1 && count >= SHORT || lines < SHORT && count >= RUN || lines == 1;
-    // Parts are stretches of lines, and, where there are few, of elements along them.
+    // Parts are ranges of lanes and, if there are few lanes, of elements along them.
     let together = if each_line { (TASK / count).max(lines.div_ceil(TASKS)).max(1) } else { strip(&rows, lines) };
     let strips = lines.div_ceil(together);
     let most = if strips < TASKS / 4 { lines.saturating_mul(count) / PART } else { 1 };
@@ -108,7 +108,7 @@ pub(crate) fn arg<T: Element>(
     let piece = count.div_ceil(pieces).next_multiple_of(if each_line { RUN } else { 64 });
     let pieces = count.div_ceil(piece);
 
-    // A row of places for each piece.
+    // A row of positions for each segment.
     let mut places = Scratch::new(if pieces > 1 { pieces * lines } else { 0 })?;
     let grid = Grid::equal(if pieces > 1 { &mut places } else { &mut *out }, lines, (1, together));
     let schedule = Schedule::parallel_from(PART, lines.saturating_mul(count));
@@ -150,13 +150,13 @@ pub(crate) fn arg<T: Element>(
     Ok(())
 }
 
-/// How many lines go together: all of a row, where that is not too long.
+/// The number of lanes scanned together: a whole row, unless that is too long.
 fn strip(rows: &Nest<1>, lines: usize) -> usize {
     let row = rows.row();
     if row < SHORT { WIDE.min(lines) } else { row.div_ceil(row.div_ceil(WIDE)).min(lines) }
 }
 
-/// Positions along the lines `first ..`: `size` elements from number `from` on, `step` apart.
+/// Positions along the lanes `first ..`, over `size` elements starting at number `from`, `step` apart.
 fn across<T: Element>(
     largest: bool,
     data: &[T],
@@ -195,7 +195,7 @@ fn across<T: Element>(
 mod tests {
     use crate::prelude::*;
 
-    /// Every way that an extreme is found, with ties and NaNs far apart.
+    /// Every code path, with ties and NaNs far apart.
     #[test]
     fn the_first_of_several_in_long_and_in_short_lines() {
         for [rows, columns] in

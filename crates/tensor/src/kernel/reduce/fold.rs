@@ -1,12 +1,12 @@
-//! The loops over slices of which reductions and operations on rows consist.
+//! The loops over slices, for reductions and for operations on rows.
 //!
-//! They count, and are inlined where they are called: an iterator's `fold` may stay a function of its own, compiled without the
-//! instructions that its caller is allowed.
+//! They index, and are inlined where they are called: an iterator's `fold` may remain a separate function, compiled without its
+//! caller's target features.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, Plane};
 
-/// `total = f(total, x)` over each element of the total's row.
+/// `total = f(total, x)` over the elements of each total's row.
 #[inline(always)]
 pub(crate) fn short_rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
     for i in 0..totals.len() {
@@ -29,7 +29,7 @@ pub(crate) fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T
     }
 }
 
-/// `total = f(total, row)` for each row of `x`, eight at a time: a total is read and written once for them.
+/// `total = f(total, row)` for each row of `x`, eight rows at a time, so that a total is read and written once for them.
 #[inline(always)]
 pub(crate) fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
     let len = total.len();
@@ -50,7 +50,7 @@ pub(crate) fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
     }
 }
 
-/// `out = f(x, y)` over rows of columns.
+/// `out = f(x, y)` over a plane of rows and columns.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     let Plane { rows, columns, x_row, y_row, x_moves, y_moves } = plane;
@@ -108,7 +108,7 @@ pub(crate) fn each_lanes<T: Copy>(
     }
 }
 
-/// [`each_lanes`] for an `f` that chooses one of two numbers, and need not do so of NaN: where there is one, the result is.
+/// [`each_lanes`] for an `f` that selects one of two numbers and is undefined for NaN; a NaN among the elements is the result.
 #[inline(always)]
 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
 pub(crate) fn each_extreme<T: Copy + PartialEq>(
@@ -119,7 +119,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    // Comparing and keeping apart what is NaN is two instructions, deciding each time which of two is NaN is four.
+    // Comparing and tracking NaNs separately takes two instructions; deciding each time which operand is NaN takes four.
     let not_number = |kept: T, x: T| if x != x { x } else { kept };
     for row in 0..out.len() {
         let (chunks, rest) = x[row * stride..][..len].as_chunks::<64>();
@@ -168,7 +168,7 @@ pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T
             totals[i] = f(totals[i], chunk[i]);
         }
     }
-    // What is left has chains of its own: to reach one by one into those above, they would have to leave their registers.
+    // The remaining elements have chains of their own: adding them one by one to those above would move these out of registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [start; 8];
     for eight in eights {
@@ -183,7 +183,7 @@ pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T
     f(f(halved(totals, f), halved(few, f)), last)
 }
 
-/// All in one, pairwise.
+/// Combines all totals pairwise.
 #[inline(always)]
 pub(crate) fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, T) -> T) -> T {
     let mut width = N / 2;

@@ -1,18 +1,17 @@
 //! Reductions of rows of a few elements, such as logits.
 //!
-//! Each row is reduced on its own, in place. The order of the additions is that of rows that are accumulated
-//! ([`rows_onto`](crate::kernel::reduce::fold::rows_onto)), eight in a tree and the rest one after the other, so that it makes no difference
-//! to a sum whether its elements lie along a line or across.
+//! Each row is reduced separately. The order of additions is that of [`rows_onto`](crate::kernel::reduce::fold::rows_onto), eight
+//! in a tree and the rest one after the other, so that a sum has the same bits whether its elements are adjacent or a row apart.
 #![allow(clippy::needless_range_loop)]
 
 use crate::Reduction;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::math::{FloatMath, larger, smaller};
 
-/// Rows of fewer elements are short.
+/// Rows with fewer elements are short.
 pub(crate) const SHORT: usize = 16;
 
-/// Each row, from `start`, or from its own first element, which is then combined twice.
+/// Reduces each row, starting from `start` or from its own first element, which is then combined twice.
 #[inline(always)]
 fn each<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: Option<T>, f: impl Fn(T, T) -> T + Copy) {
     // Constant lengths of adjacent rows let the compiler vectorize over rows.
@@ -60,8 +59,8 @@ pub(crate) fn reduce<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: u
 dispatched! {
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        // Where no element is NaN, the larger of two is one instruction. Rows that lie far apart are not searched: most of what is
-        // between them belongs to none.
+        // Without NaNs, the larger of two numbers is one instruction. Widely spaced rows are not checked for NaN: most elements
+        // between them belong to no row.
         let ordered = || {
             let mut bad = stride > 4 * len;
             for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
     use crate::kernel::elementwise::block::BlockKernels;
 
-    /// Bit by bit the same as rows that are accumulated, each of one element of every line.
+    /// Bit by bit equal to accumulated rows, whose columns are these rows.
     fn as_across<T: BlockKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
         for op in [Reduction::Sum, Reduction::Prod, Reduction::Amax, Reduction::Amin, Reduction::Max, Reduction::Min] {
             for (len, more, lines) in (1..SHORT).flat_map(|len| [0, 1, 90].map(|more| (len, more, 37))) {
@@ -114,7 +113,7 @@ mod tests {
     fn lines_equal_rows_bit_by_bit() {
         let mixed = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
         let zeros = |i: usize| if i * 31 % 7 < 3 { -0.0 } else { 0.0 };
-        // NaN of several bits, here and there.
+        // NaNs with several bit patterns.
         let broken = |i: usize| match i % 17 {
             3 | 4 => f64::from_bits(f64::NAN.to_bits() + ((i as u64) << 32)),
             _ => ((i * 7919 % 1009) as f64 * 0.37).sin(),

@@ -1,8 +1,8 @@
-//! What looks at a whole line along one dimension: running sums, running extremes, order.
+//! Operations on a whole lane along one dimension: cumulative sums, running extremes, sorting.
 //!
-//! Each function here takes one line as a slice; [`each`] cuts a tensor of any layout into lines and puts the results in
-//! place. Lines are independent of one another, so any number of threads gives the same bits. Positions are ties' own order:
-//! of two equal elements the earlier one comes first, and NaN counts as larger than everything, as in PyTorch's `sort`.
+//! Each function takes one lane as a slice; [`each`] splits a tensor of any layout into lanes and stores the results. Lanes are
+//! independent, so the bits do not depend on the number of threads. Ties are broken by position: of two equal elements the earlier
+//! one comes first. NaN counts as larger than everything, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 
 use rayon::slice::ParallelSliceMut;
@@ -14,17 +14,17 @@ use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::Nest;
 use crate::{DType, Element, Shape};
 
-/// Work below this many elements is not worth a second thread.
+/// Work on fewer elements runs on one thread.
 const PARALLEL: usize = 1 << 16;
 
-/// Lines next to one another that go together.
+/// Adjacent lanes that are processed together.
 const TOGETHER: usize = 16;
 
-/// A line this long is put in order by several threads.
+/// Lanes of at least this length are sorted by several threads.
 const LONG: usize = 1 << 15;
 
-/// Calls `f` with every line of `x` along dimension `axis` and the line of `len` results that it gives. `out` is row-major,
-/// in the shape of `x` with size `len` along `axis`.
+/// Calls `f` with every lane of `x` along dimension `axis` and the `len` results for it. `out` is row-major, in the shape of `x`
+/// with size `len` along `axis`.
 pub(crate) fn each<T: Element, U: Element>(
     x: Source<T>,
     axis: usize,
@@ -58,14 +58,14 @@ pub(crate) fn each<T: Element, U: Element>(
         return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
-    // Lines next to one another in memory go together: a cache line holds an element of each.
+    // Adjacent lanes are processed together: each cache line holds an element of every one.
     let groups = inner.div_ceil(TOGETHER);
     let number = count / inner * groups;
     let grid = Grid::equal(out, inner, (len, TOGETHER));
     partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
         let (slab, first) = (number / groups, number % groups * TOGETHER);
         let width = TOGETHER.min(inner - first);
-        // Lines of a power of two would fall upon one another in the cache.
+        // The extra elements avoid cache conflicts between lanes whose size is a power of two.
         let pitch = size + 16;
         let mut lines = vec![T::ZERO; pitch * width];
         let starts: SmallVec<[usize; TOGETHER]> =
@@ -88,7 +88,7 @@ pub(crate) fn each<T: Element, U: Element>(
     });
 }
 
-/// Sums of the elements up to each; `f32` is summed in `f64`, integers wrap.
+/// Cumulative sums; `f32` is summed in `f64`, integers wrap.
 pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
     if matches!(T::DTYPE, DType::F32 | DType::F64) {
         let mut total = 0.0;
@@ -105,7 +105,7 @@ pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
     }
 }
 
-/// Position of the largest (or smallest) element up to each; of several the last, and a NaN stays.
+/// The position of the largest (or smallest) element so far; of several the last, and a NaN stays.
 pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
     let mut best = 0;
     for (i, (out, &x)) in out.iter_mut().zip(line).enumerate() {
@@ -118,7 +118,7 @@ pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [
     }
 }
 
-/// Positions in ascending (or descending) order of the elements, as many as `out` has room for; stable.
+/// The first positions, as many as `out` holds, of the elements in ascending (or descending) order; stable.
 pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (line[i as usize], line[j as usize]);
@@ -130,9 +130,9 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
         positions.select_nth_unstable_by(wanted - 1, before);
         positions.truncate(wanted);
     }
-    // No two positions compare equal, so an unstable sort has one result, and that is the stable one.
+    // No two positions compare equal, so the unstable sort gives the stable order.
     if positions.len() >= LONG && num_threads() > 1 {
-        // Work that divides as it goes is what rayon is for.
+        // Rayon serves divide-and-conquer work.
         positions.par_sort_unstable_by(before);
     } else {
         positions.sort_unstable_by(before);
@@ -140,10 +140,10 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Positions of the largest (or smallest) elements in descending (ascending) order, as many as `out` has room for.
+/// The positions of the largest (or smallest) elements in descending (ascending) order, as many as `out` holds.
 ///
-/// Which of several equal elements are taken is PyTorch's choice where it selects with the C++ library's `nth_element` and
-/// sorts what comes before it, so that gradients go where its do; few of many are the first ones.
+/// Equal elements are selected as PyTorch does with the C++ library's `nth_element` and a sort of what precedes it, so that
+/// gradients reach the same elements. When a few of many are selected, they are the first ones.
 pub(crate) fn top<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= line.len() {
@@ -159,8 +159,8 @@ pub(crate) fn top<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to its place, smaller ones before it: `std::nth_element` of GNU's C++ library, whose
-/// result PyTorch shows where elements are equal.
+/// Moves the element of rank `nth` to its position, with smaller ones before it: `std::nth_element` of the GNU C++ library, whose
+/// choice among equal elements shows in PyTorch's results.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;
@@ -169,11 +169,11 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // Unlucky pivots throughout: what remains is sorted.
+            // After too many bad pivots, sort what remains.
             break;
         }
         steps -= 1;
-        // The median of three becomes the pivot, at the start.
+        // Move the median of three to the start, as the pivot.
         let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
         let less = |i: usize, j: usize| before(&items[i], &items[j]);
         let median = match (less(a, b), less(b, c), less(a, c)) {
@@ -210,8 +210,8 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// Position of the element that has `rank` elements before it in ascending order; of several equal ones PyTorch's choice,
-/// which is that of its own quickselect.
+/// The position of the element with `rank` elements before it in ascending order; among equal elements, the one that PyTorch's
+/// quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..line.len()).collect();
     let above = |i: usize, j: usize| compare(line[i], line[j]).is_gt();
@@ -260,7 +260,7 @@ pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
     }
 }
 
-/// Position of the first NaN; else of the median, the lower one of two.
+/// The position of the first NaN, if any, else of the median (the lower one of two).
 pub(crate) fn median<T: Element>(line: &[T]) -> usize {
     line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
         let mut positions: Vec<usize> = (0..line.len()).collect();
@@ -269,12 +269,12 @@ pub(crate) fn median<T: Element>(line: &[T]) -> usize {
     })
 }
 
-/// Last position of the commonest element; of several as common, of the smallest.
+/// The last position of the most frequent element; of equally frequent ones, the smallest element.
 pub(crate) fn mode<T: Element>(line: &[T]) -> usize {
     let mut positions = vec![0; line.len()];
     order(false, line, &mut positions);
     let same = |&i: &i64, &j: &i64| compare(line[i as usize], line[j as usize]) == Ordering::Equal;
-    // Runs come in ascending order of their element: a later one must be longer.
+    // Runs of equal elements come in ascending order: a later one must be longer to win.
     let mut longest: &[i64] = &[];
     for run in positions.chunk_by(same) {
         if run.len() > longest.len() {
@@ -284,7 +284,7 @@ pub(crate) fn mode<T: Element>(line: &[T]) -> usize {
     longest.last().map_or(0, |&last| last as usize)
 }
 
-/// Ascending, a NaN last.
+/// Ascending order with NaN last.
 fn compare<T: Element>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
 }
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(out, [0, 1, 1, 3, 4]);
     }
 
-    /// What PyTorch returns.
+    /// The indices that PyTorch returns.
     #[test]
     fn which_of_equal_elements() {
         let top = |size: usize, wanted: usize| {

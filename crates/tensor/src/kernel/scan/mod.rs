@@ -1,3 +1,3 @@
-//! What looks at a whole lane along one dimension: running sums, order.
+//! Operations on a whole lane along one dimension: cumulative sums, sorting.
 
 pub(crate) mod lanes;

@@ -1,8 +1,8 @@
-//! How far the functions of one and two numbers are from the truth, in units in the last place (ulp): the distance from a
-//! number to the next larger one of its type.
+//! The errors of functions of one and two numbers in units in the last place (ulp): the distance from a number to the next larger
+//! one of its type.
 //!
-//! In f64 they are held against values computed with 60 digits (`reference/functions.csv`, which `functions.py` beside it
-//! writes). In f32 they are held against f64, whose own error is some billionths of that unit, over all exponents and signs.
+//! In f64 they are compared with values computed with 60 digits (`reference/functions.csv`, written by the script `functions.py`
+//! beside it). In f32 they are compared with f64, whose own error is a few billionths of that unit, over all exponents and signs.
 //! The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the one here.
 
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::fs;
 use crate::ops::TensorLike;
 use crate::{Binary, Element, Site, Tensor, Unary};
 
-/// The most that a function is off: in f32 from the exact result, in f64 from the correctly rounded one.
+/// Maximum errors: in f32 from the exact result, in f64 from the correctly rounded one.
 const BOUNDS: &[(&str, f64, f64)] = &[
     ("exp", 2.0, 1.0),
     ("exp2", 2.0, 1.0),
@@ -50,19 +50,18 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("ndtr", 5.0, 7.0),
 ];
 
-/// The bounds of the function of this name in f32 and f64, where it has any.
+/// The bounds of the named function in f32 and f64, if it has any.
 pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
     BOUNDS.iter().find(|bound| bound.0 == name).map(|&(_, narrow, wide)| (narrow, wide))
 }
 
-/// As many as PyTorch's formula gives, which is ours: 10⁻⁹ in units of 2⁻⁵².
+/// The accuracy of PyTorch's formula, which is ours too: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Which functions have zeros at negative arguments that are no floating-point numbers: there the unit is that of a number
-/// of size 1, where the result is smaller.
+/// Functions with zeros at negative arguments that are not representable: results smaller than 1 are measured in units of 1 there.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
-/// Every f32 bit pattern, thinned; denser from -20 to 20, at multiples of 1/8 and beside them.
+/// A sample of all f32 bit patterns; denser from -20 to 20, at multiples of 1/8 and next to them.
 fn sample() -> Vec<f32> {
     let mut points: Vec<f32> = (0..=u32::MAX).step_by(40_009).map(f32::from_bits).collect();
     points.extend((-20_000..=20_000).map(|i| i as f32 * 1e-3));
@@ -74,8 +73,8 @@ fn sample() -> Vec<f32> {
     points
 }
 
-/// Distance in ulp, where `unit` is that of a number of the size of the exact value, and ∞ counts as the power of two that
-/// comes after the largest number.
+/// Distance in ulp, where `unit` is that of a number of the size of the exact value, and ∞ counts as the power of two after the
+/// largest number.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -107,7 +106,7 @@ fn binary<T: Element>(op: Binary, x: &[T], y: &[T]) -> Option<Vec<T>> {
     Tensor::from(x.to_vec()).apply_binary(op, &Tensor::from(y.to_vec()), site()).ok().map(|z| z.to_vec())
 }
 
-/// The largest error and where it is.
+/// The largest error and its argument.
 #[derive(Clone, Debug, Default)]
 struct Worst {
     ulps: f64,
@@ -122,7 +121,7 @@ impl Worst {
     }
 }
 
-/// The worst error in f32 of the function of this name.
+/// The worst error of the named function in f32.
 fn worst_f32(name: &str, x: &[f32]) -> Worst {
     let mut worst = Worst::default();
     let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|&x| f64::from(x)).collect() };
@@ -134,7 +133,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
         return worst;
     }
     let op = *Binary::ALL.iter().find(|op| op.name() == name).unwrap();
-    // Any two of the sample, and numbers near 1 with exponents that make something of them.
+    // Any two of the sample, and numbers near 1 with exponents that give finite results.
     let mut y = x.to_vec();
     y.rotate_left(12_345);
     let mut x = x.to_vec();
@@ -151,7 +150,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
     worst
 }
 
-/// The worst error in f64 of the function of this name, over the reference values.
+/// The worst error of the named function in f64, over the reference values.
 fn worst_f64(name: &str, reference: &str) -> Worst {
     let mut worst = Worst::default();
     let mut count = 0;

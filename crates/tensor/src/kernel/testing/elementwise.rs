@@ -27,7 +27,7 @@ fn two_alone<T: Oracle>(op: Binary, x: T, y: T) -> T {
     out[0]
 }
 
-/// Each is what the oracle allows, and has the bits that it has alone.
+/// Each result is allowed by the oracle and has the bits that the kernel gives for a single element.
 #[track_caller]
 fn assert_allowed<T: Oracle>(
     got: &Tensor<T>,
@@ -49,7 +49,7 @@ fn assert_allowed<T: Oracle>(
     assert_eq!(got.len(), count);
 }
 
-/// Kernels and oracle lack the same operations.
+/// Kernels and oracle must lack the same operations.
 #[track_caller]
 fn assert_undefined<T: Oracle>(error: &Error, expected: Option<Expected<T>>, what: impl Debug) {
     assert!(matches!(error, Error::ElementType { .. }), "{error}");
@@ -135,7 +135,7 @@ fn elementwise<T: Oracle>(shape: &Shape, recipes: [&Recipe; 3], seed: u64) {
     operands.check_casts();
 }
 
-/// In place, a window of a larger buffer: what lies around it stays.
+/// In place, in a window of a larger buffer whose other elements must not change.
 fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);
     let (window, len) = recipes[0].clone().injective().layout(shape);
@@ -150,7 +150,7 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);
     }
-    // The same on tensors, which copy first if they must.
+    // The same on tensors, which copy first if necessary.
     let mut x = Tensor::from(before.clone()).with_layout(window.clone());
     let held = x.clone();
     let expected = zip(&elements(x.source()), &elements(y.source()), |x, y| exact(Binary::Maximum, x, y));
@@ -207,9 +207,9 @@ fn blocks_meet_at_every_length() {
     }
 }
 
-/// The largest distance of a function in f32 from the same in f64, in units in the last place of the f32 result:
-/// 1/2 is rounding correctly. The bound is what the GNU C library states for its f32 functions, which the standard
-/// library may call, and a half for rounding.
+/// The largest distance of a function in f32 from the same in f64, in units in the last place of the f32 result: 1/2 is correct
+/// rounding. The bound is what the GNU C library states for its f32 functions, which the standard library may call, plus a half for
+/// rounding.
 #[test]
 fn functions_in_single_precision_are_those_in_double_rounded() {
     let rng = &mut generator(3);
@@ -227,7 +227,7 @@ fn functions_in_single_precision_are_those_in_double_rounded() {
             ((f64::from(single) - double).abs() / ulp, x).0
         });
         let worst = worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-        // What `docs/accuracy.md` says of it; of the others that says less.
+        // The bounds in `docs/accuracy.md`; for other functions, a general one.
         let bound = if op == Unary::Ndtr { 5.0 } else { 3.0 };
         assert!(worst <= bound, "{op:?}: {worst} ulp");
     }

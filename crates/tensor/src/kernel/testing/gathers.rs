@@ -1,4 +1,4 @@
-//! Taking, adding and embedding elements over every layout, against the oracle.
+//! Gather, scatter-add and embedding over every layout, against the oracle.
 
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
-        // Onto what is there already.
+        // In addition to what is there already.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);
         update(&mut expected, &window, x.source(), |place, x| combine(Reduction::Sum, place, x));

@@ -1,4 +1,4 @@
-//! Tensors of every layout, for tests: a [`Recipe`] says how a tensor of any shape comes to lie in its buffer.
+//! Tensors of every layout, for tests: a [`Recipe`] describes the layout of a tensor of any shape in its buffer.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::memory::storage::Storage;
 use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Shape, Tensor};
 
-/// Ranks go from 0 to this.
+/// Maximum rank.
 const RANK: usize = INLINE_RANK + 2;
 
-/// How a tensor lies in its buffer; applies to every shape up to rank 6.
+/// The layout of a tensor in its buffer; applies to every shape up to rank 6.
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) axes: Vec<AxisRecipe>,
@@ -22,21 +22,21 @@ pub(crate) struct Recipe {
     pub(crate) order: Vec<usize>,
 }
 
-/// How a dimension is a part of a larger one.
+/// How a dimension is cut out of a larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
     /// Elements left out before and after.
     pub(crate) around: (usize, usize),
-    /// Only every `step`-th is kept.
+    /// Only every `step`-th element is kept.
     pub(crate) step: usize,
-    /// The last comes first.
+    /// Reversed order.
     pub(crate) flip: bool,
     /// One element repeated, stride 0.
     pub(crate) stretch: bool,
 }
 
 impl fmt::Debug for Recipe {
-    /// On one line: a failing case has several.
+    /// On a single line: a failing case prints several recipes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "order {:?}", self.order.as_slice())?;
         for AxisRecipe { around: (before, after), step, flip, stretch } in &self.axes {
@@ -57,7 +57,7 @@ impl Recipe {
         Recipe { axes: vec![AxisRecipe::PLAIN; RANK], order: (0..RANK).collect() }
     }
 
-    /// The same dimension by dimension.
+    /// The same recipe for every dimension.
     pub(crate) fn all(axis: AxisRecipe) -> Self {
         Recipe { axes: vec![axis; RANK], ..Recipe::contiguous() }
     }
@@ -81,7 +81,7 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Buffers stay small enough for many cases: the later dimensions are plain if need be.
+        // Keeps buffers small enough for many cases: later dimensions become plain if necessary.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {
@@ -126,7 +126,7 @@ pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Every way of lying in a buffer.
+/// Every layout recipe.
 pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![
         2 => Just(AxisRecipe::PLAIN),
@@ -145,13 +145,13 @@ pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)
 }
 
-/// Elements to try operations on.
+/// Elements for test cases.
 pub(crate) trait Sample: Element {
-    /// Anything, the edges of the type often among it.
+    /// Any value; edges of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
     /// A small integer; sums and products of many are exact.
     fn small(rng: &mut Pcg64) -> Self;
-    /// ±1, ±2 or ±1/2; any product of not too many is exact.
+    /// ±1, ±2 or ±1/2; products of moderately many are exact.
     fn factor(rng: &mut Pcg64) -> Self;
     /// The bits; one value for every NaN.
     fn bits(self) -> u64;

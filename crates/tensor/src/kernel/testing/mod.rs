@@ -1,4 +1,4 @@
-//! What kernels are tested against, the same slow and obvious, and the tests of all of them over tensors of every layout.
+//! The oracle of the kernels, slow and obvious, and the tests of all kernels over tensors of every layout.
 
 pub(crate) mod accuracy;
 mod elementwise;

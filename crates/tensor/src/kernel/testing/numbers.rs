@@ -1,5 +1,5 @@
-//! What each operation is of single numbers, computed from the standard library, `libm` and textbook formulas in f64: the specification of
-//! the block kernels, of which it calls none.
+//! The result of each operation on single numbers, computed from the standard library, `libm` and textbook formulas in f64: the
+//! specification of the block kernels, none of which it calls.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -7,26 +7,26 @@ use crate::kernel::testing::accuracy::bounds;
 use crate::kernel::testing::layouts::Sample;
 use crate::{Binary, Compare, DType, Reduction, Unary};
 
-/// The exact result of an operation, and how far a kernel may be from it.
+/// The exact result of an operation, and the error that a kernel may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected<T> {
-    /// Bit by bit, but for which NaN it is.
+    /// Bit by bit, except for the bits of a NaN.
     Exact(T),
-    /// Bit by bit, but for the sign of a zero.
+    /// Bit by bit, except for the sign of a zero.
     Unsigned(T),
-    /// Within units in the last place of the exact result, or an absolute error, whichever allows more.
+    /// Within units in the last place of the exact result or an absolute error, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
 }
 
 impl<T: Oracle> Expected<T> {
-    /// Whether a kernel may give this.
+    /// Whether a kernel may return this.
     pub(crate) fn allows(self, got: T) -> bool {
         match self {
             Expected::Exact(exact) => got.bits() == exact.bits(),
             Expected::Unsigned(exact) => got.bits() == exact.bits() || got == exact,
             Expected::Near { exact, ulps, absolute } => {
                 let (rounded, got) = (T::from_f64(exact).to_f64(), got.to_f64());
-                // Beyond the largest number the unit is that of the last binade.
+                // Past the largest number the unit is that of the last binade.
                 let beyond = if T::DTYPE == DType::F32 { 2f64.powi(128) } else { f64::MAX };
                 let clamped = |x: f64| x.clamp(-beyond, beyond);
                 let off = (clamped(got) - clamped(exact)).abs();
@@ -45,7 +45,7 @@ impl<T: Oracle> Expected<T> {
     }
 }
 
-/// Operations of one number or two; `None` where the type does not have them.
+/// Operations on one number or two; `None` if the type does not have them.
 pub(crate) trait Oracle: Sample {
     /// Distance from a number of this size to the next larger one.
     fn unit(size: f64) -> f64;
@@ -135,7 +135,7 @@ fn erfinv(x: f64) -> f64 {
     if size == 1.0 || size == 0.0 {
         return if size == 1.0 { f64::INFINITY.copysign(x) } else { x };
     }
-    // Where erf is nearly a line.
+    // In the range where erf is nearly linear.
     if size < 1e-4 {
         return (x + PI * x * x * x / 12.0) * PI.sqrt() / 2.0;
     }
@@ -148,7 +148,7 @@ fn erfinv(x: f64) -> f64 {
     high.copysign(x)
 }
 
-/// ψ(x) = ψ(x + n) - Σ 1/(x + k), the asymptotic series from 20 on, reflection below 0.
+/// ψ(x) = ψ(x + n) - Σ 1/(x + k), the asymptotic series for 20 and above, reflection below 0.
 fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -165,7 +165,7 @@ fn digamma(x: f64) -> f64 {
     y.ln() - 0.5 / y - z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z / 132.0)))) - sum
 }
 
-/// ψ'(x) = Σ 1/(x + k)², the asymptotic series from 20 on; reflection below 1/2.
+/// ψ'(x) = Σ 1/(x + k)², the asymptotic series for 20 and above; reflection below 1/2.
 fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
         return (PI / (PI * x).sin()).powi(2) - trigamma(1.0 - x);
@@ -205,7 +205,7 @@ fn zeta(s: f64, q: f64) -> f64 {
     sum + power * w / (s - 1.0) + power * (0.5 + rising(1) / 12.0 - rising(3) / 720.0 + rising(5) / 30240.0)
 }
 
-/// A function of two real numbers, in f64; what is defined by its steps in the element type is rounded by `round` after each.
+/// A function of two real numbers, in f64; operations defined by steps in the element type are rounded by `round` after each.
 fn real_binary(op: Binary, x: f64, y: f64, round: impl Fn(f64) -> f64) -> f64 {
     let opposite = |rest: f64| rest != 0.0 && (rest < 0.0) != (y < 0.0);
     match op {
@@ -294,11 +294,11 @@ macro_rules! floats {
                 }
                 let exact = real_unary(op, x.into());
                 Some(expected(op.name(), exact, match op {
-                    // Sines and logarithms of rounded arguments, near where they are 0.
+                    // Sines and logarithms of rounded arguments, near their zeros.
                     Unary::Sinc | Unary::Logit => 1e-15,
                     // Sums that cancel at the zeros of negative arguments.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The square of the argument, as an exponent, is rounded.
+                    // The square of the argument, used as an exponent, is rounded.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -312,7 +312,7 @@ macro_rules! floats {
                         (None, _) => $type::NAN,
                         (Some(std::cmp::Ordering::Equal), _) => y,
                         (Some(_), 0 | $signed::MIN) => $type::from_bits(1).copysign(y),
-                        // Away from 0 the bits grow by 1.
+                        // Away from 0 the bits increase by 1.
                         (Some(order), bits) => {
                             let away = (order == std::cmp::Ordering::Less) == (x > 0.0);
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
@@ -323,7 +323,7 @@ macro_rules! floats {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Which of two zeros is the larger is left open.
+                    // Which of two zeros is the larger is unspecified.
                     Binary::Fmax | Binary::Fmin => {
                         Expected::Unsigned(real_binary(op, x.into(), y.into(), |x| x) as $type)
                     }
@@ -336,7 +336,7 @@ macro_rules! floats {
 
 floats!(f32 i32, f64 i64);
 
-/// Within the bounds of the operation of this name, or exact where it has none. In f64 the oracle's own error comes on top.
+/// Within the bounds of the named operation, or exact if it has none. In f64 the oracle's own error is added.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {
@@ -388,7 +388,7 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// An integer operation, exact or wrapped in 128 bits, of a type of so many bits.
+/// An integer operation on a type of `bits` bits, exact or wrapped in 128 bits.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
     // The largest integer that is not above the quotient.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };
@@ -450,7 +450,7 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// The sign of what wraps around is taken off again.
+/// The sign of a wrapped result is removed.
 fn lcm(x: i128, y: i128) -> i128 {
     let product = (x / gcd(x, y) * y) as i64;
     product.wrapping_abs().into()

@@ -1,7 +1,7 @@
-//! What every kernel computes, slow and obvious: loops over indices, each element found through
-//! [`Layout::position`](crate::Layout::position). The specification of the kernels, and the oracle of their tests.
+//! The specification of the kernels and the oracle of their tests, slow and obvious: loops over indices that find each element
+//! through [`Layout::position`](crate::Layout::position).
 //!
-//! What an operation is of single numbers is in [`numbers`](crate::kernel::testing::numbers).
+//! The results for single numbers are in [`numbers`](crate::kernel::testing::numbers).
 
 use crate::kernel::strided::Source;
 use crate::kernel::testing::numbers::{Oracle, combine};
@@ -33,7 +33,7 @@ pub(crate) fn elements<T: Copy>(x: Source<T>) -> Vec<T> {
     elements
 }
 
-/// The elements that each result of a reduction over `axes` is made of, results in row-major order.
+/// The elements that each result of a reduction over `axes` combines, results in row-major order.
 pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
     let shape = x.layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
@@ -58,7 +58,7 @@ pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     rest.iter().fold(first, |total, &x| combine(op, total, x))
 }
 
-/// Position of the first largest or smallest; the first NaN wins.
+/// Position of the first largest or smallest element; the first NaN wins.
 pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     let is_nan = |x: T| x.partial_cmp(&x).is_none();
     if let Some(position) = column.iter().position(|&x| is_nan(x)) {
@@ -68,7 +68,7 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// The rows and columns whose products each element of a matrix product sums up, in row-major order.
+/// For each element of a matrix product, in row-major order, the pairs of numbers whose products it sums.
 pub(crate) fn pairs<T: Copy>(x: Source<T>, y: Source<T>) -> Vec<Vec<(T, T)>> {
     let (left, right) = (x.layout.shape(), y.layout.shape());
     let rank = left.rank();

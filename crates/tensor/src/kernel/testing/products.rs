@@ -53,7 +53,7 @@ fn large_products_equal_their_twins() {
         (&[3], [1, 65, 1]),
         // One row, in several strips.
         (&[], [1, 13, 9001]),
-        // Little work, columns that fill vectors and do not.
+        // Little work, with columns that fill vectors and columns that do not.
         (&[], [5, 30, 16]),
         (&[3], [7, 9, 70]),
         (&[4], [16, 16, 32]),

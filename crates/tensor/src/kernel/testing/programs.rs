@@ -1,6 +1,7 @@
-//! Random programs, run by the engine in every way it has, against one instruction and one element at a time.
+//! Random programs, run by the engine on each of its code paths, against evaluation of one instruction and one element at a time.
 //!
-//! `WENGERT_RANDOM_PROGRAMS` says how many, `WENGERT_RANDOM_SEED` where they begin; few by default. Under a sanitizer, many:
+//! `WENGERT_RANDOM_PROGRAMS` sets their number (small by default), `WENGERT_RANDOM_SEED` the first seed. With a sanitizer, run
+//! many:
 //!
 //! ```text
 //! WENGERT_RANDOM_PROGRAMS=10000000 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
@@ -31,7 +32,7 @@ fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
     from[below(rng, from.len())]
 }
 
-/// How far a value is known: a sum that rounds depends on its order, and so does the sign of a zero that was reduced.
+/// How precisely a value is known: a sum that rounds depends on its order, and so does the sign of a zero result of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Bits,
@@ -39,16 +40,16 @@ enum Known {
     Nothing,
 }
 
-/// A value over all elements.
+/// A value, element by element.
 #[derive(Clone)]
 struct Reference<T> {
     elements: Vec<T>,
     known: Known,
-    /// Whether there is one number for each row.
+    /// Whether it is one number for each row.
     per_row: bool,
 }
 
-/// At most 5,000 elements, mostly few; sometimes none.
+/// At most 5,000 elements, usually few; sometimes none.
 fn shape(rng: &mut Pcg64) -> Shape {
     let large = if chance(rng, 16) { 5000 } else { 40 };
     let limit = pick(rng, &[1, 8, 32, 64, 64, 200, 200, large]);
@@ -63,7 +64,7 @@ fn shape(rng: &mut Pcg64) -> Shape {
     Shape::from(sizes)
 }
 
-/// A way of lying in a buffer.
+/// A random layout.
 fn recipe(rng: &mut Pcg64) -> Recipe {
     let mut recipe = Recipe::contiguous();
     if chance(rng, 3) {
@@ -105,7 +106,7 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
     }
 }
 
-/// The kernel of one element, which an exact operation's oracle is asked about.
+/// The result of one element by the block kernel, checked against the oracle if the operation is exact.
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
@@ -127,7 +128,7 @@ fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Opt
     defined.then_some(out[0])
 }
 
-/// The total, and how far it is known.
+/// The total, and how precisely it is known.
 fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, known: Known) -> (T, Known) {
     let (mut total, mut size, mut whole) = (T::start(op), if op == Reduction::Prod { 1.0 } else { 0.0 }, true);
     for x in values {
@@ -160,7 +161,7 @@ fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Refer
     Reference { elements, known, per_row: true }
 }
 
-/// For each element the place that it has where the dimensions in `axes` have size 1.
+/// For each element, its position where the dimensions in `axes` have size 1.
 fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     let kept = |axis: usize| axes >> axis & 1 == 0;
     let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
@@ -178,7 +179,7 @@ fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     ((0..shape.numel()).map(place).collect(), count)
 }
 
-/// What an output is, `None` where that is not known.
+/// The expected output; `None` if it is not known.
 fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &Shape, row: usize) -> Option<Vec<T>> {
     let x = &values[output.value() as usize];
     if x.known == Known::Nothing {
@@ -236,14 +237,14 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
             Instruction::Reduce(op, _) => rows(op, operands[0], row_len),
             _ => {
                 let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
-                // A type lacks some operations: then there is no such instruction.
+                // Skip operations that the type lacks.
                 let numbers: Option<Vec<T>> =
                     (0..shape.numel()).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect();
                 if number(instruction, [T::ONE; 3]).is_none() {
                     continue;
                 }
                 let Some(elements) = numbers else { continue };
-                // The sign of a NaN is left open.
+                // The sign of a NaN is unspecified.
                 let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
                     && operands[1].elements.iter().any(|x| x.is_nan());
                 let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;

@@ -13,7 +13,7 @@ use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
-    // More factors of 2 than an exponent has room for would round.
+    // More factors of 2 than the exponent holds would round.
     let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
     for &op in Reduction::ALL {
         let x = recipe.tensor(shape, || match op {
@@ -26,7 +26,7 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
         let got = x.apply_reduce(op, axes, site()).unwrap();
         let kept = |axis: usize| if axes.contains(&axis) { 1 } else { shape[axis] };
         assert_eq!(*got.shape(), (0..shape.rank()).map(kept).collect::<Shape>());
-        // Which of two zeros is the larger is nobody's business.
+        // Which of two zeros is the larger is unspecified.
         let expected: Vec<T> = expected.into_iter().map(unsigned).collect();
         assert_bits(&got.map(unsigned), &expected, (op, shape, axes));
     }
@@ -48,9 +48,8 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
     }
 }
 
-/// Sums of numbers that round: pairwise, at most 64 elements one after the other (eight chains of 64, or 64 rows),
-/// then eight chains and a tree of depth log₂ n, so within (64 + 3 + log₂ n) u Σ|x|, u half an epsilon (Higham
-/// 1993, 2.4).
+/// Sums of numbers that round: pairwise, at most 64 elements in sequence (eight chains of 64, or 64 rows), then eight chains and a
+/// tree of depth log₂ n, so within (64 + 3 + log₂ n) u Σ|x|, u half an epsilon (Higham 1993, 2.4).
 fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));
