@@ -74,7 +74,7 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
     }
     let first = layout.offset();
     one(y, &mut data[first..first + layout.numel()], false, op.cost(), |y, out| {
-        if !T::onto(op, out, y) {
+        if !T::in_place(op, out, y) {
             // Copied aside, into the first-level cache, and written anew.
             let mut before = [T::ZERO; BLOCK];
             let before = &mut before[..out.len()];

@@ -5,7 +5,7 @@
 use crate::shape::iteration_space::IterationSpace;
 
 /// Up to this many elements are copied one by one: a call takes longer.
-const FEW: usize = 16;
+const SMALL: usize = 16;
 
 /// `out[i]` = element `start + i` of the operand.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
@@ -14,8 +14,8 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
         let (_, [next]) = space.loop_of(0);
         let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
         if next == 0 && out.len() > row {
-            walked(space, data, start, &mut out[..row]);
-            return again(out, row);
+            fill_by_segments(space, data, start, &mut out[..row]);
+            return repeat_prefix(out, row);
         }
         if inner == 0 && whole {
             let mut position = space.position(0, start) as isize;
@@ -27,21 +27,21 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
             return;
         }
     }
-    walked(space, data, start, out);
+    fill_by_segments(space, data, start, out);
 }
 
 /// `out[i]` = element `start + i` of the row, repeated without end.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
-    stretch(after, 0, 1, &mut out[..first]);
+    copy_strided(after, 0, 1, &mut out[..first]);
     let second = before.len().min(out.len() - first);
-    stretch(before, 0, 1, &mut out[first..first + second]);
-    again(out, row.len());
+    copy_strided(before, 0, 1, &mut out[first..first + second]);
+    repeat_prefix(out, row.len());
 }
 
 /// Fills `out` with its first `row` elements, doubling the filled part each time.
-fn again<T: Copy>(out: &mut [T], row: usize) {
+fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     let mut done = row;
     while done < out.len() {
         let more = done.min(out.len() - done);
@@ -51,10 +51,10 @@ fn again<T: Copy>(out: &mut [T], row: usize) {
 }
 
 /// [`spread`] for any operand.
-fn walked<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
+fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {
-        stretch(data, position, stride, &mut out[done..done + count]);
+        copy_strided(data, position, stride, &mut out[done..done + count]);
         done += count;
     });
 }
@@ -76,11 +76,11 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
 
 /// `out[i]` = the element `i * stride` after `position`.
 #[inline]
-fn stretch<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
+fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
     let count = out.len();
     match stride {
         0 => out.fill(data[position]),
-        1 if count > FEW => out.copy_from_slice(&data[position..position + count]),
+        1 if count > SMALL => out.copy_from_slice(&data[position..position + count]),
         1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
         2.. => {
             let values = data[position..].iter().step_by(stride as usize);
@@ -99,7 +99,7 @@ mod tests {
     use crate::{Layout, Shape};
 
     #[test]
-    fn a_row_again_and_again() {
+    fn a_row_is_repeated() {
         let row: Vec<usize> = (0..7).collect();
         for (start, len) in (0..20).flat_map(|start| (0..40).map(move |len| (start, len))) {
             let mut out = vec![usize::MAX; len];
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn every_stretch_of_every_operand() {
+    fn every_range_of_every_operand() {
         let row = Layout::contiguous(Shape::from([5]));
         let column = Layout::contiguous(Shape::from([6, 1]));
-        let turned = Layout::contiguous(Shape::from([5, 6])).permute(&[1, 0]);
+        let transposed = Layout::contiguous(Shape::from([5, 6])).permute(&[1, 0]);
         let flipped = Layout::contiguous(Shape::from([6, 5])).flip(&[1]);
         let shape = Shape::from([6, 5]);
         let data: Vec<usize> = (0..30).collect();
-        for layout in [row, column, turned, flipped] {
+        for layout in [row, column, transposed, flipped] {
             let space = IterationSpace::new(&shape, [&layout.expand(&shape).unwrap()]);
             for start in 0..30 {
                 for len in 1..=30 - start {

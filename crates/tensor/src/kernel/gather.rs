@@ -4,13 +4,13 @@
 //! threads.
 
 use crate::kernel::strided::{BLOCK, Source};
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 use crate::{Element, Layout, Reduction};
 
 /// `out[i] = x[positions[i]]`, where positions count in the row-major order of `x`.
-pub(crate) fn take<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
-    let from = Nest::new(x.layout.shape(), [x.layout]);
-    let at = Nest::new(positions.layout.shape(), [positions.layout]);
+pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
+    let from = IterationSpace::new(x.layout.shape(), [x.layout]);
+    let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
     let start = x.layout.offset();
     let contiguous = x.layout.is_contiguous();
     for (i, out) in out.iter_mut().enumerate() {
@@ -20,12 +20,12 @@ pub(crate) fn take<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [
 }
 
 /// `out[positions[i]] += x[i]`, `out` in row-major order.
-pub(crate) fn put<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
-    let nest = Nest::new(x.layout.shape(), [x.layout]);
-    let at = Nest::new(positions.layout.shape(), [positions.layout]);
+pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
+    let space = IterationSpace::new(x.layout.shape(), [x.layout]);
+    let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
     for i in 0..positions.layout.numel() {
         let position = positions.data[at.position(0, i)] as usize;
-        T::accumulate(Reduction::Sum, &mut out[position..=position], &[x.data[nest.position(0, i)]]);
+        T::accumulate(Reduction::Sum, &mut out[position..=position], &[x.data[space.position(0, i)]]);
     }
 }
 
@@ -35,17 +35,17 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
     if window.numel() == 0 {
         return;
     }
-    let nest = Nest::new(window.shape(), [window, x.layout]);
-    let total = nest.numel();
-    let mut line = Vec::with_capacity(BLOCK);
+    let space = IterationSpace::new(window.shape(), [window, x.layout]);
+    let total = space.numel();
+    let mut block = Vec::with_capacity(BLOCK);
     for start in (0..total).step_by(BLOCK) {
         let len = BLOCK.min(total - start);
-        line.clear();
-        nest.walk(1, start, len, |position, stride, count| {
-            line.extend((0..count as isize).map(|i| x.data[(position as isize + i * stride) as usize]));
+        block.clear();
+        space.walk(1, start, len, |position, stride, count| {
+            block.extend((0..count as isize).map(|i| x.data[(position as isize + i * stride) as usize]));
         });
-        let mut left = &line[..];
-        nest.walk(0, start, len, |position, stride, count| {
+        let mut left = &block[..];
+        space.walk(0, start, len, |position, stride, count| {
             let (now, later) = left.split_at(count);
             if !shared {
                 for (i, &value) in now.iter().enumerate() {

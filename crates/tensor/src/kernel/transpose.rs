@@ -111,15 +111,15 @@ impl<'a, T: Element> Tile<'a, T> {
     }
 }
 
-/// `tile[j, i] = x[i, j]` for `lines` segments of `len` elements, `step` apart, at least a square; rows of the tile are [`PITCH`]
+/// `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart, at least a square; rows of the tile are [`PITCH`]
 /// apart.
-fn transposed<T: Element>(x: &[T], step: usize, lines: usize, len: usize, tile: &mut [T]) {
-    assert!(lines >= SIDE && len >= SIDE && lines <= PITCH && len <= TALL + SIDE);
+fn transposed<T: Element>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
+    assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
     // The last square is moved back to end with the segment, or with the last segment.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
-    for line in places(lines) {
+    for segment in places(segments) {
         for first in places(len) {
-            square(&x[line * step + first..], step, &mut tile[first * PITCH + line..]);
+            square(&x[segment * step + first..], step, &mut tile[first * PITCH + segment..]);
         }
     }
 }
@@ -127,16 +127,17 @@ fn transposed<T: Element>(x: &[T], step: usize, lines: usize, len: usize, tile: 
 /// `to[j, i] = x[i, j]` for a square: rows of `x` are `step` apart, those of `to` [`PITCH`].
 #[inline]
 fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
-    let line = |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a line of the square lies within the operand");
+    let segment =
+        |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand");
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
-        return unsafe { x86::square(line, to) };
+        return unsafe { x86::square(segment, to) };
     }
-    let mut lines: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *line(i));
-    transpose(&mut lines);
-    for (line, to) in lines.iter().zip(to.chunks_mut(PITCH)) {
-        to[..SIDE].copy_from_slice(line);
+    let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
+    transpose(&mut segments);
+    for (segment, to) in segments.iter().zip(to.chunks_mut(PITCH)) {
+        to[..SIDE].copy_from_slice(segment);
     }
 }
 
@@ -196,22 +197,22 @@ mod x86 {
 
     /// [`square`](super::square) for elements of 4 or 8 bytes.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn square<'a, T: Element>(line: impl Fn(usize) -> &'a [T; SIDE], to: &mut [T]) {
+    pub(super) fn square<'a, T: Element>(segment: impl Fn(usize) -> &'a [T; SIDE], to: &mut [T]) {
         if size_of::<T>() == 4 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-            let mut lines = [load(line(0)); SIDE];
-            for (i, vector) in lines.iter_mut().enumerate().skip(1) {
-                *vector = load(line(i));
+            let mut segments = [load(segment(0)); SIDE];
+            for (i, vector) in segments.iter_mut().enumerate().skip(1) {
+                *vector = load(segment(i));
             }
             for _ in 0..4 {
-                let before = lines;
+                let before = segments;
                 for i in 0..8 {
-                    lines[2 * i] = _mm512_permutex2var_epi32(before[i], low, before[i + 8]);
-                    lines[2 * i + 1] = _mm512_permutex2var_epi32(before[i], high, before[i + 8]);
+                    segments[2 * i] = _mm512_permutex2var_epi32(before[i], low, before[i + 8]);
+                    segments[2 * i + 1] = _mm512_permutex2var_epi32(before[i], high, before[i + 8]);
                 }
             }
-            for (j, vector) in lines.into_iter().enumerate() {
+            for (j, vector) in segments.into_iter().enumerate() {
                 store(vector, &mut to[j * PITCH..][..SIDE]);
             }
             return;
@@ -221,18 +222,18 @@ mod x86 {
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         for (top, left) in [(0, 0), (0, HALF), (HALF, 0), (HALF, HALF)] {
-            let mut lines = [load(&line(top)[left..left + HALF]); HALF];
-            for (i, vector) in lines.iter_mut().enumerate().skip(1) {
-                *vector = load(&line(top + i)[left..left + HALF]);
+            let mut segments = [load(&segment(top)[left..left + HALF]); HALF];
+            for (i, vector) in segments.iter_mut().enumerate().skip(1) {
+                *vector = load(&segment(top + i)[left..left + HALF]);
             }
             for _ in 0..3 {
-                let before = lines;
+                let before = segments;
                 for i in 0..4 {
-                    lines[2 * i] = _mm512_permutex2var_epi64(before[i], low, before[i + 4]);
-                    lines[2 * i + 1] = _mm512_permutex2var_epi64(before[i], high, before[i + 4]);
+                    segments[2 * i] = _mm512_permutex2var_epi64(before[i], low, before[i + 4]);
+                    segments[2 * i + 1] = _mm512_permutex2var_epi64(before[i], high, before[i + 4]);
                 }
             }
-            for (j, vector) in lines.into_iter().enumerate() {
+            for (j, vector) in segments.into_iter().enumerate() {
                 store(vector, &mut to[(left + j) * PITCH + top..][..HALF]);
             }
         }
@@ -264,16 +265,16 @@ mod tests {
     #[test]
     fn tiles_are_transposed() {
         fn check<T: Element>(of: fn(usize) -> T) {
-            for (lines, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
-                let x: Vec<T> = (0..lines * step).map(of).collect();
+            for (segments, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
+                let x: Vec<T> = (0..segments * step).map(of).collect();
                 let mut tile = vec![of(0); TILE];
-                transposed(&x, step, lines, len, &mut tile);
+                transposed(&x, step, segments, len, &mut tile);
                 let mut square = std::array::from_fn(|i| std::array::from_fn(|j| x[i * step + j]));
                 transpose(&mut square);
                 for j in 0..len {
-                    for i in 0..lines {
+                    for i in 0..segments {
                         let got = tile[j * PITCH + i];
-                        assert_eq!(got, x[i * step + j], "{lines}x{len}, {i}, {j}");
+                        assert_eq!(got, x[i * step + j], "{segments}x{len}, {i}, {j}");
                         assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
                     }
                 }

@@ -163,11 +163,15 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        Tensor::build(positions.shape(), at, |out| crate::kernel::gather::take(self.source(), positions.source(), out))
+        Tensor::build(positions.shape(), at, |out| {
+            crate::kernel::gather::gather(self.source(), positions.source(), out)
+        })
     }
 
     fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        Tensor::build_on_zeros(shape, at, |out| crate::kernel::gather::put(self.source(), positions.source(), out))
+        Tensor::build_on_zeros(shape, at, |out| {
+            crate::kernel::gather::scatter_add(self.source(), positions.source(), out)
+        })
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

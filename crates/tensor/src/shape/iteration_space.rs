@@ -35,10 +35,6 @@ pub(crate) enum Segment {
     Walk,
 }
 
-/// Names in use elsewhere.
-pub(crate) type Nest<const N: usize> = IterationSpace<N>;
-pub(crate) use Segment as Run;
-
 impl<const N: usize> IterationSpace<N> {
     /// Over `layouts`, which all have the shape `shape`.
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {

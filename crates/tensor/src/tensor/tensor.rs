@@ -238,10 +238,10 @@ impl<T: Element> Tensor<T> {
     /// The elements in row-major order, one by one.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + '_ {
         let (data, in_order) = (self.storage.as_slice(), self.as_slice());
-        let nest = crate::shape::iteration_space::Nest::new(self.shape(), [&self.layout]);
+        let space = crate::shape::iteration_space::IterationSpace::new(self.shape(), [&self.layout]);
         (0..self.numel()).map(move |index| match in_order {
             Some(elements) => elements[index],
-            None => data[nest.position(0, index)],
+            None => data[space.position(0, index)],
         })
     }
 

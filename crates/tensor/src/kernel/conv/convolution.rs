@@ -56,8 +56,8 @@ impl Geometry {
         let taps = self.taps();
         let steps = self.axes.iter().any(|axis| axis.stride > 1);
         let efficiency = direct::efficiency(self);
-        let few = self.channels >= 8 && self.out <= 32 && !steps && efficiency >= 0.7;
-        taps > 1 && (self.is_depthwise() && taps >= 5 && efficiency > 0.0 || few)
+        let small = self.channels >= 8 && self.out <= 32 && !steps && efficiency >= 0.7;
+        taps > 1 && (self.is_depthwise() && taps >= 5 && efficiency > 0.0 || small)
     }
 
     /// Whether the input is its own matrix of columns.
@@ -94,10 +94,10 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
         // Images with little work are batched into one part.
-        let together = (TILE / (4 * geometry.rows() * windows)).max(1);
-        return partition::try_chunks(z, together * out * windows, Schedule::Parallel, |part, z| {
+        let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
+        return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
-            for (block, z) in (part * together..).zip(z.chunks_exact_mut(out * windows)) {
+            for (block, z) in (part * per_part..).zip(z.chunks_exact_mut(out * windows)) {
                 product(block, 0, windows, &mut columns, z)?;
             }
             Ok(())
@@ -247,7 +247,11 @@ mod tests {
     }
 
     /// Reference result: `len` sums, where `term` gives the position and value of each term.
-    fn twin<T: Products>(geometry: &Geometry, len: usize, term: impl Fn(usize, usize, usize) -> (usize, T)) -> Vec<T> {
+    fn reference<T: Products>(
+        geometry: &Geometry,
+        len: usize,
+        term: impl Fn(usize, usize, usize) -> (usize, T),
+    ) -> Vec<T> {
         let mut sums = vec![T::ZERO; len];
         by_definition(geometry, |x, w, z| {
             let (place, term) = term(x, w, z);
@@ -265,13 +269,13 @@ mod tests {
         for kernels in InstructionSet::ALL.map(T::kernels_of) {
             let mut out = integers::<T>(z.len(), 3);
             direct::run(kernels, DirectCall::Forward { geometry, x: &x, w: &w, z: &mut out }).unwrap();
-            assert_eq!(out, twin(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+            assert_eq!(out, reference(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
             let mut out = integers::<T>(x.len(), 3);
             direct::run(kernels, DirectCall::Input { geometry, w: &w, z: &z, x: &mut out }).unwrap();
-            assert_eq!(out, twin(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+            assert_eq!(out, reference(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
             let mut out = integers::<T>(w.len(), 3);
             direct::run(kernels, DirectCall::Weight { geometry, x: &x, z: &z, w: &mut out }).unwrap();
-            assert_eq!(out, twin(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+            assert_eq!(out, reference(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
         }
     }
 
@@ -282,17 +286,17 @@ mod tests {
         let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
         let mut out = integers::<T>(z.len(), 3);
         forward(geometry, &x, &w, &mut out).unwrap();
-        assert_eq!(out, twin(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+        assert_eq!(out, reference(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
         let mut out = integers::<T>(x.len(), 3);
         input_gradient(geometry, &w, &z, &mut out).unwrap();
-        assert_eq!(out, twin(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+        assert_eq!(out, reference(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
         let mut out = integers::<T>(w.len(), 3);
         weight_gradient(geometry, &x, &z, &mut out).unwrap();
-        assert_eq!(out, twin(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+        assert_eq!(out, reference(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
     }
 
     #[test]
-    fn what_a_weight_does_not_see_does_not_reach_it() {
+    fn values_outside_of_the_windows_do_not_reach_the_weights() {
         let axis = |input: usize, kernel: usize| WindowAxis {
             input,
             kernel,
@@ -310,7 +314,7 @@ mod tests {
             x[40] = bad;
             let mut w = vec![0.0; geometry.weights()];
             weight_gradient(&geometry, &x, &z, &mut w).unwrap();
-            let expected = twin(&geometry, w.len(), |i, j, k| (j, x[i] * z[k]));
+            let expected = reference(&geometry, w.len(), |i, j, k| (j, x[i] * z[k]));
             assert!(w.iter().filter(|w| w.is_finite()).count() > w.len() / 2);
             assert!(w.iter().zip(&expected).all(|(w, e)| w == e || (w.is_nan() && e.is_nan())), "{bad}");
         }
@@ -319,16 +323,16 @@ mod tests {
     /// Dilation as wide as the padding: planes copied with their padding would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
-        let line = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
+        let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
         for geometry in [
-            Geometry { batch: 1, groups: 2, channels: 1, out: 1, axes: [WindowAxis::NONE, WindowAxis::NONE, line] },
-            Geometry { batch: 1, groups: 1, channels: 30, out: 3, axes: [line, line, line] },
+            Geometry { batch: 1, groups: 2, channels: 1, out: 1, axes: [WindowAxis::NONE, WindowAxis::NONE, axis] },
+            Geometry { batch: 1, groups: 1, channels: 30, out: 3, axes: [axis, axis, axis] },
             Geometry {
                 batch: 5,
                 groups: 1,
                 channels: 30,
                 out: 3,
-                axes: [WindowAxis::NONE, line, WindowAxis { stride: 3, output: 2, ..line }],
+                axes: [WindowAxis::NONE, axis, WindowAxis { stride: 3, output: 2, ..axis }],
             },
         ] {
             check::<f64>(&geometry);
@@ -350,7 +354,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
 
         #[test]
-        fn convolutions_equal_their_twins(
+        fn convolutions_equal_their_reference(
             counts in [1..4usize, 1..4usize, 1..4usize, 1..4usize],
             axes in [axis(), axis(), axis()],
             rank in 1..4usize,
@@ -393,9 +397,9 @@ mod tests {
             check_directly::<f64>(&geometry);
             check_directly::<f32>(&geometry);
         }
-        let line = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
+        let axis = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
         let geometry =
-            Geometry { batch: 1, groups: 1, channels: 4, out: 2, axes: [WindowAxis::NONE, WindowAxis::NONE, line] };
+            Geometry { batch: 1, groups: 1, channels: 4, out: 2, axes: [WindowAxis::NONE, WindowAxis::NONE, axis] };
         assert!(geometry.tiles() > 1);
         check::<f64>(&geometry);
         check_directly::<f64>(&geometry);

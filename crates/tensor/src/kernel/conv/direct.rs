@@ -32,7 +32,7 @@ const SLACK: usize = 128;
 const SEGMENT: usize = 2048;
 
 /// Approximate number of plane elements per group of dot products.
-const TOGETHER: usize = 1 << 17;
+const RUN_ELEMENTS: usize = 1 << 17;
 
 /// Sums over the batch are split into at most this many partial sums.
 const SUMS: usize = 8;
@@ -83,7 +83,7 @@ impl<T: Products> Weights<T> {
 /// A sum of weighted plane elements: its planes, taps and weights.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
-    /// Elements of a plane, and number of planes that are summed for each result.
+    /// Elements of a plane, and number of planes that are compute_sums for each result.
     plane: usize,
     inputs: usize,
     /// Where the run of each tap begins.
@@ -163,7 +163,7 @@ impl<T: Products> Sum<'_, T> {
 }
 
 /// Copies blocks of planes `x` and computes their sums into blocks of planes `out`.
-fn summed<T: Products>(
+fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
     planes: &Planes,
@@ -179,11 +179,11 @@ fn summed<T: Products>(
     if blocks >= 4 {
         // Blocks with little work are batched into one part.
         let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
-        let together = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
-        return partition::try_chunks(out, together * block_len, Schedule::Parallel, |part, out| {
+        let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
+        return partition::try_chunks(out, per_part * block_len, Schedule::Parallel, |part, out| {
             let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
             let mut results = Scratch::new(8 * CHUNK)?;
-            for (block, out) in (part * together..).zip(out.chunks_exact_mut(block_len)) {
+            for (block, out) in (part * per_part..).zip(out.chunks_exact_mut(block_len)) {
                 fill(&x[block * inputs * from..][..inputs * from], &mut source);
                 for sum in sums {
                     let all = (0..sum.chunks(), 0..sum.weights.groups.len());
@@ -196,9 +196,9 @@ fn summed<T: Products>(
     let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
     for (block, out) in out.chunks_exact_mut(block_len).enumerate() {
         let x = &x[block * inputs * from..][..inputs * from];
-        let together = inputs.div_ceil(8);
-        partition::chunks(&mut source[..inputs * plane], together * plane, Schedule::Parallel, |part, source| {
-            fill(&x[part * together * from..], source);
+        let per_part = inputs.div_ceil(8);
+        partition::chunks(&mut source[..inputs * plane], per_part * plane, Schedule::Parallel, |part, source| {
+            fill(&x[part * per_part * from..], source);
         });
         sums.iter().try_for_each(|sum| sum.share_out(block % groups, &source, out))?;
     }
@@ -298,7 +298,7 @@ fn forward<T: Products>(
         },
         result: geometry.windows(),
     };
-    summed(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
+    compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
 /// Where the run of each tap begins in the input's planes, whose parts are `pitch` elements apart.
@@ -403,7 +403,7 @@ fn input_gradient<T: Products>(
         let (plane, result) = (planes.len(), geometry.plane());
         sums.push(Sum { kernels, plane, inputs: geometry.out, taps, weights, windows, result });
     }
-    summed(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
+    compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
 /// The adjoint of [`forward`] with respect to `w`. Past the end of a row of windows, input elements are multiplied by zeros.
@@ -429,12 +429,12 @@ fn weight_gradient<T: Products>(
     let parts = geometry.batch.div_ceil(each);
     // Several small images form one run.
     let (part, run) = (planes.part(), windows.run());
-    let together = (TOGETHER / (geometry.channels * planes.len())).clamp(1, each);
-    let plane = together * planes.len();
+    let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, each);
+    let plane = per_run * planes.len();
     // Runs are padded with zeros to a whole vector.
     let long = |images: usize| ((images - 1) * part + run).next_multiple_of(kernels.lanes());
-    let length = long(together);
-    let taps = input_taps(geometry, &planes, together * part);
+    let length = long(per_run);
+    let taps = input_taps(geometry, &planes, per_run * part);
     let runs: Vec<usize> = (0..geometry.channels).flat_map(|c| taps.iter().map(move |tap| c * plane + tap)).collect();
     let slices = if parts * geometry.groups >= 4 { 1 } else { geometry.out.min(4) };
     let height = geometry.out.div_ceil(slices);
@@ -448,16 +448,16 @@ fn weight_gradient<T: Products>(
         let mut source = Scratch::zeroed(geometry.channels * plane + SLACK)?;
         let mut results = Scratch::zeroed(rows.len() * length)?;
         let end = geometry.batch.min((number + 1) * each);
-        for first in (number * each..end).step_by(together) {
-            let images = together.min(end - first);
-            if images < together {
+        for first in (number * each..end).step_by(per_run) {
+            let images = per_run.min(end - first);
+            if images < per_run {
                 results.fill(T::ZERO);
             }
             for number in 0..images {
                 let block = (first + number) * geometry.groups + group;
                 let x = &x[block * geometry.channels * geometry.plane()..][..geometry.channels * geometry.plane()];
                 let pairs = x.chunks_exact(geometry.plane()).zip(source.chunks_exact_mut(plane));
-                pairs.for_each(|(x, to)| planes.copy(x, &mut to[number * part..], together * part));
+                pairs.for_each(|(x, to)| planes.copy(x, &mut to[number * part..], per_run * part));
                 for (row, to) in rows.clone().zip(results.chunks_exact_mut(length)) {
                     let z = &z[(block * geometry.out + row) * geometry.windows()..][..geometry.windows()];
                     let to = &mut to[number * part..];

@@ -68,19 +68,19 @@ pub(crate) fn scatter<T: Products>(
 // Small images have short rows, where finding out what to copy costs about as much as copying. So each row is stored once for each
 // column of the kernel, shifted, and rows of the matrix are then whole blocks of rows.
 dispatched! {
-    fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], lines: &mut [T], columns: &mut [T]) {
+    fn gather_rows<T: Products>(geometry: &Geometry, x: &[T], rows: &mut [T], columns: &mut [T]) {
         let [_, height, width] = &geometry.axes;
         let (size, block) = (width.output, height.input * width.output);
-        for (number, lines) in lines.chunks_exact_mut(block).enumerate() {
+        for (number, rows) in rows.chunks_exact_mut(block).enumerate() {
             let (channel, kw) = (number / width.kernel, number % width.kernel);
             let (left, right) = width.inside(kw);
             let x = &x[channel * geometry.plane()..][..geometry.plane()];
-            for (line, x) in lines.chunks_exact_mut(size).zip(x.chunks_exact(width.input)) {
+            for (row, x) in rows.chunks_exact_mut(size).zip(x.chunks_exact(width.input)) {
                 if left < right {
-                    copy(&x[left + kw * width.dilation - width.before..][..right - left], &mut line[left..right]);
+                    copy(&x[left + kw * width.dilation - width.before..][..right - left], &mut row[left..right]);
                 }
-                line[..left].fill(T::ZERO);
-                line[right..].fill(T::ZERO);
+                row[..left].fill(T::ZERO);
+                row[right..].fill(T::ZERO);
             }
         }
         for (row, columns) in columns.chunks_exact_mut(geometry.windows()).take(geometry.rows()).enumerate() {
@@ -88,7 +88,7 @@ dispatched! {
             let (low, high) = height.inside(kh);
             if low < high {
                 let from = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
-                columns[low * size..high * size].copy_from_slice(&lines[from..][..(high - low) * size]);
+                columns[low * size..high * size].copy_from_slice(&rows[from..][..(high - low) * size]);
             }
             columns[..low * size].fill(T::ZERO);
             columns[high * size..].fill(T::ZERO);
@@ -97,25 +97,25 @@ dispatched! {
 }
 
 dispatched! {
-    fn scatter_rows<T: Products>(geometry: &Geometry, columns: &[T], lines: &mut [T], x: &mut [T]) {
+    fn scatter_rows<T: Products>(geometry: &Geometry, columns: &[T], rows: &mut [T], x: &mut [T]) {
         let [_, height, width] = &geometry.axes;
         let (size, block) = (width.output, height.input * width.output);
-        lines.fill(T::ZERO);
+        rows.fill(T::ZERO);
         for (row, columns) in columns.chunks_exact(geometry.windows()).take(geometry.rows()).enumerate() {
             let (channel, kh, kw) = geometry.row(row);
             let (low, high) = height.inside(kh);
             if low < high {
                 let to = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
-                add(&columns[low * size..high * size], &mut lines[to..][..(high - low) * size]);
+                add(&columns[low * size..high * size], &mut rows[to..][..(high - low) * size]);
             }
         }
-        for (number, lines) in lines.chunks_exact(block).enumerate() {
+        for (number, rows) in rows.chunks_exact(block).enumerate() {
             let (channel, kw) = (number / width.kernel, number % width.kernel);
             let (left, right) = width.inside(kw);
             let x = &mut x[channel * geometry.plane()..][..geometry.plane()];
             if left < right {
-                for (line, x) in lines.chunks_exact(size).zip(x.chunks_exact_mut(width.input)) {
-                    add(&line[left..right], &mut x[left + kw * width.dilation - width.before..][..right - left]);
+                for (row, x) in rows.chunks_exact(size).zip(x.chunks_exact_mut(width.input)) {
+                    add(&row[left..right], &mut x[left + kw * width.dilation - width.before..][..right - left]);
                 }
             }
         }
@@ -175,8 +175,8 @@ fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segm
     let [depth, height, width] = &geometry.axes;
     let (end, plane) = (first + count, geometry.plane());
     // Rows of windows; the tile may cover the first and the last only in part.
-    let (line, within) = (first / width.output, first % width.output);
-    let (first_d, first_h) = (line / height.output, line % height.output);
+    let (row, within) = (first / width.output, first % width.output);
+    let (first_d, first_h) = (row / height.output, row % height.output);
     let mut row = 0;
     for channel in 0..geometry.channels {
         for kd in 0..depth.kernel {

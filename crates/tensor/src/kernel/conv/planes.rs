@@ -87,11 +87,11 @@ impl Planes {
                         for j in low..high {
                             let (d, h) = (slab + (i - near) * depth.step, row + (j - low) * height.step);
                             let x = &x[(d * height.input + h) * width.input..][column..width.input];
-                            let line = &mut to[first + (i * height.len + j) * width.len..][left..right];
+                            let row = &mut to[first + (i * height.len + j) * width.len..][left..right];
                             if width.step == 1 {
-                                copy(&x[..line.len()], line);
+                                copy(&x[..row.len()], row);
                             } else {
-                                line.iter_mut().zip(x.iter().step_by(width.step)).for_each(|(to, &x)| *to = x);
+                                row.iter_mut().zip(x.iter().step_by(width.step)).for_each(|(to, &x)| *to = x);
                             }
                         }
                     }

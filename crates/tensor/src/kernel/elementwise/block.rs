@@ -25,7 +25,7 @@ pub trait BlockKernels: Scalar {
         false
     }
     /// `x = op(x, y)` in place, for the few operations with a loop of their own; otherwise returns `false` and writes nothing.
-    fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
+    fn in_place(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
         let _ = (op, x, y);
         false
     }
@@ -79,7 +79,7 @@ pub trait FloatBlockKernels: BlockKernels {
     fn start(op: Reduction) -> Self;
     /// Runs the leading plain arithmetic `instructions` over block values of `len` elements (64, 128 or 256 bytes): the result of
     /// the first is stored at `from`, the others follow. Returns how many instructions ran.
-    fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize;
+    fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// The thread-local memory for the registers of programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
 }

@@ -3,7 +3,7 @@
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::fold::each_onto;
+use crate::kernel::reduce::fold::fold_each;
 use crate::{Binary, Compare, Reduction, Unary};
 
 impl BlockKernels for bool {
@@ -26,8 +26,8 @@ impl BlockKernels for bool {
 
     fn accumulate(op: Reduction, total: &mut [Self], x: &[Self]) -> bool {
         match op {
-            Reduction::Sum | Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| total | x),
-            Reduction::Prod | Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| total & x),
+            Reduction::Sum | Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| total | x),
+            Reduction::Prod | Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| total & x),
         }
         true
     }

@@ -6,11 +6,11 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
-    compare, once, one, one_guarded, one_line, one_long, one_mended, three, two, two_lines,
+    by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays,
 };
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
-    each_extreme, each_lanes, each_onto, onto_operand, rows, rows_onto, short_rows_onto,
+    apply_in_place, each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, rows,
 };
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
@@ -35,8 +35,8 @@ macro_rules! kernels {
                 self::plane(op, plane, x, y, out)
             }
 
-            fn onto(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
-                onto(op, x, y)
+            fn in_place(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
+                in_place(op, x, y)
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
@@ -90,8 +90,8 @@ macro_rules! kernels {
                 }
             }
 
-            fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, line: usize) -> usize {
-                arithmetic(instructions, values, from, line)
+            fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize {
+                arithmetic(instructions, values, from, len)
             }
 
             fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {
@@ -110,11 +110,11 @@ kernels!(f64);
 /// [`FloatMath::by_table`] over a block.
 fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
-    once(x, out, |from, to| done = T::by_table(op, from, to));
+    by_slices(x, out, |from, to| done = T::by_table(op, from, to));
     done
 }
 
-/// Applies a library function, which gains nothing from wider instruction sets: compiled once for all of them.
+/// Applies a library function, which gains nothing from wider instruction sets: compiled by_slices for all of them.
 #[inline(never)]
 fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) -> bool {
     one(x, out, f)
@@ -225,22 +225,22 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
 
 /// [`arithmetic`] on block values of `N` elements.
 #[inline(always)]
-fn by_lines<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
+fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;
     let (lines, _) = values.as_chunks_mut::<N>();
     for (number, instruction) in instructions.iter().enumerate() {
         let (before, rest) = lines.split_at_mut(from / N + number);
         let (out, value) = (&mut rest[0], |value: u32| &before[value as usize]);
         match *instruction {
-            I::Unary(Unary::Neg, x) => one_line(value(x), out, |x| -x),
-            I::Unary(Unary::Square, x) => one_line(value(x), out, |x| x * x),
-            I::Unary(Unary::Sqrt, x) => one_line(value(x), out, |x| x.sqrt()),
-            I::Unary(Unary::Reciprocal, x) => one_line(value(x), out, |x| T::ONE / x),
-            I::Unary(Unary::Relu, x) => one_line(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            I::Binary(Binary::Add, x, y) => two_lines(value(x), value(y), out, |x, y| x + y),
-            I::Binary(Binary::Sub, x, y) => two_lines(value(x), value(y), out, |x, y| x - y),
-            I::Binary(Binary::Mul, x, y) => two_lines(value(x), value(y), out, |x, y| x * y),
-            I::Binary(Binary::Div, x, y) => two_lines(value(x), value(y), out, |x, y| x / y),
+            I::Unary(Unary::Neg, x) => one_array(value(x), out, |x| -x),
+            I::Unary(Unary::Square, x) => one_array(value(x), out, |x| x * x),
+            I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
+            I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
+            I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
+            I::Binary(Binary::Add, x, y) => two_arrays(value(x), value(y), out, |x, y| x + y),
+            I::Binary(Binary::Sub, x, y) => two_arrays(value(x), value(y), out, |x, y| x - y),
+            I::Binary(Binary::Mul, x, y) => two_arrays(value(x), value(y), out, |x, y| x * y),
+            I::Binary(Binary::Div, x, y) => two_arrays(value(x), value(y), out, |x, y| x / y),
             _ => return number,
         }
     }
@@ -351,12 +351,12 @@ dispatched! {
         true
     }
 
-    fn onto<T: FloatMath>(op: Binary, x: &mut [T], y: Operand<'_, T>) -> bool {
+    fn in_place<T: FloatMath>(op: Binary, x: &mut [T], y: Operand<'_, T>) -> bool {
         match op {
-            Binary::Add => onto_operand(x, y, |x, y| x + y),
-            Binary::Sub => onto_operand(x, y, |x, y| x - y),
-            Binary::Mul => onto_operand(x, y, |x, y| x * y),
-            Binary::Div => onto_operand(x, y, |x, y| x / y),
+            Binary::Add => apply_in_place(x, y, |x, y| x + y),
+            Binary::Sub => apply_in_place(x, y, |x, y| x - y),
+            Binary::Mul => apply_in_place(x, y, |x, y| x * y),
+            Binary::Div => apply_in_place(x, y, |x, y| x / y),
             _ => return false,
         }
         true
@@ -370,47 +370,47 @@ dispatched! {
         three(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
     }
 
-    fn arithmetic<T: FloatMath>(instructions: &[Instruction], values: &mut [T], from: usize, line: usize) -> usize {
-        match line {
-            8 if size_of::<T>() == 8 => by_lines::<T, 8>(instructions, values, from),
-            16 => by_lines::<T, 16>(instructions, values, from),
-            32 => by_lines::<T, 32>(instructions, values, from),
-            64 if size_of::<T>() == 4 => by_lines::<T, 64>(instructions, values, from),
+    fn arithmetic<T: FloatMath>(instructions: &[Instruction], values: &mut [T], from: usize, len: usize) -> usize {
+        match len {
+            8 if size_of::<T>() == 8 => by_arrays::<T, 8>(instructions, values, from),
+            16 => by_arrays::<T, 16>(instructions, values, from),
+            32 => by_arrays::<T, 32>(instructions, values, from),
+            64 if size_of::<T>() == 4 => by_arrays::<T, 64>(instructions, values, from),
             _ => unreachable!("lines are of 64, 128 or 256 bytes"),
         }
     }
 
     fn accumulate<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T]) {
         match op {
-            Reduction::Sum => each_onto(total, x, |total, x| total + x),
-            Reduction::Prod => each_onto(total, x, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| smaller(total, x)),
+            Reduction::Sum => fold_each(total, x, |total, x| total + x),
+            Reduction::Prod => fold_each(total, x, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| smaller(total, x)),
         }
     }
 
     fn short_rows<T: FloatMath>(op: Reduction, x: &[T], row: usize, totals: &mut [T]) {
         match op {
-            Reduction::Sum => short_rows_onto(x, row, totals, |total, x| total + x),
-            Reduction::Prod => short_rows_onto(x, row, totals, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => short_rows_onto(x, row, totals, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => short_rows_onto(x, row, totals, |total, x| smaller(total, x)),
+            Reduction::Sum => fold_short_rows(x, row, totals, |total, x| total + x),
+            Reduction::Prod => fold_short_rows(x, row, totals, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => fold_short_rows(x, row, totals, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => fold_short_rows(x, row, totals, |total, x| smaller(total, x)),
         }
     }
 
     fn accumulate_rows<T: FloatMath>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
         match op {
-            Reduction::Sum => rows_onto(total, x, stride, rows, |total, x| total + x),
-            Reduction::Prod => rows_onto(total, x, stride, rows, |total, x| total * x),
-            Reduction::Amax | Reduction::Max => rows_onto(total, x, stride, rows, |total, x| larger(total, x)),
-            Reduction::Amin | Reduction::Min => rows_onto(total, x, stride, rows, |total, x| smaller(total, x)),
+            Reduction::Sum => fold_rows(total, x, stride, rows, |total, x| total + x),
+            Reduction::Prod => fold_rows(total, x, stride, rows, |total, x| total * x),
+            Reduction::Amax | Reduction::Max => fold_rows(total, x, stride, rows, |total, x| larger(total, x)),
+            Reduction::Amin | Reduction::Min => fold_rows(total, x, stride, rows, |total, x| smaller(total, x)),
         }
     }
 
     fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
         match op {
-            Reduction::Sum => each_lanes(x, len, stride, out, T::ZERO, |total, x| total + x),
-            Reduction::Prod => each_lanes(x, len, stride, out, T::ONE, |total, x| total * x),
+            Reduction::Sum => each_in_chains(x, len, stride, out, T::ZERO, |total, x| total + x),
+            Reduction::Prod => each_in_chains(x, len, stride, out, T::ONE, |total, x| total * x),
             Reduction::Amax | Reduction::Max => {
                 each_extreme(x, len, stride, out, -T::INFINITY, |total, x| if x > total { x } else { total });
             }

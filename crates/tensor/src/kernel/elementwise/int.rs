@@ -5,7 +5,7 @@ use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::fold::{each_onto, lanes};
+use crate::kernel::reduce::fold::{fold_each, in_chains};
 use crate::scalar::special::gcd;
 use crate::{Binary, Compare, Reduction, Scalar, Unary};
 
@@ -170,18 +170,18 @@ fn lcm(x: i64, y: i64) -> i64 {
 
 fn accumulate<T: Int>(op: Reduction, total: &mut [T], x: &[T]) {
     match op {
-        Reduction::Sum => each_onto(total, x, |total, x| total.wrapping_add(x)),
-        Reduction::Prod => each_onto(total, x, |total, x| total.wrapping_mul(x)),
-        Reduction::Amax | Reduction::Max => each_onto(total, x, |total, x| total.max(x)),
-        Reduction::Amin | Reduction::Min => each_onto(total, x, |total, x| total.min(x)),
+        Reduction::Sum => fold_each(total, x, |total, x| total.wrapping_add(x)),
+        Reduction::Prod => fold_each(total, x, |total, x| total.wrapping_mul(x)),
+        Reduction::Amax | Reduction::Max => fold_each(total, x, |total, x| total.max(x)),
+        Reduction::Amin | Reduction::Min => fold_each(total, x, |total, x| total.min(x)),
     }
 }
 
 fn reduce<T: Int>(op: Reduction, x: &[T]) -> T {
     match op {
-        Reduction::Sum => lanes(x, T::ZERO, |total, x| total.wrapping_add(x)),
-        Reduction::Prod => lanes(x, T::ONE, |total, x| total.wrapping_mul(x)),
-        Reduction::Amax | Reduction::Max => lanes(x, T::MIN, |total, x| total.max(x)),
-        Reduction::Amin | Reduction::Min => lanes(x, T::MAX, |total, x| total.min(x)),
+        Reduction::Sum => in_chains(x, T::ZERO, |total, x| total.wrapping_add(x)),
+        Reduction::Prod => in_chains(x, T::ONE, |total, x| total.wrapping_mul(x)),
+        Reduction::Amax | Reduction::Max => in_chains(x, T::MIN, |total, x| total.max(x)),
+        Reduction::Amin | Reduction::Min => in_chains(x, T::MAX, |total, x| total.min(x)),
     }
 }

@@ -26,9 +26,9 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
-/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled once.
+/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled by_slices.
 #[inline(always)]
-pub(crate) fn once<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
+pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
     let number;
     let (from, splat) = match x {
         Operand::Slice(x) => (x, false),
@@ -46,10 +46,10 @@ pub(crate) fn once<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl Fn
     true
 }
 
-/// [`one`] for an expensive `f`, compiled once.
+/// [`one`] for an expensive `f`, compiled by_slices.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) -> bool {
-    once(
+    by_slices(
         x,
         out,
         #[inline(always)]
@@ -70,7 +70,7 @@ pub(crate) fn one_guarded<T: Copy>(
     fast: impl Fn(T) -> T,
     f: impl Fn(T) -> T,
 ) -> bool {
-    once(
+    by_slices(
         x,
         out,
         #[inline(always)]
@@ -108,7 +108,7 @@ pub(crate) fn one_mended<T: Copy>(
     fast: impl Fn(T) -> T,
     library: fn(T) -> T,
 ) -> bool {
-    once(
+    by_slices(
         x,
         out,
         #[inline(always)]
@@ -217,7 +217,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
 
 /// [`one`] of a fixed number of elements.
 #[inline(always)]
-pub(crate) fn one_line<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
+pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
     for i in 0..N {
         result[i] = f(x[i]);
@@ -227,7 +227,7 @@ pub(crate) fn one_line<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f:
 
 /// [`two`] of a fixed number of elements.
 #[inline(always)]
-pub(crate) fn two_lines<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
+pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;
     for i in 0..N {
         result[i] = f(x[i], y[i]);

@@ -8,7 +8,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 use crate::{Element, Layout, Reduction, Shape};
 
 /// A product of fewer multiplications runs on one thread.
@@ -31,7 +31,7 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     }
     let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
     let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
-    let batch = Nest::new(outer_x.shape(), [&outer_x, &outer_y]);
+    let batch = IterationSpace::new(outer_x.shape(), [&outer_x, &outer_y]);
     let matrices = |b: usize| {
         let matrix = |number: usize, source: Source<'_, T>| {
             let strides = source.layout.strides();
@@ -57,9 +57,9 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
         return products(0, out);
     }
     if count > 1 {
-        let together = (PARALLEL / 4 / (m * n * k)).max(1);
-        return partition::try_chunks(out, together * m * n, Schedule::Parallel, |part, out| {
-            products(part * together, out)
+        let per_part = (PARALLEL / 4 / (m * n * k)).max(1);
+        return partition::try_chunks(out, per_part * m * n, Schedule::Parallel, |part, out| {
+            products(part * per_part, out)
         });
     }
     let (left, right) = matrices(0);

@@ -5,7 +5,7 @@
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
-use crate::kernel::matmul::small::{FEW_COLUMNS, by_definition, compact, row_times_matrix, thin};
+use crate::kernel::matmul::small::{THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
 use crate::memory::available::AllocationError;
 
 /// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
@@ -41,8 +41,8 @@ macro_rules! floats {
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
                 // For one column with enough work, `gemm` has a kernel.
-                let few = if n == 1 { k >= 32 && m * k <= 4 * COMPACT } else { n <= FEW_COLUMNS && k >= 64 };
-                if few && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
+                let narrow = if n == 1 { k >= 32 && m * k <= 4 * COMPACT } else { n <= THIN_COLUMNS && k >= 64 };
+                if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
                 if work <= COMPACT && n >= 8 {

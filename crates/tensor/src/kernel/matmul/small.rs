@@ -9,7 +9,7 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
 /// The maximum number of columns for [`thin`].
-pub(crate) const FEW_COLUMNS: usize = 16;
+pub(crate) const THIN_COLUMNS: usize = 16;
 
 /// A product by the definition, row by row.
 pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
@@ -77,8 +77,8 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
             if !direct {
                 for r in 0..rows {
                     let (from, out) = (&wide[r * columns..][..n - from], &mut out[(i + r) * n + from..][..n - from]);
-                    let onto = |(out, &value): (&mut T, &T)| *out = if add { out.plus(value) } else { value };
-                    out.iter_mut().zip(from).for_each(onto);
+                    let write = |(out, &value): (&mut T, &T)| *out = if add { out.plus(value) } else { value };
+                    out.iter_mut().zip(from).for_each(write);
                 }
             }
             from += columns;
@@ -95,7 +95,7 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     y: Matrix<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    assert!(x.column_stride == 1 && (m == 1 || x.row_stride >= 0), "rows lie in one piece, one after the other");
+    assert!(x.column_stride == 1 && (m == 1 || x.row_stride >= 0), "rows are contiguous and in order");
     let kernels = T::kernels();
     if !add {
         out.fill(T::ZERO);
@@ -105,7 +105,7 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     for (j, column) in columns.chunks_exact_mut(whole.max(1)).enumerate() {
         column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
     }
-    let runs: SmallVec<[usize; FEW_COLUMNS]> = (0..n).map(|j| j * whole).collect();
+    let runs: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * whole).collect();
     let pitch = if m == 1 { 0 } else { x.row_stride as usize };
     for from in (0..whole).step_by(SEGMENT) {
         let count = SEGMENT.min(whole - from);

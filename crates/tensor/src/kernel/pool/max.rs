@@ -13,16 +13,16 @@ use crate::{Float, Number};
 const PART: usize = 1 << 14;
 
 /// In place of an offset: the window has no element inside the plane.
-const NOTHING: u32 = u32::MAX;
+const NO_ELEMENT: u32 = u32::MAX;
 
 /// Planes `[h, w]` and their windows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct MaxPool {
     pub(crate) rows: WindowAxis,
     pub(crate) columns: WindowAxis,
 }
 
-impl Plan {
+impl MaxPool {
     fn plane(&self) -> usize {
         self.rows.input * self.columns.input
     }
@@ -44,7 +44,7 @@ impl Plan {
     }
 
     /// Planes per part.
-    fn together(&self) -> usize {
+    fn per_part(&self) -> usize {
         (PART / self.plane().max(1)).max(1)
     }
 
@@ -57,50 +57,50 @@ impl Plan {
 }
 
 /// `out` = the element of `values` at the position of the window's largest element of `x`; `nothing` if the window is empty.
-pub(crate) fn choose<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
-    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
-        let mut line = Line::new(plan);
+pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T, out: &mut [T]) {
+    let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
+    partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
+        let mut maxima = RowMaxima::new(pool);
         for (number, out) in out.chunks_exact_mut(windows).enumerate() {
-            let from = (part * together + number) * plane;
+            let from = (part * per_part + number) * plane;
             let (x, values) = (&x[from..from + plane], &values[from..from + plane]);
-            if std::ptr::eq(x, values) && plan.is_quartering() {
-                choose_quarters(plan, x, out);
+            if std::ptr::eq(x, values) && pool.is_quartering() {
+                choose_quarters(pool, x, out);
             } else {
-                choose_plane(plan, x, values, nothing, out, &mut line);
+                choose_plane(pool, x, values, nothing, out, &mut maxima);
             }
         }
     });
 }
 
 /// The adjoint of [`choose`] with respect to `values`: overwrites `out` with what `g` gives.
-pub(crate) fn give_back<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) {
-    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    partition::chunks(out, together * plane, Schedule::Parallel, |part, out| {
-        let mut line = Line::new(plan);
+pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
+    let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
+    partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
+        let mut maxima = RowMaxima::new(pool);
         for (number, out) in out.chunks_exact_mut(plane).enumerate() {
-            let number = part * together + number;
+            let number = part * per_part + number;
             let (x, g) = (&x[number * plane..][..plane], &g[number * windows..][..windows]);
-            if plan.is_quartering() {
-                give_back_quarters(plan, x, g, out);
+            if pool.is_quartering() {
+                scatter_quarters(pool, x, g, out);
             } else {
-                give_back_plane(plan, x, g, out, &mut line);
+                scatter_plane(pool, x, g, out, &mut maxima);
             }
         }
     });
 }
 
 /// The row-major position, within its plane, of the largest element of every window; 0 if the window is empty.
-pub(crate) fn places<T: Float>(plan: &Plan, x: &[T], out: &mut [i64]) {
-    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
-    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
-        let mut line = Line::new(plan);
+pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
+    let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
+    partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
+        let mut maxima = RowMaxima::new(pool);
         for (number, out) in out.chunks_exact_mut(windows).enumerate() {
-            let x = &x[(part * together + number) * plane..][..plane];
-            for (i, out) in out.chunks_exact_mut(plan.columns.output).enumerate() {
-                look(plan, x, i, &mut line);
-                for (j, (out, &offset)) in out.iter_mut().zip(&line.offsets).enumerate() {
-                    *out = if offset == NOTHING { 0 } else { plan.place(i, j, offset) as i64 };
+            let x = &x[(part * per_part + number) * plane..][..plane];
+            for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
+                find_maxima(pool, x, i, &mut maxima);
+                for (j, (out, &offset)) in out.iter_mut().zip(&maxima.offsets).enumerate() {
+                    *out = if offset == NO_ELEMENT { 0 } else { pool.place(i, j, offset) as i64 };
                 }
             }
         }
@@ -108,15 +108,15 @@ pub(crate) fn places<T: Float>(plan: &Plan, x: &[T], out: &mut [i64]) {
 }
 
 /// For each window of a row, the largest element so far and its offset from the window's corner.
-struct Line<T> {
+struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
 }
 
-impl<T: Number> Line<T> {
-    fn new(plan: &Plan) -> Self {
-        let count = plan.columns.output;
-        Line { best: vec![T::ZERO; count], offsets: vec![NOTHING; count] }
+impl<T: Number> RowMaxima<T> {
+    fn new(pool: &MaxPool) -> Self {
+        let count = pool.columns.output;
+        RowMaxima { best: vec![T::ZERO; count], offsets: vec![NO_ELEMENT; count] }
     }
 }
 
@@ -147,9 +147,9 @@ fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// Two elements for each of the `count` windows at the start of `row`.
 #[inline(always)]
-fn pairs<T: Float>(line: &[T], count: usize) -> [T; 2 * EIGHT] {
+fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * EIGHT] {
     let mut all = [T::ZERO; 2 * EIGHT];
-    all[..2 * count].copy_from_slice(&line[..2 * count]);
+    all[..2 * count].copy_from_slice(&row[..2 * count]);
     all
 }
 
@@ -160,7 +160,7 @@ fn choose_group<T: Float>(top: &[T], bottom: &[T], out: &mut [T], count: usize) 
 }
 
 #[inline(always)]
-fn give_back_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize, count: usize) {
+fn scatter_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize, count: usize) {
     let (_, which) = eight(&pairs(x[0], count), &pairs(x[1], count));
     let mut given = [T::ZERO; EIGHT];
     given[..count].copy_from_slice(&g[..count]);
@@ -171,20 +171,20 @@ fn give_back_group<T: Float>(x: [&[T]; 2], g: &[T], out: &mut [T], width: usize,
         }
     }
     for row in 0..2 {
-        let mut line = [T::ZERO; 2 * EIGHT];
+        let mut pairs = [T::ZERO; 2 * EIGHT];
         for j in 0..EIGHT {
-            line[2 * j] = quarters[2 * row][j];
-            line[2 * j + 1] = quarters[2 * row + 1][j];
+            pairs[2 * j] = quarters[2 * row][j];
+            pairs[2 * j + 1] = quarters[2 * row + 1][j];
         }
-        out[row * width..][..2 * count].copy_from_slice(&line[..2 * count]);
+        out[row * width..][..2 * count].copy_from_slice(&pairs[..2 * count]);
     }
 }
 
 // Constant values of `count` are compiled separately.
 dispatched! {
-    fn choose_quarters<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
-        let width = plan.columns.input;
-        for (out, x) in out.chunks_exact_mut(plan.columns.output).zip(x.chunks(2 * width)) {
+    fn choose_quarters<T: Float>(pool: &MaxPool, x: &[T], out: &mut [T]) {
+        let width = pool.columns.input;
+        for (out, x) in out.chunks_exact_mut(pool.columns.output).zip(x.chunks(2 * width)) {
             for (first, count) in groups(out.len()) {
                 let (top, bottom, out) = (&x[2 * first..], &x[width + 2 * first..], &mut out[first..]);
                 match count {
@@ -198,20 +198,20 @@ dispatched! {
 }
 
 dispatched! {
-    fn give_back_quarters<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T]) {
-        let width = plan.columns.input;
+    fn scatter_quarters<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
+        let width = pool.columns.input;
         // Elements that no window covers.
-        for (row, line) in out.chunks_exact_mut(width).enumerate() {
-            let covered = if row < 2 * plan.rows.output { 2 * plan.columns.output } else { 0 };
-            line[covered..].fill(T::ZERO);
+        for (i, row) in out.chunks_exact_mut(width).enumerate() {
+            let covered = if i < 2 * pool.rows.output { 2 * pool.columns.output } else { 0 };
+            row[covered..].fill(T::ZERO);
         }
-        for ((out, x), g) in out.chunks_mut(2 * width).zip(x.chunks(2 * width)).zip(g.chunks_exact(plan.columns.output)) {
+        for ((out, x), g) in out.chunks_mut(2 * width).zip(x.chunks(2 * width)).zip(g.chunks_exact(pool.columns.output)) {
             for (first, count) in groups(g.len()) {
                 let (x, g, out) = ([&x[2 * first..], &x[width + 2 * first..]], &g[first..], &mut out[2 * first..]);
                 match count {
-                    EIGHT => give_back_group(x, g, out, width, EIGHT),
-                    4 => give_back_group(x, g, out, width, 4),
-                    count => give_back_group(x, g, out, width, count),
+                    EIGHT => scatter_group(x, g, out, width, EIGHT),
+                    4 => scatter_group(x, g, out, width, 4),
+                    count => scatter_group(x, g, out, width, count),
                 }
             }
         }
@@ -219,29 +219,29 @@ dispatched! {
 }
 
 dispatched! {
-    fn choose_plane<T: Float>(plan: &Plan, x: &[T], values: &[T], nothing: T, out: &mut [T], line: &mut Line<T>) {
+    fn choose_plane<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T, out: &mut [T], maxima: &mut RowMaxima<T>) {
         let is_its_own = std::ptr::eq(x, values);
-        for (i, out) in out.chunks_exact_mut(plan.columns.output).enumerate() {
-            look(plan, x, i, line);
-            if is_its_own && !line.offsets.contains(&NOTHING) {
-                out.copy_from_slice(&line.best);
+        for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
+            find_maxima(pool, x, i, maxima);
+            if is_its_own && !maxima.offsets.contains(&NO_ELEMENT) {
+                out.copy_from_slice(&maxima.best);
                 continue;
             }
-            for (j, (out, &offset)) in out.iter_mut().zip(&line.offsets).enumerate() {
-                *out = if offset == NOTHING { nothing } else { values[plan.place(i, j, offset)] };
+            for (j, (out, &offset)) in out.iter_mut().zip(&maxima.offsets).enumerate() {
+                *out = if offset == NO_ELEMENT { nothing } else { values[pool.place(i, j, offset)] };
             }
         }
     }
 }
 
 dispatched! {
-    fn give_back_plane<T: Float>(plan: &Plan, x: &[T], g: &[T], out: &mut [T], line: &mut Line<T>) {
+    fn scatter_plane<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T], maxima: &mut RowMaxima<T>) {
         out.fill(T::ZERO);
-        for (i, g) in g.chunks_exact(plan.columns.output).enumerate() {
-            look(plan, x, i, line);
-            for (j, (&g, &offset)) in g.iter().zip(&line.offsets).enumerate() {
-                if offset != NOTHING {
-                    let out = &mut out[plan.place(i, j, offset)];
+        for (i, g) in g.chunks_exact(pool.columns.output).enumerate() {
+            find_maxima(pool, x, i, maxima);
+            for (j, (&g, &offset)) in g.iter().zip(&maxima.offsets).enumerate() {
+                if offset != NO_ELEMENT {
+                    let out = &mut out[pool.place(i, j, offset)];
                     *out = *out + g;
                 }
             }
@@ -251,9 +251,9 @@ dispatched! {
 
 /// Finds the largest element of each window of row `i` of windows.
 #[inline(always)]
-fn look<T: Float>(plan: &Plan, x: &[T], i: usize, line: &mut Line<T>) {
-    let (rows, columns) = (&plan.rows, &plan.columns);
-    line.offsets.fill(NOTHING);
+fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxima<T>) {
+    let (rows, columns) = (&pool.rows, &pool.columns);
+    maxima.offsets.fill(NO_ELEMENT);
     for kh in 0..rows.kernel {
         let Some(row) = rows.place(i, kh) else { continue };
         for kw in 0..columns.kernel {
@@ -263,27 +263,27 @@ fn look<T: Float>(plan: &Plan, x: &[T], i: usize, line: &mut Line<T>) {
             }
             let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.before;
             let offset = (kh * rows.dilation * columns.input + kw * columns.dilation) as u32;
-            let (best, offsets) = (&mut line.best[low..high], &mut line.offsets[low..high]);
+            let (best, offsets) = (&mut maxima.best[low..high], &mut maxima.offsets[low..high]);
             let from = &x[first..=first + (high - low - 1) * columns.stride];
             match columns.stride {
-                1 => consider(from.iter().copied(), offset, best, offsets),
+                1 => update_maxima(from.iter().copied(), offset, best, offsets),
                 2 => {
                     let (pairs, last) = from.as_chunks::<2>();
                     let count = pairs.len();
-                    consider(pairs.iter().map(|pair| pair[0]), offset, &mut best[..count], &mut offsets[..count]);
-                    consider(last.iter().copied(), offset, &mut best[count..], &mut offsets[count..]);
+                    update_maxima(pairs.iter().map(|pair| pair[0]), offset, &mut best[..count], &mut offsets[..count]);
+                    update_maxima(last.iter().copied(), offset, &mut best[count..], &mut offsets[count..]);
                 }
-                stride => consider(from.iter().step_by(stride).copied(), offset, best, offsets),
+                stride => update_maxima(from.iter().step_by(stride).copied(), offset, best, offsets),
             }
         }
     }
 }
 
 #[inline(always)]
-fn consider<T: Float>(values: impl Iterator<Item = T>, offset: u32, best: &mut [T], offsets: &mut [u32]) {
+fn update_maxima<T: Float>(values: impl Iterator<Item = T>, offset: u32, best: &mut [T], offsets: &mut [u32]) {
     for ((value, best), taken) in values.zip(best).zip(offsets) {
         // Without branches, so that windows are processed in vectors.
-        let wins = (value > *best) | value.is_nan() | (*taken == NOTHING);
+        let wins = (value > *best) | value.is_nan() | (*taken == NO_ELEMENT);
         *best = if wins { value } else { *best };
         *taken = if wins { offset } else { *taken };
     }
@@ -296,15 +296,15 @@ mod tests {
     use super::*;
 
     /// The position of the largest element of each window, by the definition.
-    fn by_definition(plan: &Plan, x: &[f64]) -> Vec<Option<usize>> {
+    fn by_definition(pool: &MaxPool, x: &[f64]) -> Vec<Option<usize>> {
         let mut places = Vec::new();
-        for window in 0..x.len() / plan.plane() * plan.windows() {
-            let start = window / plan.windows() * plan.plane();
-            let (i, j) = (window % plan.windows() / plan.columns.output, window % plan.columns.output);
+        for window in 0..x.len() / pool.plane() * pool.windows() {
+            let start = window / pool.windows() * pool.plane();
+            let (i, j) = (window % pool.windows() / pool.columns.output, window % pool.columns.output);
             let mut best: Option<usize> = None;
-            for (kh, kw) in (0..plan.rows.kernel).flat_map(|kh| (0..plan.columns.kernel).map(move |kw| (kh, kw))) {
-                if let (Some(h), Some(w)) = (plan.rows.place(i, kh), plan.columns.place(j, kw)) {
-                    let place = h * plan.columns.input + w;
+            for (kh, kw) in (0..pool.rows.kernel).flat_map(|kh| (0..pool.columns.kernel).map(move |kw| (kh, kw))) {
+                if let (Some(h), Some(w)) = (pool.rows.place(i, kh), pool.columns.place(j, kw)) {
+                    let place = h * pool.columns.input + w;
                     if best.is_none_or(|best| x[start + place] > x[start + best] || x[start + place].is_nan()) {
                         best = Some(place);
                     }
@@ -332,30 +332,30 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]
 
         #[test]
-        fn poolings_equal_their_twins(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {
-            let plan = Plan { rows, columns };
+        fn poolings_equal_their_definition(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {
+            let pool = MaxPool { rows, columns };
             // Few distinct numbers, so that many are equal; infinities and NaN among them.
             let numbers = [0.0, 1.0, 2.0, -1.0, 1.0, f64::NEG_INFINITY, 2.0, f64::INFINITY, -3.0, f64::NAN, 0.5];
-            let x: Vec<f64> = (0..planes * plan.plane()).map(|i| numbers[(i * i + seed * i / 3) % 11]).collect();
-            let places_expected = by_definition(&plan, &x);
+            let x: Vec<f64> = (0..planes * pool.plane()).map(|i| numbers[(i * i + seed * i / 3) % 11]).collect();
+            let places_expected = by_definition(&pool, &x);
             let values: Vec<f64> = (0..x.len()).map(|i| i as f64).collect();
-            let count = planes * plan.windows();
-            let place = |window: usize| places_expected[window].map(|place| window / plan.windows() * plan.plane() + place);
+            let count = planes * pool.windows();
+            let place = |window: usize| places_expected[window].map(|place| window / pool.windows() * pool.plane() + place);
 
             let mut got = vec![7; count];
-            places(&plan, &x, &mut got);
+            places(&pool, &x, &mut got);
             prop_assert!((0..count).all(|window| got[window] == places_expected[window].unwrap_or(0) as i64));
 
             let mut got = vec![7.0; count];
-            choose(&plan, &x, &x, -1.5, &mut got);
+            choose(&pool, &x, &x, -1.5, &mut got);
             let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
             prop_assert!((0..count).all(|window| same(got[window], place(window).map_or(-1.5, |place| x[place]))));
-            choose(&plan, &x, &values, -1.5, &mut got);
+            choose(&pool, &x, &values, -1.5, &mut got);
             prop_assert!((0..count).all(|window| got[window] == place(window).map_or(-1.5, |place| values[place])));
 
             let g: Vec<f64> = (0..count).map(|i| (i % 17) as f64 + 1.0).collect();
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
-            give_back(&plan, &x, &g, &mut got);
+            scatter(&pool, &x, &g, &mut got);
             (0..count).for_each(|window| if let Some(place) = place(window) { expected[place] += g[window] });
             prop_assert_eq!(got, expected);
         }

@@ -1,8 +1,8 @@
 //! The mean of every window of every plane `[h, w]`, and its adjoint.
 //!
 //! A window is a rectangle: first the plane's rows within a row of windows are summed elementwise, then the elements of that sum
-//! within each window. The adjoint goes the other way, from windows to one row and from that to all rows. Windows of equal size and
-//! distance are computed together, those at the edges one by one.
+//! within each window. The adjoint goes the other way, from windows to one row and from that to all rows. WindowSpans of equal size and
+//! distance are computed per_part, those at the edges one by one.
 
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
@@ -14,20 +14,20 @@ const PART: usize = 1 << 14;
 
 /// The windows along one dimension, in order: neither starts nor ends ever decrease.
 #[derive(Clone, Debug)]
-pub(crate) struct Windows {
+pub(crate) struct WindowSpans {
     size: usize,
     /// The half-open range of each window.
     spans: Vec<(usize, usize)>,
     /// The divisor of each window, except for the other dimension's factor.
     divisors: Vec<f64>,
     /// The half-open range of windows that have `len` elements each and are `stride` apart.
-    even: (usize, usize),
+    regular: (usize, usize),
     len: usize,
     stride: usize,
 }
 
-impl Windows {
-    /// Windows within `size` elements.
+impl WindowSpans {
+    /// WindowSpans within `size` elements.
     pub(crate) fn new(size: usize, spans: Vec<(usize, usize)>, divisors: Vec<f64>) -> Self {
         let len = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0);
         let is_full = |span: &(usize, usize)| span.1 - span.0 == len;
@@ -38,12 +38,12 @@ impl Windows {
         };
         let apart = |pair: &[(usize, usize)]| is_full(&pair[1]) && pair[1].0 - pair[0].0 == stride;
         let after = spans[first..].windows(2).take_while(|pair| apart(pair)).count();
-        Windows { size, even: (first, (first + 1 + after).min(spans.len())), len, stride, spans, divisors }
+        WindowSpans { size, regular: (first, (first + 1 + after).min(spans.len())), len, stride, spans, divisors }
     }
 
     /// A dimension of size 1.
     pub(crate) fn none() -> Self {
-        Windows::new(1, vec![(0, 1)], vec![1.0])
+        WindowSpans::new(1, vec![(0, 1)], vec![1.0])
     }
 
     /// Number of windows.
@@ -56,20 +56,20 @@ impl Windows {
         (self.spans[..] == [(0, self.size)]).then(|| self.divisors[0])
     }
 
-    /// The windows before and after the even ones.
-    fn odd(&self) -> impl Iterator<Item = usize> {
-        (0..self.even.0).chain(self.even.1..self.spans.len())
+    /// The windows before and after the regular ones.
+    fn irregular(&self) -> impl Iterator<Item = usize> {
+        (0..self.regular.0).chain(self.regular.1..self.spans.len())
     }
 }
 
 /// Planes `[h, w]` and their windows.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) rows: Windows,
-    pub(crate) columns: Windows,
+pub(crate) struct MeanPool {
+    pub(crate) rows: WindowSpans,
+    pub(crate) columns: WindowSpans,
 }
 
-impl Plan {
+impl MeanPool {
     fn plane(&self) -> usize {
         self.rows.size * self.columns.size
     }
@@ -79,7 +79,7 @@ impl Plan {
     }
 
     /// Planes per part.
-    fn together(&self) -> usize {
+    fn per_part(&self) -> usize {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
 
@@ -89,50 +89,50 @@ impl Plan {
 }
 
 /// `out` = the mean of every window; 0 if it is empty.
-pub(crate) fn mean<T: Float>(plan: &Plan, x: &[T], out: &mut [T]) {
-    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
+pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) {
+    let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
         return;
     }
-    let divisors = plan.divisors();
-    partition::chunks(out, together * windows, Schedule::Parallel, |part, out| {
-        let x = &x[part * together * plane..];
-        let mut line = vec![T::ZERO; plan.columns.size];
+    let divisors = pool.divisors();
+    partition::chunks(out, per_part * windows, Schedule::Parallel, |part, out| {
+        let x = &x[part * per_part * plane..];
+        let mut row = vec![T::ZERO; pool.columns.size];
         for (x, out) in x.chunks_exact(plane).zip(out.chunks_exact_mut(windows)) {
-            mean_of_plane(plan, &divisors, x, out, &mut line);
+            mean_of_plane(pool, &divisors, x, out, &mut row);
         }
     });
 }
 
 /// The adjoint of [`mean`]: overwrites `out` with what `g` gives.
-pub(crate) fn spread<T: Float>(plan: &Plan, g: &[T], out: &mut [T]) {
-    let (plane, windows, together) = (plan.plane(), plan.windows(), plan.together());
+pub(crate) fn spread<T: Float>(pool: &MeanPool, g: &[T], out: &mut [T]) {
+    let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
         return out.fill(T::ZERO);
     }
-    let divisors = plan.divisors();
-    partition::chunks(out, together * plane, Schedule::Parallel, |part, out| {
-        let g = &g[part * together * windows..];
-        let (mut shares, mut line) = (vec![T::ZERO; divisors.len()], vec![T::ZERO; plan.columns.size]);
+    let divisors = pool.divisors();
+    partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
+        let g = &g[part * per_part * windows..];
+        let (mut shares, mut row) = (vec![T::ZERO; divisors.len()], vec![T::ZERO; pool.columns.size]);
         for (g, out) in g.chunks_exact(windows).zip(out.chunks_exact_mut(plane)) {
-            spread_over_plane(plan, &divisors, g, out, &mut shares, &mut line);
+            spread_over_plane(pool, &divisors, g, out, &mut shares, &mut row);
         }
     });
 }
 
 dispatched! {
-    fn mean_of_plane<T: Float>(plan: &Plan, divisors: &[T], x: &[T], out: &mut [T], line: &mut [T]) {
-        let width = plan.columns.size;
+    fn mean_of_plane<T: Float>(pool: &MeanPool, divisors: &[T], x: &[T], out: &mut [T], row: &mut [T]) {
+        let width = pool.columns.size;
         for (i, out) in out.chunks_exact_mut(divisors.len()).enumerate() {
-            let (start, end) = plan.rows.spans[i];
-            let lines = &x[start * width..end * width];
+            let (start, end) = pool.rows.spans[i];
+            let rows = &x[start * width..end * width];
             if end == start + 1 {
-                along(&plan.columns, lines, out);
+                along(&pool.columns, rows, out);
             } else {
-                add_lines(lines, line);
-                along(&plan.columns, line, out);
+                sum_rows(rows, row);
+                along(&pool.columns, row, out);
             }
-            let by = T::from_f64(plan.rows.divisors[i]);
+            let by = T::from_f64(pool.rows.divisors[i]);
             for (out, &divisor) in out.iter_mut().zip(divisors) {
                 *out = *out / (by * divisor);
             }
@@ -142,29 +142,29 @@ dispatched! {
 
 dispatched! {
     fn spread_over_plane<T: Float>(
-        plan: &Plan, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], line: &mut [T],
+        pool: &MeanPool, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], row: &mut [T],
     ) {
-        let width = plan.columns.size;
+        let width = pool.columns.size;
         // Rows before this one have been written.
         let mut next = 0;
         for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
-            let (start, end) = plan.rows.spans[i];
+            let (start, end) = pool.rows.spans[i];
             if start == end {
                 continue;
             }
-            let by = T::from_f64(plan.rows.divisors[i]);
+            let by = T::from_f64(pool.rows.divisors[i]);
             for ((share, &g), &divisor) in shares.iter_mut().zip(g).zip(divisors) {
                 *share = g / (by * divisor);
             }
-            back_along(&plan.columns, shares, line);
+            back_along(&pool.columns, shares, row);
             out[(next * width).min(start * width)..start * width].fill(T::ZERO);
-            let lines = &mut out[start * width..end * width];
-            let (again, fresh) = lines.split_at_mut((next.clamp(start, end) - start) * width);
-            for out in again.chunks_exact_mut(width) {
-                add(out, line);
+            let rows = &mut out[start * width..end * width];
+            let (written, rest) = rows.split_at_mut((next.clamp(start, end) - start) * width);
+            for out in written.chunks_exact_mut(width) {
+                add(out, row);
             }
-            for out in fresh.chunks_exact_mut(width) {
-                out.copy_from_slice(line);
+            for out in rest.chunks_exact_mut(width) {
+                out.copy_from_slice(row);
             }
             next = next.max(end);
         }
@@ -181,39 +181,39 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
 
 /// `sum` = the elementwise sum of adjacent rows.
 #[inline(always)]
-fn add_lines<T: Float>(lines: &[T], line: &mut [T]) {
-    let width = line.len();
-    if lines.len() < 2 * width {
-        return line.fill(T::ZERO);
+fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
+    let width = sum.len();
+    if rows.len() < 2 * width {
+        return sum.fill(T::ZERO);
     }
-    let (two, rest) = lines.split_at(2 * width);
+    let (two, rest) = rows.split_at(2 * width);
     let (first, second) = two.split_at(width);
-    for ((line, &first), &second) in line.iter_mut().zip(first).zip(second) {
-        *line = first + second;
+    for ((sum, &first), &second) in sum.iter_mut().zip(first).zip(second) {
+        *sum = first + second;
     }
-    rest.chunks_exact(width).for_each(|next| add(line, next));
+    rest.chunks_exact(width).for_each(|next| add(sum, next));
 }
 
 /// `out` = the sum of each window of `row`.
 #[inline(always)]
-fn along<T: Float>(windows: &Windows, line: &[T], out: &mut [T]) {
-    let sum = |(start, end): (usize, usize)| line[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
-    for number in windows.odd() {
+fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
+    let sum = |(start, end): (usize, usize)| row[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
+    for number in windows.irregular() {
         out[number] = sum(windows.spans[number]);
     }
-    let (first, end) = windows.even;
-    let (from, even) = (&line[windows.spans[first].0..], &mut out[first..end]);
+    let (first, end) = windows.regular;
+    let (from, regular) = (&row[windows.spans[first].0..], &mut out[first..end]);
     match (windows.stride, windows.len) {
         (2, 2) => {
-            for (out, pair) in even.iter_mut().zip(from.as_chunks::<2>().0) {
+            for (out, pair) in regular.iter_mut().zip(from.as_chunks::<2>().0) {
                 *out = pair[0] + pair[1];
             }
         }
-        (1, 1..) => taps::<T, 1>(from, windows.len, even),
-        (2, 1..=8) => taps::<T, 2>(from, windows.len, even),
-        (3, 1..=8) => taps::<T, 3>(from, windows.len, even),
+        (1, 1..) => taps::<T, 1>(from, windows.len, regular),
+        (2, 1..=8) => taps::<T, 2>(from, windows.len, regular),
+        (3, 1..=8) => taps::<T, 3>(from, windows.len, regular),
         _ => {
-            for (out, &span) in even.iter_mut().zip(&windows.spans[first..]) {
+            for (out, &span) in regular.iter_mut().zip(&windows.spans[first..]) {
                 *out = sum(span);
             }
         }
@@ -238,28 +238,28 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
 
 /// The adjoint of [`along`]: overwrites `row` with what `shares` gives.
 #[inline(always)]
-fn back_along<T: Float>(windows: &Windows, shares: &[T], line: &mut [T]) {
-    line.fill(T::ZERO);
-    let (first, end) = windows.even;
-    let (even, corner) = (&shares[first..end], windows.spans[first].0);
+fn back_along<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
+    row.fill(T::ZERO);
+    let (first, end) = windows.regular;
+    let (regular, corner) = (&shares[first..end], windows.spans[first].0);
     match (windows.stride, windows.len) {
         (2, 2) => {
-            for (pair, &share) in line[corner..].as_chunks_mut::<2>().0.iter_mut().zip(even) {
+            for (pair, &share) in row[corner..].as_chunks_mut::<2>().0.iter_mut().zip(regular) {
                 *pair = [share; 2];
             }
         }
-        (1, 1..) => back_taps::<T, 1>(even, windows.len, &mut line[corner..]),
-        (2, 1..=8) => back_taps::<T, 2>(even, windows.len, &mut line[corner..]),
-        (3, 1..=8) => back_taps::<T, 3>(even, windows.len, &mut line[corner..]),
+        (1, 1..) => back_taps::<T, 1>(regular, windows.len, &mut row[corner..]),
+        (2, 1..=8) => back_taps::<T, 2>(regular, windows.len, &mut row[corner..]),
+        (3, 1..=8) => back_taps::<T, 3>(regular, windows.len, &mut row[corner..]),
         _ => {
-            for (&(start, end), &share) in windows.spans[first..].iter().zip(even) {
-                line[start..end].iter_mut().for_each(|to| *to = *to + share);
+            for (&(start, end), &share) in windows.spans[first..].iter().zip(regular) {
+                row[start..end].iter_mut().for_each(|to| *to = *to + share);
             }
         }
     }
-    for number in windows.odd() {
+    for number in windows.irregular() {
         let (start, end) = windows.spans[number];
-        line[start..end].iter_mut().for_each(|to| *to = *to + shares[number]);
+        row[start..end].iter_mut().for_each(|to| *to = *to + shares[number]);
     }
 }
 
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     /// Windows of poolings, by stride or by output size, and some irregular ones.
-    fn windows() -> impl Strategy<Value = Windows> {
+    fn windows() -> impl Strategy<Value = WindowSpans> {
         let moving = (1..12usize, 1..5usize, 0..3usize, 1..40usize).prop_map(|(kernel, stride, before, size)| {
             let count = (size + 2 * before).saturating_sub(kernel) / stride + 1;
             let span = |number: usize| {
@@ -300,18 +300,18 @@ mod tests {
         });
         prop_oneof![moving, to_size].prop_map(|(size, spans)| {
             let divisors = (0..spans.len()).map(|number| (1 + number % 3) as f64).collect();
-            Windows::new(size, spans, divisors)
+            WindowSpans::new(size, spans, divisors)
         })
     }
 
     /// Calls `visit` with each window, its elements and its divisor, by the definition.
-    fn by_definition(plan: &Plan, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
+    fn by_definition(pool: &MeanPool, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let mut window = 0;
         for plane in 0..planes {
-            for (&(top, bottom), down) in plan.rows.spans.iter().zip(&plan.rows.divisors) {
-                for (&(left, right), across) in plan.columns.spans.iter().zip(&plan.columns.divisors) {
+            for (&(top, bottom), down) in pool.rows.spans.iter().zip(&pool.rows.divisors) {
+                for (&(left, right), across) in pool.columns.spans.iter().zip(&pool.columns.divisors) {
                     for (h, w) in (top..bottom).flat_map(|h| (left..right).map(move |w| (h, w))) {
-                        visit(window, plane * plan.plane() + h * plan.columns.size + w, down * across);
+                        visit(window, plane * pool.plane() + h * pool.columns.size + w, down * across);
                     }
                     window += 1;
                 }
@@ -323,20 +323,20 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 512 }))]
 
         #[test]
-        fn means_equal_their_twins(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
-            let plan = Plan { rows, columns };
+        fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
+            let pool = MeanPool { rows, columns };
             // Multiples of 36 up to 36 · 2^9, whose sums and quotients here are exact.
             let numbers = |count: usize| (0..count).map(|i| 36.0 * ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
-            let (x, g) = (numbers(planes * plan.plane()), numbers(planes * plan.windows()));
+            let (x, g) = (numbers(planes * pool.plane()), numbers(planes * pool.windows()));
 
             let (mut got, mut expected) = (vec![7.0; g.len()], vec![0.0; g.len()]);
-            mean(&plan, &x, &mut got);
-            by_definition(&plan, planes, |window, place, divisor| expected[window] += x[place] / divisor);
+            mean(&pool, &x, &mut got);
+            by_definition(&pool, planes, |window, place, divisor| expected[window] += x[place] / divisor);
             prop_assert_eq!(got, expected);
 
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
-            spread(&plan, &g, &mut got);
-            by_definition(&plan, planes, |window, place, divisor| expected[place] += g[window] / divisor);
+            spread(&pool, &g, &mut got);
+            by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
             prop_assert_eq!(got, expected);
         }
     }

@@ -9,11 +9,11 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::shape::iteration_space::{Nest, Run};
+use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
 /// Elements whose extreme value is found before its position.
-const RUN: usize = 4096;
+const EXTREME_SEGMENT: usize = 4096;
 
 /// Maximum number of adjacent lanes that are scanned together.
 const WIDE: usize = 1024;
@@ -72,16 +72,16 @@ dispatched! {
 }
 
 /// Position of the extreme of a slice.
-fn of_line<T: Element>(largest: bool, x: &[T]) -> usize {
+fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
-    for (number, run) in x.chunks(RUN).enumerate() {
+    for (number, run) in x.chunks(EXTREME_SEGMENT).enumerate() {
         let Some(extreme) = T::reduce(op, run) else { unreachable!("every type has an order") };
         if best.is_none_or(|best| wins(largest, best, extreme)) {
-            (best, start) = (Some(extreme), number * RUN);
+            (best, start) = (Some(extreme), number * EXTREME_SEGMENT);
         }
     }
-    best.map_or(0, |best| start + find(&x[start..x.len().min(start + RUN)], best))
+    best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
 }
 
 /// The position of the first largest (or smallest) element along a dimension, for every result; a NaN wins, and of several the
@@ -93,56 +93,57 @@ pub(crate) fn arg<T: Element>(
     reduced: &Layout,
     out: &mut [i64],
 ) -> Result<(), AllocationError> {
-    let (lines, count) = (out.len(), reduced.numel());
-    if lines == 0 || count == 0 {
+    let (lanes, count) = (out.len(), reduced.numel());
+    if lanes == 0 || count == 0 {
         return Ok(());
     }
-    let rows = Nest::new(kept.shape(), [kept]);
+    let rows = IterationSpace::new(kept.shape(), [kept]);
     let step = reduced.strides().first().map_or(1, |&stride| stride);
-    let each_line = step == 1 && count >= SHORT || lines < SHORT && count >= RUN || lines == 1;
+    let each_lane = step == 1 && count >= SHORT || lanes < SHORT && count >= EXTREME_SEGMENT || lanes == 1;
     // Parts are ranges of lanes and, if there are few lanes, of elements along them.
-    let together = if each_line { (TASK / count).max(lines.div_ceil(TASKS)).max(1) } else { strip(&rows, lines) };
-    let strips = lines.div_ceil(together);
-    let most = if strips < TASKS / 4 { lines.saturating_mul(count) / PART } else { 1 };
-    let pieces = most.min(TASKS / strips).min(count / RUN.min(128)).max(count.div_ceil(1 << 31)).max(1);
-    let piece = count.div_ceil(pieces).next_multiple_of(if each_line { RUN } else { 64 });
-    let pieces = count.div_ceil(piece);
+    let per_strip = if each_lane { (TASK / count).max(lanes.div_ceil(TASKS)).max(1) } else { strip(&rows, lanes) };
+    let strips = lanes.div_ceil(per_strip);
+    let most = if strips < TASKS / 4 { lanes.saturating_mul(count) / PART } else { 1 };
+    let segments = most.min(TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
+    let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
+    let segments = count.div_ceil(segment);
 
     // A row of positions for each segment.
-    let mut places = Scratch::new(if pieces > 1 { pieces * lines } else { 0 })?;
-    let grid = Grid::equal(if pieces > 1 { &mut places } else { &mut *out }, lines, (1, together));
-    let schedule = Schedule::parallel_from(PART, lines.saturating_mul(count));
-    partition::run(strips * pieces, schedule, grid, |number, mut out: Tile<i64>| {
-        let (number, first) = (number / strips, number % strips * together);
-        let (from, out) = (number * piece, out.row(0));
-        let size = piece.min(count - from);
-        if each_line {
-            let mut line = Vec::new();
+    let mut positions = Scratch::new(if segments > 1 { segments * lanes } else { 0 })?;
+    let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, lanes, (1, per_strip));
+    let schedule = Schedule::parallel_from(PART, lanes.saturating_mul(count));
+    partition::run(strips * segments, schedule, grid, |number, mut out: Tile<i64>| {
+        let (number, first) = (number / strips, number % strips * per_strip);
+        let (from, out) = (number * segment, out.row(0));
+        let size = segment.min(count - from);
+        if each_lane {
+            let mut lane = Vec::new();
             for (i, out) in out.iter_mut().enumerate() {
                 let at = rows.position(0, first + i) as isize + from as isize * step;
                 let x = if step == 1 {
                     &data[at as usize..][..size]
                 } else {
-                    line.clear();
+                    lane.clear();
                     match step {
-                        1.. => line.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
-                        _ => line.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
+                        1.. => lane.extend(data[at as usize..].iter().step_by(step as usize).take(size)),
+                        _ => lane.extend((0..size as isize).map(|k| data[(at + k * step) as usize])),
                     }
-                    &line
+                    &lane
                 };
-                *out = (from + of_line(largest, x)) as i64;
+                *out = (from + of_lane(largest, x)) as i64;
             }
             return;
         }
         across(largest, data, (&rows, first), (step, from, size), out);
     });
-    if pieces > 1 {
-        let value = |line: usize, place: i64| data[(rows.position(0, line) as isize + place as isize * step) as usize];
-        for (line, out) in out.iter_mut().enumerate() {
-            *out = places[line];
-            for place in places[line..].iter().step_by(lines) {
-                if wins(largest, value(line, *out), value(line, *place)) {
-                    *out = *place;
+    if segments > 1 {
+        let value =
+            |lane: usize, position: i64| data[(rows.position(0, lane) as isize + position as isize * step) as usize];
+        for (lane, out) in out.iter_mut().enumerate() {
+            *out = positions[lane];
+            for position in positions[lane..].iter().step_by(lanes) {
+                if wins(largest, value(lane, *out), value(lane, *position)) {
+                    *out = *position;
                 }
             }
         }
@@ -151,33 +152,33 @@ pub(crate) fn arg<T: Element>(
 }
 
 /// The number of lanes scanned together: a whole row, unless that is too long.
-fn strip(rows: &Nest<1>, lines: usize) -> usize {
+fn strip(rows: &IterationSpace<1>, lanes: usize) -> usize {
     let row = rows.row();
-    if row < SHORT { WIDE.min(lines) } else { row.div_ceil(row.div_ceil(WIDE)).min(lines) }
+    if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
 }
 
 /// Positions along the lanes `first ..`, over `size` elements starting at number `from`, `step` apart.
 fn across<T: Element>(
     largest: bool,
     data: &[T],
-    (rows, first): (&Nest<1>, usize),
+    (rows, first): (&IterationSpace<1>, usize),
     (step, from, size): (isize, usize, usize),
     out: &mut [i64],
 ) {
     let width = out.len();
-    let (mut best, mut at, mut line) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
+    let (mut best, mut at, mut lane) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
     let slice = rows.segment(0, first, width);
     for number in 0..size {
         let moved = (from + number) as isize * step;
         let row = match slice {
-            Run::Slice(position) => &data[(position as isize + moved) as usize..][..width],
+            Segment::Slice(position) => &data[(position as isize + moved) as usize..][..width],
             _ => {
-                line.clear();
+                lane.clear();
                 rows.walk(0, first, width, |position, stride, count| {
                     let position = position as isize + moved;
-                    line.extend((0..count as isize).map(|k| data[(position + k * stride) as usize]));
+                    lane.extend((0..count as isize).map(|k| data[(position + k * stride) as usize]));
                 });
-                &line
+                &lane
             }
         };
         if number == 0 {
@@ -202,12 +203,12 @@ mod tests {
             [[1, 300_000], [300_000, 1], [3, 100_000], [100_000, 3], [700, 700], [5000, 40], [40, 5000]]
         {
             for (peaks, nan) in [(1, false), (3, false), (3, true)] {
-                let peak = |line: usize, size: usize| (0..peaks).map(move |k| (line * 7919 + k * 4001 + 17) % size);
-                let value = |line: usize, place: usize, size: usize| {
+                let peak = |lane: usize, size: usize| (0..peaks).map(move |k| (lane * 7919 + k * 4001 + 17) % size);
+                let value = |lane: usize, position: usize, size: usize| {
                     let top = if nan { f64::NAN } else { 9.0 };
-                    if peak(line, size).any(|peak| peak == place) { top } else { (place % 7) as f64 }
+                    if peak(lane, size).any(|peak| peak == position) { top } else { (position % 7) as f64 }
                 };
-                let first = |line: usize, size: usize| peak(line, size).min().unwrap_or(0) as i64;
+                let first = |lane: usize, size: usize| peak(lane, size).min().unwrap_or(0) as i64;
                 let x = Tensor::from_fn([rows, columns], |i| value(i[0], i[1], columns));
                 assert_eq!(x.argmax(1, false).to_vec(), (0..rows).map(|i| first(i, columns)).collect::<Vec<_>>());
                 let x = Tensor::from_fn([rows, columns], |i| -value(i[1], i[0], rows));

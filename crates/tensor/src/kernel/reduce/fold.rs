@@ -8,7 +8,7 @@ use crate::kernel::elementwise::operand::{Operand, Plane};
 
 /// `total = f(total, x)` over the elements of each total's row.
 #[inline(always)]
-pub(crate) fn short_rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+pub(crate) fn fold_short_rows<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
     for i in 0..totals.len() {
         let x = &x[i * row..][..row];
         let mut total = x[0];
@@ -21,7 +21,7 @@ pub(crate) fn short_rows_onto<T: Copy>(x: &[T], row: usize, totals: &mut [T], f:
 
 /// `total = f(total, x)`.
 #[inline(always)]
-pub(crate) fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+pub(crate) fn fold_each<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
     let len = total.len().min(x.len());
     let (total, x) = (&mut total[..len], &x[..len]);
     for i in 0..len {
@@ -31,7 +31,7 @@ pub(crate) fn each_onto<T: Copy>(total: &mut [T], x: &[T], f: impl Fn(T, T) -> T
 
 /// `total = f(total, row)` for each row of `x`, eight rows at a time, so that a total is read and written once for them.
 #[inline(always)]
-pub(crate) fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
+pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: usize, f: impl Fn(T, T) -> T + Copy) {
     let len = total.len();
     let total = &mut total[..len];
     let mut row = 0;
@@ -46,7 +46,7 @@ pub(crate) fn rows_onto<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
         row += 8;
     }
     for row in row..rows {
-        each_onto(total, &x[row * stride..][..len], f);
+        fold_each(total, &x[row * stride..][..len], f);
     }
 }
 
@@ -82,9 +82,9 @@ pub(crate) fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: im
 
 /// `x = f(x, y)`.
 #[inline(always)]
-pub(crate) fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
+pub(crate) fn apply_in_place<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
     match y {
-        Operand::Slice(y) => each_onto(x, &y[..x.len()], f),
+        Operand::Slice(y) => fold_each(x, &y[..x.len()], f),
         Operand::Splat(y) => {
             for i in 0..x.len() {
                 x[i] = f(x[i], y);
@@ -93,9 +93,9 @@ pub(crate) fn onto_operand<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T)
     }
 }
 
-/// [`lanes`] of slices of `len` elements, `stride` apart.
+/// [`in_chains`] of slices of `len` elements, `stride` apart.
 #[inline(always)]
-pub(crate) fn each_lanes<T: Copy>(
+pub(crate) fn each_in_chains<T: Copy>(
     x: &[T],
     len: usize,
     stride: usize,
@@ -104,11 +104,11 @@ pub(crate) fn each_lanes<T: Copy>(
     f: impl Fn(T, T) -> T + Copy,
 ) {
     for i in 0..out.len() {
-        out[i] = lanes(&x[i * stride..][..len], start, f);
+        out[i] = in_chains(&x[i * stride..][..len], start, f);
     }
 }
 
-/// [`each_lanes`] for an `f` that selects one of two numbers and is undefined for NaN; a NaN among the elements is the result.
+/// [`each_in_chains`] for an `f` that selects one of two numbers and is undefined for NaN; a NaN among the elements is the result.
 #[inline(always)]
 #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
 pub(crate) fn each_extreme<T: Copy + PartialEq>(
@@ -155,7 +155,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
 
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
-pub(crate) fn lanes<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
+pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 

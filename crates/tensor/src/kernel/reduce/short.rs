@@ -1,6 +1,6 @@
 //! Reductions of rows of a few elements, such as logits.
 //!
-//! Each row is reduced separately. The order of additions is that of [`rows_onto`](crate::kernel::reduce::fold::rows_onto), eight
+//! Each row is reduced separately. The order of additions is that of [`fold_rows`](crate::kernel::reduce::fold::fold_rows), eight
 //! in a tree and the rest one after the other, so that a sum has the same bits whether its elements are adjacent or a row apart.
 #![allow(clippy::needless_range_loop)]
 

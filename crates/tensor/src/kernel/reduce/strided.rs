@@ -19,7 +19,7 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 use crate::{Element, Layout, Reduction, Strides};
 
 /// Elements of a slice that are added without a tree, in 64 chains.
@@ -161,7 +161,7 @@ fn run_in_order<T: Element>(
     let Some(layout) = Layout::strided(kept.shape().clone(), &strides, offset, count) else {
         unreachable!("the strides were made from the sizes")
     };
-    fill::spread(&Nest::new(layout.shape(), [&layout]), &totals, 0, out);
+    fill::spread(&IterationSpace::new(layout.shape(), [&layout]), &totals, 0, out);
     Ok(())
 }
 
@@ -515,12 +515,12 @@ fn columns<T: Element>(
 pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
     let rank = x.layout.shape().rank();
     let len = x.layout.shape()[rank - 1];
-    let nest = Nest::new(x.layout.shape(), [x.layout]);
+    let space = IterationSpace::new(x.layout.shape(), [x.layout]);
     let mut line = Vec::with_capacity(len);
-    let count = nest.numel().checked_div(len).unwrap_or(0);
+    let count = space.numel().checked_div(len).unwrap_or(0);
     for i in 0..count {
         line.clear();
-        nest.walk(0, i * len, len, |position, stride, count| {
+        space.walk(0, i * len, len, |position, stride, count| {
             line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
         });
         visit(i, &line);

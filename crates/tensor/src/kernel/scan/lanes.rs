@@ -11,14 +11,14 @@ use smallvec::SmallVec;
 use crate::kernel::strided::Source;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::threads::{Schedule, num_threads};
-use crate::shape::iteration_space::Nest;
+use crate::shape::iteration_space::IterationSpace;
 use crate::{DType, Element, Shape};
 
 /// Work on fewer elements runs on one thread.
 const PARALLEL: usize = 1 << 16;
 
 /// Adjacent lanes that are processed together.
-const TOGETHER: usize = 16;
+const ADJACENT: usize = 16;
 
 /// Lanes of at least this length are sorted by several threads.
 const LONG: usize = 1 << 15;
@@ -39,46 +39,46 @@ pub(crate) fn each<T: Element, U: Element>(
     let size = shape[axis];
     let inner = Shape::from(&shape[axis + 1..]).numel();
     let order: Vec<usize> = (0..shape.rank()).filter(|&other| other != axis).chain([axis]).collect();
-    let lines = x.layout.permute(&order);
-    let nest = Nest::new(lines.shape(), [&lines]);
-    let gather = |number: usize, line: &mut Vec<T>| {
-        line.clear();
-        nest.walk(0, number * size, size, |position, stride, count| {
-            line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+    let lanes = x.layout.permute(&order);
+    let space = IterationSpace::new(lanes.shape(), [&lanes]);
+    let gather = |number: usize, lane: &mut Vec<T>| {
+        lane.clear();
+        space.walk(0, number * size, size, |position, stride, count| {
+            lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
         });
     };
     let count = out.len() / len;
     let schedule = Schedule::parallel_from(PARALLEL, size * count);
     if inner == 1 {
         let one = |number: usize, out: &mut [U]| {
-            let mut line = Vec::with_capacity(size);
-            gather(number, &mut line);
-            f(&line, out);
+            let mut lane = Vec::with_capacity(size);
+            gather(number, &mut lane);
+            f(&lane, out);
         };
         return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
-    // Adjacent lanes are processed together: each cache line holds an element of every one.
-    let groups = inner.div_ceil(TOGETHER);
+    // Adjacent lanes are processed together: each cache lane holds an element of every one.
+    let groups = inner.div_ceil(ADJACENT);
     let number = count / inner * groups;
-    let grid = Grid::equal(out, inner, (len, TOGETHER));
+    let grid = Grid::equal(out, inner, (len, ADJACENT));
     partition::run(number, schedule, grid, |number, mut out: Tile<U>| {
-        let (slab, first) = (number / groups, number % groups * TOGETHER);
-        let width = TOGETHER.min(inner - first);
+        let (outer, first) = (number / groups, number % groups * ADJACENT);
+        let width = ADJACENT.min(inner - first);
         // The extra elements avoid cache conflicts between lanes whose size is a power of two.
         let pitch = size + 16;
-        let mut lines = vec![T::ZERO; pitch * width];
-        let starts: SmallVec<[usize; TOGETHER]> =
-            (0..width).map(|k| nest.position(0, (slab * inner + first + k) * size)).collect();
+        let mut lanes = vec![T::ZERO; pitch * width];
+        let starts: SmallVec<[usize; ADJACENT]> =
+            (0..width).map(|k| space.position(0, (outer * inner + first + k) * size)).collect();
         for j in 0..size {
             for (k, &start) in starts.iter().enumerate() {
-                lines[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
+                lanes[k * pitch + j] = x.data[(start as isize + j as isize * stride) as usize];
             }
         }
         let apart = len + 16;
         let mut results = vec![U::ZERO; apart * width];
-        for (line, result) in lines.chunks(pitch).zip(results.chunks_mut(apart)) {
-            f(&line[..size], &mut result[..len]);
+        for (lane, result) in lanes.chunks(pitch).zip(results.chunks_mut(apart)) {
+            f(&lane[..size], &mut result[..len]);
         }
         for j in 0..len {
             for (out, result) in out.row(j).iter_mut().zip(results[j..].iter().step_by(apart)) {
@@ -89,16 +89,16 @@ pub(crate) fn each<T: Element, U: Element>(
 }
 
 /// Cumulative sums; `f32` is summed in `f64`, integers wrap.
-pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
+pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     if matches!(T::DTYPE, DType::F32 | DType::F64) {
         let mut total = 0.0;
-        for (out, x) in out.iter_mut().zip(line) {
+        for (out, x) in out.iter_mut().zip(lane) {
             total += x.to_f64();
             *out = T::from_f64(total);
         }
     } else {
         let mut total = 0i64;
-        for (out, x) in out.iter_mut().zip(line) {
+        for (out, x) in out.iter_mut().zip(lane) {
             total = total.wrapping_add(x.to_i64());
             *out = T::from_i64(total);
         }
@@ -106,10 +106,10 @@ pub(crate) fn cumulative_sum<T: Element>(line: &[T], out: &mut [T]) {
 }
 
 /// The position of the largest (or smallest) element so far; of several the last, and a NaN stays.
-pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let mut best = 0;
-    for (i, (out, &x)) in out.iter_mut().zip(line).enumerate() {
-        let old = line[best];
+    for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
+        let old = lane[best];
         let wins = is_nan(x) || !is_nan(old) && if largest { x >= old } else { x <= old };
         if wins {
             best = i;
@@ -119,12 +119,12 @@ pub(crate) fn running_extreme<T: Element>(largest: bool, line: &[T], out: &mut [
 }
 
 /// The first positions, as many as `out` holds, of the elements in ascending (or descending) order; stable.
-pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
+pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
-        let (x, y) = (line[i as usize], line[j as usize]);
+        let (x, y) = (lane[i as usize], lane[j as usize]);
         if descending { compare(y, x).then(i.cmp(&j)) } else { compare(x, y).then(i.cmp(&j)) }
     };
-    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    let mut positions: Vec<i64> = (0..lane.len() as i64).collect();
     let wanted = out.len();
     if wanted < positions.len() && wanted > 0 {
         positions.select_nth_unstable_by(wanted - 1, before);
@@ -144,16 +144,16 @@ pub(crate) fn order<T: Element>(descending: bool, line: &[T], out: &mut [i64]) {
 ///
 /// Equal elements are selected as PyTorch does with the C++ library's `nth_element` and a sort of what precedes it, so that
 /// gradients reach the same elements. When a few of many are selected, they are the first ones.
-pub(crate) fn top<T: Element>(largest: bool, line: &[T], out: &mut [i64]) {
+pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
-    if wanted == 0 || wanted * 64 <= line.len() {
-        return order(largest, line, out);
+    if wanted == 0 || wanted * 64 <= lane.len() {
+        return order(largest, lane, out);
     }
     let before = |&i: &i64, &j: &i64| {
-        let (x, y) = (line[i as usize], line[j as usize]);
+        let (x, y) = (lane[i as usize], lane[j as usize]);
         if largest { compare(y, x) } else { compare(x, y) }.is_lt()
     };
-    let mut positions: Vec<i64> = (0..line.len() as i64).collect();
+    let mut positions: Vec<i64> = (0..lane.len() as i64).collect();
     nth_element(&mut positions, wanted - 1, &before);
     positions[..wanted - 1].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
     out.copy_from_slice(&positions[..wanted]);
@@ -212,10 +212,10 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
 
 /// The position of the element with `rank` elements before it in ascending order; among equal elements, the one that PyTorch's
 /// quickselect finds.
-pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
-    let mut positions: Vec<usize> = (0..line.len()).collect();
-    let above = |i: usize, j: usize| compare(line[i], line[j]).is_gt();
-    let (mut low, mut high) = (0, line.len() - 1);
+pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
+    let mut positions: Vec<usize> = (0..lane.len()).collect();
+    let above = |i: usize, j: usize| compare(lane[i], lane[j]).is_gt();
+    let (mut low, mut high) = (0, lane.len() - 1);
     loop {
         if high <= low {
             return positions[rank];
@@ -261,19 +261,19 @@ pub(crate) fn nth<T: Element>(rank: usize, line: &[T]) -> usize {
 }
 
 /// The position of the first NaN, if any, else of the median (the lower one of two).
-pub(crate) fn median<T: Element>(line: &[T]) -> usize {
-    line.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
-        let mut positions: Vec<usize> = (0..line.len()).collect();
-        let before = |&i: &usize, &j: &usize| compare(line[i], line[j]).then(i.cmp(&j));
-        *positions.select_nth_unstable_by((line.len() - 1) / 2, before).1
+pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
+    lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
+        let mut positions: Vec<usize> = (0..lane.len()).collect();
+        let before = |&i: &usize, &j: &usize| compare(lane[i], lane[j]).then(i.cmp(&j));
+        *positions.select_nth_unstable_by((lane.len() - 1) / 2, before).1
     })
 }
 
 /// The last position of the most frequent element; of equally frequent ones, the smallest element.
-pub(crate) fn mode<T: Element>(line: &[T]) -> usize {
-    let mut positions = vec![0; line.len()];
-    order(false, line, &mut positions);
-    let same = |&i: &i64, &j: &i64| compare(line[i as usize], line[j as usize]) == Ordering::Equal;
+pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
+    let mut positions = vec![0; lane.len()];
+    order(false, lane, &mut positions);
+    let same = |&i: &i64, &j: &i64| compare(lane[i as usize], lane[j as usize]) == Ordering::Equal;
     // Runs of equal elements come in ascending order: a later one must be longer to win.
     let mut longest: &[i64] = &[];
     for run in positions.chunk_by(same) {
@@ -299,19 +299,19 @@ mod tests {
 
     const NAN: f64 = f64::NAN;
 
-    fn ordered(descending: bool, line: &[f64], count: usize) -> Vec<i64> {
+    fn ordered(descending: bool, lane: &[f64], count: usize) -> Vec<i64> {
         let mut out = vec![0; count];
-        order(descending, line, &mut out);
+        order(descending, lane, &mut out);
         out
     }
 
     #[test]
     fn order_is_stable_and_nan_is_largest() {
-        let line = [2.0, 1.0, NAN, 2.0, 1.0];
-        assert_eq!(ordered(false, &line, 5), [1, 4, 0, 3, 2]);
-        assert_eq!(ordered(true, &line, 5), [2, 0, 3, 1, 4]);
-        assert_eq!(ordered(true, &line, 2), [2, 0]);
-        assert_eq!(ordered(false, &line, 0), [0i64; 0]);
+        let lane = [2.0, 1.0, NAN, 2.0, 1.0];
+        assert_eq!(ordered(false, &lane, 5), [1, 4, 0, 3, 2]);
+        assert_eq!(ordered(true, &lane, 5), [2, 0, 3, 1, 4]);
+        assert_eq!(ordered(true, &lane, 2), [2, 0]);
+        assert_eq!(ordered(false, &lane, 0), [0i64; 0]);
     }
 
     #[test]
@@ -338,8 +338,8 @@ mod tests {
         );
         assert_eq!((nth(1, &[0.5; 6]), nth(1, &[0.5; 3]), nth(3, &[0.5; 4])), (2, 0, 3));
         for size in 1..9 {
-            let line = vec![0.5; size];
-            assert_eq!((median(&line), nth((size - 1) / 2, &line)), ((size - 1) / 2, 0), "{size}");
+            let lane = vec![0.5; size];
+            assert_eq!((median(&lane), nth((size - 1) / 2, &lane)), ((size - 1) / 2, 0), "{size}");
         }
     }
 
@@ -348,15 +348,15 @@ mod tests {
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);
-        let line: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
+        let lane: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
         for rank in [0, 1, 17, 499, 998, 999] {
-            assert_eq!(line[nth(rank, &line)], rank as i64);
+            assert_eq!(lane[nth(rank, &lane)], rank as i64);
             let mut best = vec![0; rank + 1];
-            top(true, &line, &mut best);
-            let best: Vec<i64> = best.iter().map(|&i| line[i as usize]).collect();
+            top(true, &lane, &mut best);
+            let best: Vec<i64> = best.iter().map(|&i| lane[i as usize]).collect();
             assert_eq!(best, (999 - rank as i64..1000).rev().collect::<Vec<i64>>());
         }
-        assert_eq!(line[median(&line)], 499);
+        assert_eq!(lane[median(&lane)], 499);
         assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
         assert_eq!(mode(&[7i64]), 0);
         assert_eq!(mode(&[2, 1, 1i64]), 2);

@@ -91,7 +91,7 @@ pub struct PoolingForm {
     pub(crate) input: Shape,
     /// Of the result.
     pub(crate) output: Shape,
-    pub(crate) plan: max::Plan,
+    pub(crate) plan: max::MaxPool,
 }
 
 impl PoolingForm {
@@ -114,7 +114,7 @@ pub struct MeanForm {
     pub(crate) input: Shape,
     /// Of the result, likewise.
     pub(crate) output: Shape,
-    pub(crate) plan: mean::Plan,
+    pub(crate) plan: mean::MeanPool,
 }
 
 impl MeanForm {
@@ -195,7 +195,7 @@ impl<T: Element> Windowed for Tensor<T> {
         T: Float,
     {
         let (x, g) = (self.try_contiguous()?, g.try_contiguous()?);
-        Tensor::build(&form.input, at, |out| max::give_back(&form.plan, elements(&x), elements(&g), out))
+        Tensor::build(&form.input, at, |out| max::scatter(&form.plan, elements(&x), elements(&g), out))
     }
 
     fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error>

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::kernel::pool::mean::Windows;
+use crate::kernel::pool::mean::WindowSpans;
 use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
@@ -65,7 +65,7 @@ fn mean<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) ->
     let along = counts.iter().zip(&shape[2..]).map(|(&count, &size)| {
         let windows = || (0..count).map(|number| window(number, count, size));
         let spans = windows().map(|(start, len)| (start, start + len));
-        Windows::new(size, spans.collect(), windows().map(|(_, len)| len as f64).collect())
+        WindowSpans::new(size, spans.collect(), windows().map(|(_, len)| len as f64).collect())
     });
     unbatched(averaged(&x, along.collect(), at)?, added, at)
 }

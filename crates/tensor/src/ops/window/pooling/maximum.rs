@@ -31,7 +31,7 @@ fn form<A: TensorLike>(input: &Shape, plan: &Plan, at: Site) -> Result<PoolingFo
     if farthest >= u32::MAX as usize {
         return Err(Error::TooLarge { shape: [rows.kernel, columns.kernel].into(), dtype: A::Elem::DTYPE, at });
     }
-    Ok(PoolingForm { input: input.clone(), output, plan: max::Plan { rows, columns } })
+    Ok(PoolingForm { input: input.clone(), output, plan: max::MaxPool { rows, columns } })
 }
 
 fn windows(axis: &Axis) -> WindowAxis {

@@ -1,7 +1,7 @@
 //! The mean of every window: its sum, divided by how many elements count.
 
 use crate::kernel::pool::mean as kernel;
-use crate::kernel::pool::mean::Windows;
+use crate::kernel::pool::mean::WindowSpans;
 use crate::ops::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
@@ -23,7 +23,7 @@ pub(crate) fn mean<A: Windowed<Elem: Float>>(
             _ => 1.0,
         };
         let windows = 0..axis.count;
-        Windows::new(
+        WindowSpans::new(
             axis.size,
             windows.clone().map(|window| inside(axis, window)).collect(),
             windows.map(divisor).collect(),
@@ -33,17 +33,17 @@ pub(crate) fn mean<A: Windowed<Elem: Float>>(
 }
 
 /// Over `[n, c, …]`, with the windows of each dimension after these two.
-pub(crate) fn averaged<A: Windowed<Elem: Float>>(x: &A, mut along: Vec<Windows>, at: Site) -> Result<A, A::Error> {
-    if let Some(divisor) = along.iter().map(Windows::whole).product::<Option<f64>>() {
+pub(crate) fn averaged<A: Windowed<Elem: Float>>(x: &A, mut along: Vec<WindowSpans>, at: Site) -> Result<A, A::Error> {
+    if let Some(divisor) = along.iter().map(WindowSpans::whole).product::<Option<f64>>() {
         return x.summed(&Axes::from_iter(2..2 + along.len()), at)?.divided(divisor, at);
     }
     let input = x.shape();
     let mut output: Shape = input[..2].into();
     along.iter().for_each(|windows| output.push(windows.count()));
-    let columns = along.pop().unwrap_or_else(Windows::none);
+    let columns = along.pop().unwrap_or_else(WindowSpans::none);
     // One dimension is a plane of one row.
-    let rows = along.pop().unwrap_or_else(Windows::none);
-    x.apply_mean(&MeanForm { input, output, plan: kernel::Plan { rows, columns } }, at)
+    let rows = along.pop().unwrap_or_else(WindowSpans::none);
+    x.apply_mean(&MeanForm { input, output, plan: kernel::MeanPool { rows, columns } }, at)
 }
 
 /// The elements of a window, first and one past the last, that are not padding.
