@@ -39,7 +39,7 @@ impl<T: Float> Var<'_, T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold it, or a custom operation fails.
+    /// If memory cannot hold it, or a custom operation fails.
     pub fn try_value(self) -> Result<Tensor<T>, Error> {
         let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
         Ok(values.swap_remove(0))
@@ -49,7 +49,7 @@ impl<T: Float> Var<'_, T> {
     ///
     /// # Panics
     ///
-    /// Where there are fewer or more elements than one, or [`value`](Self::value) panics.
+    /// If there are fewer or more elements than one, or [`value`](Self::value) panics.
     #[track_caller]
     pub fn item(self) -> T {
         let at = Site::here("item");

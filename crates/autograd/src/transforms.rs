@@ -35,7 +35,7 @@ use crate::{Error, Tape, Var};
 ///
 /// # Errors
 ///
-/// Where the function gives not one number, or an operation in it has no derivative.
+/// If the function gives not one number, or an operation in it has no derivative.
 #[twins]
 pub fn try_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
@@ -56,7 +56,7 @@ pub fn try_grad<T: Float, const N: usize>(
 ///
 /// # Errors
 ///
-/// Where the function gives not one number, or an operation in it has no derivative.
+/// If the function gives not one number, or an operation in it has no derivative.
 #[twins]
 pub fn try_value_and_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
@@ -86,7 +86,7 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 ///
 /// # Errors
 ///
-/// Where an operation in the function has no derivative, or memory cannot hold the result.
+/// If an operation in the function has no derivative, or memory cannot hold the result.
 #[twins]
 pub fn try_jacobian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -115,7 +115,7 @@ pub fn try_jacobian<T: Float>(
 ///
 /// # Errors
 ///
-/// Where the function gives not one number, or an operation in it has no second derivative.
+/// If the function gives not one number, or an operation in it has no second derivative.
 #[twins]
 pub fn try_hessian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -142,7 +142,7 @@ pub fn try_hessian<T: Float>(
 ///
 /// # Errors
 ///
-/// Where the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
+/// If the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
 /// second derivative.
 #[twins]
 pub fn try_hvp<T: Float>(

@@ -25,7 +25,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// Where a tangent's shape is not its input's, or an operation on the way has no derivative.
+    /// If a tangent's shape is not its input's, or an operation on the way has no derivative.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -98,7 +98,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where a tangent's shape is not its input's, or an operation on the way has no derivative; see [`Tape::try_jvp`].
+    /// If a tangent's shape is not its input's, or an operation on the way has no derivative; see [`Tape::try_jvp`].
     #[track_caller]
     pub fn jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Var<'t, T> {
         self.tape.jvp(&[self], inputs)[0]

@@ -40,7 +40,7 @@ impl<T: Float> Gradients<T> {
         Some(&self.by_node[position].1)
     }
 
-    /// The gradient with respect to `key`, or `None` where the loss does not depend on it.
+    /// The gradient with respect to `key`, or `None` if the loss does not depend on it.
     pub fn get(&self, key: impl Key) -> Option<&Tensor<T>> {
         key.find(self)
     }
@@ -49,7 +49,7 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Panics
     ///
-    /// Where the loss does not depend on it.
+    /// If the loss does not depend on it.
     #[track_caller]
     pub fn of(&self, key: impl Key) -> &Tensor<T> {
         match self.try_of(key) {
@@ -62,7 +62,7 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// Where the loss does not depend on it.
+    /// If the loss does not depend on it.
     #[track_caller]
     pub fn try_of(&self, key: impl Key) -> Result<&Tensor<T>, Error> {
         let at = Site::here("gradients");

@@ -15,7 +15,7 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` where the
+    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the
     /// outputs do not depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
@@ -30,7 +30,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// Where a seed's shape is not its output's, or an operation on the way has no derivative.
+    /// If a seed's shape is not its output's, or an operation on the way has no derivative.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -163,7 +163,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative; see
+    /// If this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative; see
     /// [`try_grad`](Self::try_grad).
     #[track_caller]
     pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
@@ -177,7 +177,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// Where this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative.
+    /// If this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative.
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
@@ -194,7 +194,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// Where this is not one number, or an operation on the way has no derivative.
+    /// If this is not one number, or an operation on the way has no derivative.
     #[track_caller]
     pub fn grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
@@ -220,7 +220,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// Where this is not one number, or an operation on the way has no derivative.
+    /// If this is not one number, or an operation on the way has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let at = Site::here("backward");
         let seed = self.one(at)?;

@@ -55,7 +55,7 @@ const WIDEST: f64 = 1e-2;
 ///
 /// # Errors
 ///
-/// Where a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that
+/// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that
 /// is not repeatable): a [`Failure`] that says which.
 #[track_caller]
 pub fn gradcheck<T: Float, const N: usize>(
@@ -189,7 +189,7 @@ impl GradCheck {
     ///
     /// # Errors
     ///
-    /// Where a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point.
     #[track_caller]
     pub fn check<T: Float, const N: usize>(
         &self,
@@ -203,7 +203,7 @@ impl GradCheck {
     ///
     /// # Errors
     ///
-    /// Where a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point.
     #[track_caller]
     pub fn check_slice<T: Float>(
         &self,
@@ -406,7 +406,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// The weights as tensors of `shapes`; `None` where all are zero.
+    /// The weights as tensors of `shapes`; `None` if all are zero.
     fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
         let mut start = 0;
         shapes

@@ -62,7 +62,7 @@ pub struct NonFiniteOperand {
     pub node: usize,
     /// Its shape.
     pub shape: Shape,
-    /// Smallest and largest element; `None` where there are none.
+    /// Smallest and largest element; `None` if there are none.
     pub range: Option<[f64; 2]>,
     /// The element at the same index, where the operand has the result's shape.
     pub at_index: Option<f64>,
@@ -79,7 +79,7 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold a value, or a custom operation fails.
+    /// If memory cannot hold a value, or a custom operation fails.
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
         let record = self.record.borrow();
         let count = record.len() as Index;

@@ -120,7 +120,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Appends a node; `None` where the tape cannot number it.
+    /// Appends a node; `None` if the tape cannot number it.
     #[inline(always)]
     pub(crate) fn push<const N: usize>(
         &mut self,

@@ -33,7 +33,7 @@ impl Slope {
         }
     }
 
-    /// Records its product with `v`, of the same shape as both operands, under this line. `None` where the tape is full.
+    /// Records its product with `v`, of the same shape as both operands, under this line. `None` if the tape is full.
     #[inline]
     pub(crate) fn times<T: Float>(
         self,

@@ -11,7 +11,7 @@ use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
 use crate::{Call, Error, Tape, Var};
 
-/// The first of an operation's inputs through which a derivative flows, as it does through those after it; `None` where it
+/// The first of an operation's inputs through which a derivative flows, as it does through those after it; `None` if it
 /// flows through none. What lies behind is then not reached.
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
@@ -28,7 +28,7 @@ pub(crate) fn flows(op: Op, input: usize) -> bool {
 }
 
 /// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse
-/// mode, the input's tangent in forward mode. `None` where it is zero. `op` and `inputs` are the node's.
+/// mode, the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn derivative<'t, T: Float>(
     tape: &'t Tape<T>,

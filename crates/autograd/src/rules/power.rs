@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Call, Error, Operation, Var};
 
-/// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` where it is zero everywhere.
+/// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` if it is zero everywhere.
 pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
     match plain_number(y) {
         Some(0.0) => None,

@@ -114,7 +114,7 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// Where the operation refuses the inputs' shapes, or an input belongs to another tape.
+    /// If the operation refuses the inputs' shapes, or an input belongs to another tape.
     pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
@@ -313,22 +313,22 @@ pub trait Operation<T: Float>: 'static {
     ///
     /// # Errors
     ///
-    /// Where the operation refuses inputs of these shapes.
+    /// If the operation refuses inputs of these shapes.
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String>;
 
     /// The result.
     ///
     /// # Errors
     ///
-    /// Where the operation refuses these values, or memory cannot hold the result.
+    /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
     /// Reverse mode: the upstream gradient `g`, of the result's shape, times the derivative with respect to input number
-    /// `input`, of that input's shape. `None` where the derivative is zero everywhere.
+    /// `input`, of that input's shape. `None` if the derivative is zero everywhere.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
 
     /// Forward mode: the derivative with respect to input number `input` times the tangent `v`, of that input's shape; of
-    /// the result's shape. `None` where the derivative is zero everywhere.
+    /// the result's shape. `None` if the derivative is zero everywhere.
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
     /// Whether a derivative exists. Where it does not, asking for one is an error that names this operation and the line
@@ -350,7 +350,7 @@ impl<'t, T: Float> Call<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where the operation was given fewer inputs.
+    /// If the operation was given fewer inputs.
     #[track_caller]
     pub fn input(&self, position: usize) -> Var<'t, T> {
         self.inputs[position]

@@ -120,7 +120,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where the shapes do not broadcast.
+    /// If the shapes do not broadcast.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn eq(self, other: impl Operand<Self>) -> Self {
@@ -131,7 +131,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// Where the shapes do not broadcast.
+    /// If the shapes do not broadcast.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn ne(self, other: impl Operand<Self>) -> Self {

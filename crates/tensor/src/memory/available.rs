@@ -1,20 +1,20 @@
-//! How much memory there is.
+//! Available memory.
 //!
-//! An operating system may promise memory that it does not have and end the process on first use. So large requests are
-//! first compared with what the machine and the process's control groups have available.
+//! An operating system may promise memory that it does not have and kill the process on first use. So large requests are first
+//! compared with what the machine and the process's control groups have available.
 
 use std::fs::read_to_string;
 
-/// Memory cannot hold what is asked for.
+/// There is not enough memory for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationError;
 
-/// Bytes of `len` elements, where an allocation may be that large.
+/// Bytes of `len` elements, or an error if no allocation may be that large.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(AllocationError)
 }
 
-/// Bytes that can be used now, where the system tells (Linux): the least of `MemAvailable` and what the control groups leave.
+/// Available bytes, if the system reports them (Linux): the minimum of `MemAvailable` and what the control groups leave.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &str| read_to_string(path).ok();
     let machine = 1024 * field(&read("/proc/meminfo")?, "MemAvailable:")?;
@@ -26,7 +26,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// What the control groups leave that this process is in and those that contain them, of version 2 or 1.
+/// The memory left by the control groups (version 2 or 1) of this process and their ancestors.
 fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {
@@ -41,7 +41,7 @@ fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         };
         let number = |group: &str, file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
         let left = |group: &str| {
-            // The system gives up file contents that were not used lately when memory is needed.
+            // The system reclaims inactive file cache when memory is needed.
             let reclaimable = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, cache)).unwrap_or(0);
             let used = number(group, used)?.saturating_sub(reclaimable);
             Some(number(group, limit)?.saturating_sub(used))

@@ -1,4 +1,4 @@
-//! Memory and threads: buffers that tensors share, where they come from, and how work is shared out.
+//! Memory and threads: shared buffers, the pool that they come from, and the partition of work.
 
 pub(crate) mod available;
 pub(crate) mod partition;

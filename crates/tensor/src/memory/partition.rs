@@ -1,8 +1,8 @@
-//! The only place that splits buffers among the tasks of an operation, and that proves that no two parts overlap.
+//! The only place that splits buffers among the tasks of an operation and proves that no two parts overlap.
 //!
-//! A [`Partition`] cuts a buffer into consecutive ranges, a [`Grid`] cuts a matrix into rectangles; tuples, arrays and lists of
-//! them cut several buffers at once. [`run`] hands every task its own parts. Where the cuts are is the caller's choice, and no choice can
-//! make parts overlap: a part ends where the next one begins.
+//! A [`Partition`] splits a buffer into consecutive ranges, a [`Grid`] splits a matrix into rectangles; tuples, arrays and lists of
+//! them split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries, and no choice
+//! can make parts overlap: a part ends where the next one begins.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -14,27 +14,27 @@ use smallvec::SmallVec;
 use crate::memory::available::AllocationError;
 use crate::memory::threads::{self, Schedule};
 
-/// Where a length is cut.
+/// The boundaries of the parts of a length.
 #[derive(Clone, Copy)]
-enum Cuts<'a> {
+enum Boundaries<'a> {
     /// Into equal parts of this length; the last one may be shorter.
     Equal(usize),
     /// Where each part ends, in ascending order.
     Ends(&'a [usize]),
 }
 
-impl<'a> Cuts<'a> {
+impl<'a> Boundaries<'a> {
     fn ends(ends: &'a [usize]) -> Self {
         assert!(ends.is_sorted(), "parts come in order");
-        Cuts::Ends(ends)
+        Boundaries::Ends(ends)
     }
 
-    /// Part `number` of `len` elements. It begins where the one before it ends: `start(n) <= end(n) == start(n + 1) <= len`.
-    /// Behind the last part they are empty.
+    /// Part `number` of `len` elements. It starts at the end of the part before it: `start(n) <= end(n) == start(n + 1) <= len`.
+    /// Parts after the last one are empty.
     fn range(self, number: usize, len: usize) -> Range<usize> {
         let start = |number: usize| match self {
-            Cuts::Equal(size) => number.saturating_mul(size).min(len),
-            Cuts::Ends(ends) => {
+            Boundaries::Equal(size) => number.saturating_mul(size).min(len),
+            Boundaries::Ends(ends) => {
                 number.checked_sub(1).map_or(0, |before| ends.get(before).copied().unwrap_or(len).min(len))
             }
         };
@@ -42,50 +42,50 @@ impl<'a> Cuts<'a> {
     }
 }
 
-/// Buffers that are cut into numbered parts.
+/// Buffers that are split into numbered parts.
 pub(crate) trait Split: Sync {
-    /// What a task gets.
+    /// The part passed to a task.
     type Part;
 
     /// Part `number`.
     ///
     /// # Safety
     ///
-    /// It is asked for once only.
+    /// Each part may be requested only once.
     unsafe fn part(&self, number: usize) -> Self::Part;
 }
 
-/// The memory of a slice that is borrowed mutably for `'a`, as several threads see it.
-struct Shared<'a, T> {
+/// The memory of a slice that is mutably borrowed for `'a`, shared by several threads.
+struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads get at the elements through parts only, each of which goes to one thread, as a `&mut [T]` may where `T: Send`.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
+// SAFETY: threads access the elements through parts only, each of which goes to one thread, as a `&mut [T]` may where `T: Send`.
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
-impl<'a, T> Shared<'a, T> {
+impl<'a, T> SharedSlice<'a, T> {
     fn new(buffer: &'a mut [T]) -> Self {
-        Shared { start: buffer.as_mut_ptr(), len: buffer.len(), borrowed: PhantomData }
+        SharedSlice { start: buffer.as_mut_ptr(), len: buffer.len(), borrowed: PhantomData }
     }
 }
 
-/// A buffer cut into consecutive ranges.
+/// A buffer split into consecutive ranges.
 pub(crate) struct Partition<'a, T> {
-    buffer: Shared<'a, T>,
-    cuts: Cuts<'a>,
+    buffer: SharedSlice<'a, T>,
+    boundaries: Boundaries<'a>,
 }
 
 impl<'a, T: Send> Partition<'a, T> {
-    /// Parts of `size` elements; the last one may be shorter, and behind it they are empty.
+    /// Parts of `size` elements; the last one may be shorter, and parts after it are empty.
     pub(crate) fn chunks(buffer: &'a mut [T], size: usize) -> Self {
-        Partition { buffer: Shared::new(buffer), cuts: Cuts::Equal(size) }
+        Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
 
-    /// Parts that end at `ends`, which ascend; behind the last of them a part has what is left.
+    /// Parts that end at `ends`, in ascending order; the part after the last of them holds the remainder.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
-        Partition { buffer: Shared::new(buffer), cuts: Cuts::ends(ends) }
+        Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
     }
 }
 
@@ -93,34 +93,46 @@ impl<'a, T: Send> Split for Partition<'a, T> {
     type Part = &'a mut [T];
 
     unsafe fn part(&self, number: usize) -> &'a mut [T] {
-        let Range { start, end } = self.cuts.range(number, self.buffer.len);
-        // SAFETY: `start <= end <= len`, so that the range lies within the buffer, which is borrowed mutably for `'a`. It begins
-        // where that of the part before it ends, and each part is asked for once: no two overlap.
+        let Range { start, end } = self.boundaries.range(number, self.buffer.len);
+        // SAFETY: `start <= end <= len`, so the range is inside the buffer, which is mutably borrowed for `'a`. It begins at the
+        // end of the part before it, and each part is requested once: no two overlap.
         unsafe { std::slice::from_raw_parts_mut(self.buffer.start.add(start), end - start) }
     }
 }
 
-/// A row-major matrix cut into rectangles, which are numbered row by row.
+/// A row-major matrix split into rectangles, which are numbered row by row.
 pub(crate) struct Grid<'a, T> {
-    buffer: Shared<'a, T>,
+    buffer: SharedSlice<'a, T>,
     width: usize,
-    rows: Cuts<'a>,
-    columns: Cuts<'a>,
-    /// Rectangles next to one another.
+    rows: Boundaries<'a>,
+    columns: Boundaries<'a>,
+    /// Rectangles side by side.
     across: usize,
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Rows of `width` elements, cut into rectangles of `size` rows and columns; the last ones may be smaller.
+    /// Rows of `width` elements, split into rectangles of `size` rows and columns; the last ones may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
-        Grid { buffer: Shared::new(buffer), width, rows: Cuts::Equal(rows), columns: Cuts::Equal(columns), across }
+        Grid {
+            buffer: SharedSlice::new(buffer),
+            width,
+            rows: Boundaries::Equal(rows),
+            columns: Boundaries::Equal(columns),
+            across,
+        }
     }
 
-    /// Rows of `width` elements, cut where parts of rows and columns end, in ascending order.
+    /// Rows of `width` elements, split at the given ends of row parts and column parts, in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
-        Grid { buffer: Shared::new(buffer), width, rows: Cuts::ends(rows), columns: Cuts::ends(columns), across }
+        Grid {
+            buffer: SharedSlice::new(buffer),
+            width,
+            rows: Boundaries::ends(rows),
+            columns: Boundaries::ends(columns),
+            across,
+        }
     }
 }
 
@@ -137,23 +149,23 @@ impl<'a, T: Send> Split for Grid<'a, T> {
 
 /// A rectangle of a row-major matrix.
 pub(crate) struct Tile<'a, T> {
-    /// Of the matrix.
+    /// Start and row width of the matrix.
     start: *mut T,
     width: usize,
-    /// Of the matrix; these elements of it belong to the tile alone.
+    /// The rows and columns of the matrix that belong to this tile alone.
     rows: Range<usize>,
     columns: Range<usize>,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T> Tile<'a, T> {
-    /// A whole matrix.
+    /// The whole matrix.
     pub(crate) fn whole(buffer: &'a mut [T], width: usize) -> Self {
         let rows = 0..buffer.len() / width.max(1);
         Tile { start: buffer.as_mut_ptr(), width, rows, columns: 0..width, borrowed: PhantomData }
     }
 
-    /// The first row and the first column, counted in the matrix.
+    /// The tile's first row and first column in the matrix.
     pub(crate) fn first(&self) -> (usize, usize) {
         (self.rows.start, self.columns.start)
     }
@@ -168,8 +180,8 @@ impl<'a, T> Tile<'a, T> {
     pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
         assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
         let first = (self.rows.start + number) * self.width + self.columns.start;
-        // SAFETY: the tile's rows and columns lie within the matrix and no other tile has them (`Grid::part`, `whole`); the
-        // matrix is borrowed mutably for `'a`, and the tile for as long as the row.
+        // SAFETY: the tile's rows and columns lie within the matrix and no other tile has them (`Grid::part`, `whole`); the matrix
+        // is borrowed mutably for `'a`, and the tile for as long as the row.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
     }
 }
@@ -178,7 +190,7 @@ impl<A: Split, B: Split> Split for (A, B) {
     type Part = (A::Part, B::Part);
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: the caller's promise is that of each.
+        // SAFETY: by the caller's promise, which each component needs.
         unsafe { (self.0.part(number), self.1.part(number)) }
     }
 }
@@ -187,7 +199,7 @@ impl<S: Split, const N: usize> Split for [S; N] {
     type Part = [S::Part; N];
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: the caller's promise is that of each.
+        // SAFETY: by the caller's promise, which each component needs.
         self.each_ref().map(|split| unsafe { split.part(number) })
     }
 }
@@ -196,15 +208,15 @@ impl<S: Split> Split for SmallVec<[S; 4]> {
     type Part = SmallVec<[S::Part; 4]>;
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: the caller's promise is that of each.
+        // SAFETY: by the caller's promise, which each component needs.
         self.iter().map(|split| unsafe { split.part(number) }).collect()
     }
 }
 
-/// Calls `task` with each number of `0 .. count` and the parts of that number.
+/// Calls `task` with each number of `0 .. count` and that number's parts.
 pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: impl Fn(usize, S::Part) + Sync) {
     threads::run(count, schedule, |number| {
-        // SAFETY: `threads::run` calls this once for each number, and `split`, which nobody else has, ends with this function.
+        // SAFETY: `threads::run` calls this once for each number, and `split` is owned by this function alone.
         task(number, unsafe { split.part(number) });
     });
 }
@@ -214,7 +226,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// [`run`] with tasks that may fail; those that have not begun by then still run.
+/// [`run`] with tasks that may fail. After a failure, the remaining tasks still run.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,
@@ -240,9 +252,9 @@ pub(crate) fn try_chunks<T: Send>(
     try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
 }
 
-/// Calls `task` with consecutive units of `size` elements of `out` (the last may be shorter), at least `least` of them at a time:
-/// the number of the first one, and all of them. How many come together depends on the number of threads; what `task` does must
-/// not depend on how many they are.
+/// Calls `task` with ranges of consecutive units of `size` elements of `out` (the last may be shorter), at least `least` units
+/// each: the number of the first unit, and the range. The number of units in a range depends on the number of threads; the results
+/// of `task` must not depend on it.
 pub(crate) fn try_ranges<T: Send>(
     out: &mut [T],
     size: usize,
@@ -268,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn several_buffers_are_cut_at_once() {
+    fn several_buffers_are_split_at_once() {
         let (mut x, mut y, mut z) = (vec![0; 100], vec![0; 25], vec![0; 7]);
         let ends = [1, 1, 5];
         let split = ([Partition::chunks(&mut x, 30), Partition::chunks(&mut y, 7)], Partition::ends(&mut z, &ends));
@@ -316,12 +328,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "parts come in order")]
-    fn cuts_that_go_back_are_refused() {
+    fn descending_boundaries_are_refused() {
         Partition::ends(&mut [0; 9], &[3, 2]);
     }
 
     #[test]
-    fn cuts_never_leave_the_buffer() {
+    fn parts_never_leave_the_buffer() {
         let mut out = [0u8; 9];
         let ends = [4, usize::MAX];
         let split = (Partition::chunks(&mut out, usize::MAX / 2), Grid::equal(&mut [], 0, (0, 0)));

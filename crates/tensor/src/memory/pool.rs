@@ -1,10 +1,10 @@
-//! Buffers that were given back, kept for the next request of about their size.
+//! A pool of released buffers, kept for later requests of similar size.
 //!
-//! Fresh memory costs a page fault for each 4 KiB at first use, more than the arithmetic that fills it. A training step asks
-//! for the same sizes again and again, and gets the same memory again and again. Sizes are rounded up to one of four
-//! classes for each power of two, so that at most a fifth is wasted. What would take the pool above its capacity
-//! goes back to the system at once. Buffers begin at a cache line: vectors that cross lines cost a third of the speed. Large
-//! ones are in huge pages, where the system has them: a page of 4 KiB is looked up anew every hundred cycles of a loop.
+//! Fresh memory costs a page fault for each 4 KiB at first use, more than the arithmetic that fills it. A training step requests
+//! the same sizes in every iteration and gets the same memory each time. Sizes are rounded up to one of four classes for each power
+//! of two, so at most a fifth is wasted. Buffers that would exceed the pool's capacity return to the system at once. Buffers are
+//! aligned to cache lines: vectors that cross lines cost a third of the speed. Large ones use huge pages, where the system has
+//! them, to save TLB misses.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -18,10 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::memory::available::AllocationError;
 use crate::{DType, Scalar};
 
-/// Smaller buffers, in bytes, are left to the allocator, which is as quick.
-pub(crate) const LEAST: usize = 1 << 10;
+/// Smaller buffers, in bytes, come from the allocator, which is as fast.
+pub(crate) const MIN_BYTES: usize = 1 << 10;
 
-/// Bytes that the pool keeps at most, unless [`set_pool_capacity`] says otherwise.
+/// Maximum number of bytes in the pool, unless [`set_pool_capacity`] changes it.
 const CAPACITY: usize = 1 << 30;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(CAPACITY);
@@ -30,20 +30,20 @@ static FRESH: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), bytes: 0, buffers: 0 });
 
 struct Pool {
-    /// By kind of element and bytes.
-    free: BTreeMap<(u8, usize), Vec<Memory>>,
+    /// Keyed by element kind and size in bytes.
+    free: BTreeMap<(u8, usize), Vec<Allocation>>,
     bytes: usize,
     buffers: usize,
 }
 
-/// What the pool holds and has done.
+/// The pool's contents and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolStatistics {
     /// Bytes held for reuse now.
     pub held_bytes: usize,
     /// Buffers held for reuse now.
     pub held_buffers: usize,
-    /// Bytes held at most.
+    /// Maximum number of bytes held.
     pub capacity: usize,
     /// Requests served from the pool since the program began.
     pub reused: u64,
@@ -51,7 +51,7 @@ pub struct PoolStatistics {
     pub fresh: u64,
 }
 
-/// What the pool holds and has done. Requests below 1 KiB are not counted: they do not go through it.
+/// The pool's contents and counters. Requests below 1 KiB are not counted: they do not use the pool.
 pub fn pool_statistics() -> PoolStatistics {
     let pool = lock();
     PoolStatistics {
@@ -63,8 +63,7 @@ pub fn pool_statistics() -> PoolStatistics {
     }
 }
 
-/// Lets the pool hold at most `bytes` bytes (1 GiB unless set); 0 switches it off. What it holds beyond that goes back to the
-/// system.
+/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system.
 pub fn set_pool_capacity(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
     if lock().bytes > bytes {
@@ -72,7 +71,7 @@ pub fn set_pool_capacity(bytes: usize) {
     }
 }
 
-/// Gives all that the pool holds back to the system.
+/// Returns all buffers in the pool to the system.
 pub fn clear_pool() {
     let mut pool = lock();
     (pool.bytes, pool.buffers) = (0, 0);
@@ -85,38 +84,38 @@ fn lock() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Types that can take over one another's buffers: every bit pattern that one leaves is valid for the other.
+/// Types of the same kind can reuse one another's buffers: every bit pattern of one is valid for the other.
 fn kind<T: Scalar>() -> u8 {
     u8::from(T::DTYPE == DType::Bool)
 }
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Bytes of a huge page.
-const HUGE: usize = 2 << 20;
+const HUGE_PAGE: usize = 2 << 20;
 
-/// Buffers of so many bytes are worth huge pages.
-const LARGE: usize = 4 << 20;
+/// Buffers of at least this many bytes use huge pages.
+const HUGE_PAGES_FROM: usize = 4 << 20;
 
-/// `bytes` bytes, all of them initialised, aligned to a cache line at least; given back when dropped.
-struct Memory {
+/// `bytes` initialised bytes, aligned at least to a cache line; released when dropped.
+struct Allocation {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it owns what it points to, as a vector does.
-unsafe impl Send for Memory {}
+// SAFETY: it owns its allocation, as a vector does.
+unsafe impl Send for Allocation {}
 // SAFETY: nothing changes through a shared reference.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for Allocation {}
 
-impl Memory {
+impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
-        let align = if bytes >= LARGE { HUGE } else { LINE };
+        let align = if bytes >= HUGE_PAGES_FROM { HUGE_PAGE } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// All zeros; in huge pages where there are many and the system has them.
+    /// All zeros; large sizes in huge pages if the system has them.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");
@@ -125,17 +124,17 @@ impl Memory {
         unsafe {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
-            if bytes >= LARGE {
-                // A refusal changes nothing but speed.
+            if bytes >= HUGE_PAGES_FROM {
+                // If the system refuses, only speed is lost.
                 libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             }
             start.as_ptr().write_bytes(0, bytes);
-            Ok(Memory { start, bytes })
+            Ok(Allocation { start, bytes })
         }
     }
 }
 
-impl Drop for Memory {
+impl Drop for Allocation {
     fn drop(&mut self) {
         if let Ok(layout) = Self::layout(self.bytes) {
             // SAFETY: allocated in `zeroed` with this layout, and owned.
@@ -144,30 +143,30 @@ impl Drop for Memory {
     }
 }
 
-/// A buffer of the pool, which goes back to it in the end.
-pub(crate) struct Block<T> {
-    /// `Some` until it is dropped; `len` elements of `T` fit in and begin it, and all its bytes are valid for `T`.
-    memory: Option<Memory>,
+/// A buffer of the pool, which returns to it when dropped.
+pub(crate) struct PooledBuffer<T> {
+    /// `Some` until it is dropped; starts with `len` elements of `T`, and all its bytes are valid for `T`.
+    memory: Option<Allocation>,
     len: usize,
     kind: u8,
     elements: PhantomData<T>,
 }
 
-impl<T: Scalar> Block<T> {
-    /// `memory` holds zeros or comes from a block whose elements are of the same [`kind`].
-    fn new(memory: Memory, len: usize) -> Self {
-        assert!(len <= memory.bytes / size_of::<T>() && align_of::<T>() <= LINE);
-        Block { memory: Some(memory), len, kind: kind::<T>(), elements: PhantomData }
+impl<T: Scalar> PooledBuffer<T> {
+    /// `memory` must be zeroed or come from a block whose elements are of the same [`kind`].
+    fn new(memory: Allocation, len: usize) -> Self {
+        assert!(len <= memory.bytes / size_of::<T>() && align_of::<T>() <= CACHE_LINE);
+        PooledBuffer { memory: Some(memory), len, kind: kind::<T>(), elements: PhantomData }
     }
 }
 
-impl<T> Block<T> {
+impl<T> PooledBuffer<T> {
     fn start(&self) -> *mut T {
         self.memory.as_ref().map_or(std::ptr::dangling_mut(), |memory| memory.start.as_ptr().cast())
     }
 }
 
-impl<T> Deref for Block<T> {
+impl<T> Deref for PooledBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -177,14 +176,14 @@ impl<T> Deref for Block<T> {
     }
 }
 
-impl<T> DerefMut for Block<T> {
+impl<T> DerefMut for PooledBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the block is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 
-impl<T> Drop for Block<T> {
+impl<T> Drop for PooledBuffer<T> {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
         let mut pool = lock();
@@ -199,20 +198,20 @@ impl<T> Drop for Block<T> {
     }
 }
 
-/// Bytes of the smallest class that holds `bytes`: a multiple of a quarter of the power of two below.
+/// Bytes of the smallest class that holds `bytes`: a multiple of a quarter of the next lower power of two.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
 }
 
-/// Whether a buffer of `len` elements is the pool's business.
+/// Whether the pool handles buffers of `len` elements.
 pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
-    len.saturating_mul(size_of::<T>()) >= LEAST && LIMIT.load(Ordering::Relaxed) > 0
+    len.saturating_mul(size_of::<T>()) >= MIN_BYTES && LIMIT.load(Ordering::Relaxed) > 0
 }
 
-/// A buffer of `len` elements, `bytes` bytes, with unspecified values, where the pool has one. The caller has seen that the pool
-/// [`serves`] it.
-pub(crate) fn take<T: Scalar>(len: usize, bytes: usize) -> Option<Block<T>> {
+/// A buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must [serve](serves) this
+/// length.
+pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
     let bytes = class(bytes);
     let mut pool = lock();
     let memory = pool.free.get_mut(&(kind::<T>(), bytes))?.pop()?;
@@ -220,14 +219,14 @@ pub(crate) fn take<T: Scalar>(len: usize, bytes: usize) -> Option<Block<T>> {
     pool.buffers -= 1;
     drop(pool);
     REUSED.fetch_add(1, Ordering::Relaxed);
-    Some(Block::new(memory, len))
+    Some(PooledBuffer::new(memory, len))
 }
 
-/// As [`take`], of fresh memory, all zeros.
-pub(crate) fn fresh<T: Scalar>(len: usize, bytes: usize) -> Result<Block<T>, AllocationError> {
-    let memory = Memory::zeroed(class(bytes))?;
+/// Like [`reuse`], from fresh zeroed memory.
+pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuffer<T>, AllocationError> {
+    let memory = Allocation::zeroed(class(bytes))?;
     FRESH.fetch_add(1, Ordering::Relaxed);
-    Ok(Block::new(memory, len))
+    Ok(PooledBuffer::new(memory, len))
 }
 
 #[cfg(test)]
@@ -236,7 +235,7 @@ mod tests {
 
     #[test]
     fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
-        for bytes in (LEAST..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
+        for bytes in (MIN_BYTES..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
             let class = class(bytes);
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
@@ -244,16 +243,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_taken_again() {
-        // A size that no other test asks for.
+    fn released_buffers_are_reused() {
+        // A size that no other test uses.
         let len = 1_234_567;
-        let first = fresh::<f64>(len, 8 * len).unwrap();
+        let first = allocate::<f64>(len, 8 * len).unwrap();
         let start = first.as_ptr();
-        assert!((start as usize).is_multiple_of(LINE) && first.iter().all(|&x| x == 0.0));
+        assert!((start as usize).is_multiple_of(CACHE_LINE) && first.iter().all(|&x| x == 0.0));
         drop(first);
-        let again = take::<i64>(len - 1, 8 * len - 8).unwrap();
+        let again = reuse::<i64>(len - 1, 8 * len - 8).unwrap();
         assert_eq!((again.as_ptr().cast::<f64>(), again.len()), (start, len - 1));
-        assert!(take::<bool>(8 * len, 8 * len).is_none());
+        assert!(reuse::<bool>(8 * len, 8 * len).is_none());
         drop(again);
         assert!(pool_statistics().held_bytes >= 8 * len);
     }

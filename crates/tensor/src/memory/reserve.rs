@@ -1,10 +1,10 @@
-//! Asking for memory without the risk of an abort.
+//! Memory requests that return errors instead of aborting.
 
 use crate::memory::available::{AllocationError, available, bytes_of};
-use crate::memory::pool::{self, Block};
+use crate::memory::pool::{self, PooledBuffer};
 use crate::{Error, Scalar, Shape, Site};
 
-/// Requests below this are not compared with the available memory: asking costs more than it tells.
+/// Smaller requests are not compared with the available memory: the check costs more than it is worth.
 const SMALL: usize = 256 << 20;
 
 /// A vector of `len` zeros.
@@ -14,17 +14,17 @@ pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     Ok(data)
 }
 
-/// A buffer of `len` elements with unspecified values, for those who write all of them. The pool [`serves`](pool::serves) it.
-pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<Block<T>, AllocationError> {
+/// A buffer of `len` elements with unspecified values, for callers that write all of them. The pool [`serves`](pool::serves) it.
+pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
-    if let Some(block) = pool::take(len, bytes) {
+    if let Some(block) = pool::reuse(len, bytes) {
         return Ok(block);
     }
     check(bytes)?;
-    pool::fresh(len, bytes)
+    pool::allocate(len, bytes)
 }
 
-/// Refuses what memory cannot hold.
+/// Refuses requests that exceed the available memory.
 fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= SMALL && too_much() {
@@ -48,7 +48,7 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
 ///
 /// # Errors
 ///
-/// Where it is.
+/// If it would be larger.
 pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
     match shape.checked_numel() {
         Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),

@@ -1,16 +1,16 @@
-//! Buffers for the time of one operation.
+//! Temporary buffers for one operation.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::Scalar;
 use crate::memory::available::AllocationError;
-use crate::memory::pool::{self, Block};
+use crate::memory::pool::{self, PooledBuffer};
 use crate::memory::reserve;
 
-/// A temporary buffer, whose elements are unspecified until they are written: of the pool, or a vector where the pool does
-/// not serve it.
+/// A temporary buffer whose elements are unspecified until they are written: from the pool, or a vector if the pool does not serve
+/// its size.
 pub(crate) enum Scratch<T> {
-    Pooled(Block<T>),
+    Pooled(PooledBuffer<T>),
     Own(Vec<T>),
 }
 

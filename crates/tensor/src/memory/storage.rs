@@ -1,7 +1,7 @@
-//! Buffers: shared between tensors, copied only when one of several holders writes.
+//! Buffers: shared between tensors, copied when one of several holders writes.
 //!
-//! A buffer is memory of its own, or memory that something else owns and keeps alive (an `ndarray`). Foreign memory is
-//! only ever read: that no other tensor holds the buffer says nothing about who else reads what it lies in.
+//! A buffer owns its memory, or refers to foreign memory whose owner it keeps alive (an `ndarray`). Foreign memory is only read:
+//! even if no other tensor holds the buffer, others may read the owner's memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -11,32 +11,31 @@ use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuil
 
 use crate::memory::available::AllocationError;
 use crate::memory::pool;
-use crate::memory::pool::Block;
+use crate::memory::pool::PooledBuffer;
 use crate::memory::reserve;
 use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {
-    /// Memory of our own beside the count of those who hold it: for few elements, whose operations take no longer than asking
-    /// for memory twice.
-    Few(Arc<[T]>),
-    Many(Arc<Buffer<T>>),
+    /// Owned memory next to its reference count: for few elements, where a second allocation would take longer than the operation.
+    Small(Arc<[T]>),
+    Large(Arc<Buffer<T>>),
 }
 
 pub(crate) enum Buffer<T> {
     Own(Vec<T>),
-    Pooled(Block<T>),
+    Pooled(PooledBuffer<T>),
     Foreign(Foreign<T>),
     Lent(Box<dyn AsRef<[T]> + Send + Sync>),
 }
 
-/// Memory that arrays share. From `start` on, `len` elements lie in the one vector that the owner and other arrays share, which
-/// is initialised throughout and lives at the same address until the last of them is dropped. The others copy on write as long
-/// as the owner holds it, so that nobody writes to it.
+/// Memory shared with arrays. The `len` elements at `start` are part of the vector that the owner shares with other arrays. The
+/// vector is fully initialised and stays at the same address until the last array is dropped. The others copy on write as long as
+/// the owner holds it, so nobody writes to it.
 pub(crate) struct Foreign<T> {
     start: *const T,
     len: usize,
-    /// The array that `start` points into; dropped with the buffer.
+    /// The array that contains `start`; dropped with the buffer.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -46,43 +45,42 @@ unsafe impl<T: Sync> Send for Foreign<T> {}
 unsafe impl<T: Sync> Sync for Foreign<T> {}
 
 impl<T: Scalar> Storage<T> {
-    /// Takes the vector's memory; nothing is copied.
+    /// Takes over the vector's memory without a copy.
     pub(crate) fn from_vec(data: Vec<T>) -> Self {
-        Storage::Many(Arc::new(Buffer::Own(data)))
+        Storage::Large(Arc::new(Buffer::Own(data)))
     }
 
     /// One element.
     pub(crate) fn one(value: T) -> Self {
-        Storage::Few(Arc::new([value]))
+        Storage::Small(Arc::new([value]))
     }
 
-    /// A buffer of `len` elements, all of which `fill` writes, or an error where memory cannot hold it or `fill` returns one.
-    /// Before, they are unspecified.
+    /// A buffer of `len` elements, unspecified at first, all of which `fill` must write. An error if memory runs out or `fill`
+    /// returns one.
     pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
-        if len.saturating_mul(size_of::<T>()) < pool::LEAST {
+        if len.saturating_mul(size_of::<T>()) < pool::MIN_BYTES {
             let data: Arc<[T]> = Arc::from_iter(std::iter::repeat_n(T::ZERO, len));
             // SAFETY: the elements, all initialised, have been held by `data` alone since it was made, and nobody else sees it
-            // before `fill` returns. `Arc::get_mut` would ask for that with an instruction that locks the memory.
+            // before `fill` returns. `Arc::get_mut` would check that with a locked instruction.
             fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() }).filled()?;
-            return Ok(Storage::Few(data));
+            return Ok(Storage::Small(data));
         }
         if pool::serves::<T>(len) {
             let mut block = reserve::scratch(len)?;
             fill(&mut block).filled()?;
-            return Ok(Storage::Many(Arc::new(Buffer::Pooled(block))));
+            return Ok(Storage::Large(Arc::new(Buffer::Pooled(block))));
         }
         let mut data = reserve::zeroed(len)?;
         fill(&mut data).filled()?;
         Ok(Self::from_vec(data))
     }
 
-    /// A buffer of elements with unspecified values, for those who write all of them, or an error where memory cannot hold it.
+    /// A buffer of `len` elements with unspecified values, for callers that write all of them.
     pub(crate) fn scratch(len: usize) -> Result<Self, AllocationError> {
         Self::build(len, |_| {})
     }
 
-    /// An array's elements and where they lie: its own memory where nothing else holds it, else shared with the others
-    /// who do. Nothing is copied.
+    /// An array's elements and layout: its memory is taken over if nothing else holds it, otherwise shared. Nothing is copied.
     pub(crate) fn from_arc_array<D: Dimension>(array: ArcArray<T, D>) -> (Self, Layout) {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         if shape.numel() == 0 {
@@ -99,18 +97,18 @@ impl<T: Scalar> Storage<T> {
         let (before, len) = extent(&shape, &strides);
         let start = array.as_ptr().wrapping_sub(before);
         let owner = Box::new(array);
-        let storage = Storage::Many(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: owner })));
+        let storage = Storage::Large(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: owner })));
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// A view's elements and where they lie, shared; `None` where the view has gaps: what lies in them may be written
-    /// through another view of the same memory.
+    /// A view's shared elements and layout. `None` if the view has gaps, which might be written through another view of the same
+    /// memory.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // Every element once: then a view without gaps is a slice.
+        // With every element once: a view without gaps is then a slice.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -118,14 +116,14 @@ impl<T: Scalar> Storage<T> {
         let data: &'static [T] = distinct.to_slice_memory_order()?;
         let (before, len) = extent(&shape, &strides);
         let layout = inside(shape, &strides, before, len);
-        Some((Storage::Many(Arc::new(Buffer::Lent(Box::new(data)))), layout))
+        Some((Storage::Large(Arc::new(Buffer::Lent(Box::new(data)))), layout))
     }
 
-    /// The elements that `layout` names, as `ndarray` sees them; `None` where it has no such shape. Nothing is copied.
+    /// The elements of `layout` as an `ndarray` view; `None` if `ndarray` cannot represent the layout. Nothing is copied.
     ///
     /// # Panics
     ///
-    /// Where `layout` names an element outside the buffer.
+    /// If `layout` has an element outside the buffer.
     pub(crate) fn view(&self, layout: &Layout) -> Option<ArrayViewD<'_, T>> {
         let (data, shape) = (self.as_slice(), layout.shape());
         if layout.numel() == 0 {
@@ -135,7 +133,7 @@ impl<T: Scalar> Storage<T> {
         isize::try_from(layout.numel()).ok()?;
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
-        // Forward from the lowest element; axes that go backwards are turned round below.
+        // Strides are made positive, starting at the lowest element; reversed axes are inverted below.
         let lowest = &data[layout.extent().0..];
         let mut view = ArrayViewD::from_shape(IxDyn(shape).strides(IxDyn(&steps)), lowest).ok()?;
         for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
@@ -147,15 +145,15 @@ impl<T: Scalar> Storage<T> {
     /// All elements.
     pub(crate) fn as_slice(&self) -> &[T] {
         let buffer = match self {
-            Storage::Few(data) => return data,
-            Storage::Many(buffer) => &**buffer,
+            Storage::Small(data) => return data,
+            Storage::Large(buffer) => &**buffer,
         };
         match buffer {
             Buffer::Own(data) => data,
             Buffer::Pooled(block) => block,
             Buffer::Lent(data) => (**data).as_ref(),
-            // SAFETY: `from_arc_array`, which alone makes them, took `start` and `len` from the lowest to the highest element of
-            // an array, and its owner lives as long as `self` (see `Foreign`).
+            // SAFETY: `from_arc_array`, the only constructor, took `start` and `len` from the lowest to the highest element of an
+            // array, and its owner lives as long as `self` (see `Foreign`).
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
         }
     }
@@ -165,11 +163,11 @@ impl<T: Scalar> Storage<T> {
         self.as_slice().len()
     }
 
-    /// The elements for writing, where the memory is our own and no other tensor holds it.
+    /// The elements for writing, if the memory is owned and no other tensor holds it.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         let buffer = match self {
-            Storage::Few(data) => return Arc::get_mut(data),
-            Storage::Many(buffer) => Arc::get_mut(buffer)?,
+            Storage::Small(data) => return Arc::get_mut(data),
+            Storage::Large(buffer) => Arc::get_mut(buffer)?,
         };
         match buffer {
             Buffer::Own(data) => Some(data),
@@ -178,36 +176,35 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// The vector, where the storage is one and no other tensor holds it (few elements are copied into one); else the storage
-    /// as it was.
+    /// The elements as a vector if no other tensor holds them (few elements are copied); otherwise the unchanged storage.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
-            Storage::Few(mut data) => {
+            Storage::Small(mut data) => {
                 return match Arc::get_mut(&mut data) {
                     Some(data) => Ok(data.to_vec()),
-                    None => Err(Storage::Few(data)),
+                    None => Err(Storage::Small(data)),
                 };
             }
-            Storage::Many(buffer) => buffer,
+            Storage::Large(buffer) => buffer,
         };
         match Arc::try_unwrap(buffer) {
             Ok(Buffer::Own(data)) => Ok(data),
-            Ok(other) => Err(Storage::Many(Arc::new(other))),
-            Err(shared) => Err(Storage::Many(shared)),
+            Ok(other) => Err(Storage::Large(Arc::new(other))),
+            Err(shared) => Err(Storage::Large(shared)),
         }
     }
 
     /// Whether both are the same buffer.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Storage::Few(data), Storage::Few(other)) => Arc::ptr_eq(data, other),
-            (Storage::Many(buffer), Storage::Many(other)) => Arc::ptr_eq(buffer, other),
+            (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),
+            (Storage::Large(buffer), Storage::Large(other)) => Arc::ptr_eq(buffer, other),
             _ => false,
         }
     }
 }
 
-/// What filling a buffer returns.
+/// The result of filling a buffer.
 pub(crate) trait Filled {
     fn filled(self) -> Result<(), AllocationError>;
 }
@@ -224,8 +221,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// How many elements lie below the first one, and how many places the elements span. The array exists, so that no sum
-/// here overflows.
+/// The number of elements below the first one, and the size of the range that the elements span. The array exists, so no sum
+/// overflows.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
@@ -235,7 +232,7 @@ fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     (before, before + after + 1)
 }
 
-/// The layout, which was valid where it comes from.
+/// The layout, which was valid at its source.
 fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
     Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
 }
@@ -243,8 +240,8 @@ fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout 
 impl<T> Clone for Storage<T> {
     fn clone(&self) -> Self {
         match self {
-            Storage::Few(data) => Storage::Few(Arc::clone(data)),
-            Storage::Many(buffer) => Storage::Many(Arc::clone(buffer)),
+            Storage::Small(data) => Storage::Small(Arc::clone(data)),
+            Storage::Large(buffer) => Storage::Large(Arc::clone(buffer)),
         }
     }
 }
@@ -267,7 +264,7 @@ mod tests {
     fn a_foreign_buffer_is_never_writable() {
         let array = ArcArray::from(vec![1.0, 2.0]);
         let (mut storage, _) = Storage::from_arc_array(array.clone());
-        // The only storage, while `array` shows the same memory; and still, once `array` is gone.
+        // The storage is not writable while `array` shares the memory, nor after `array` is gone.
         assert_eq!(storage.as_slice().as_ptr(), array.as_ptr());
         assert!(storage.get_mut().is_none());
         drop(array);

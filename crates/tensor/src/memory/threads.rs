@@ -1,16 +1,15 @@
-//! Handing the tasks of an operation to threads that wait for them.
+//! The thread pool: distributes the tasks of an operation to waiting threads.
 //!
-//! The calling thread works too, and helpers that found nothing to do for a while sleep. Every thread has a range of
-//! tasks of its own and goes on with those of others when it is done: neighbouring tasks lie next to one another in memory, and a
-//! core's cache keeps, from one operation to the next, what its own tasks left there. That helpers spin before they sleep is why
-//! this is not a general thread pool: those wake up through a mutex and a condition variable,
-//! which costs 10 to 100 µs; an operation here often takes less than that. An operation starts in 1 µs when the helpers are
-//! awake.
+//! The calling thread works too; helpers that are idle for a while sleep. Every thread has a range of tasks of its own and
+//! continues with those of others when it is done: neighbouring tasks use neighbouring memory, and a core's cache keeps the data of
+//! its own tasks from one operation to the next. Because helpers spin before they sleep, an operation starts in 1 µs while they are
+//! awake. A general thread pool wakes up through a mutex and a condition variable, which costs 10 to 100 µs, often more than the
+//! operation itself.
 //!
 //! Large tensors are swept from start to end in one operation and from end to start in the next ([`Schedule::Sweep`]), to
 //! reuse the tail that the caches still hold.
 //!
-//! What a task is depends on shapes alone, never on the number of threads: any number gives the same bits.
+//! The partition into tasks depends on shapes alone, never on the number of threads, so the bits do not depend on it.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -24,14 +23,14 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-/// How long a helper looks for new work before it sleeps.
+/// How long a helper spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
 
-/// Larger tensors leave too little in the caches for the direction of a sweep to matter; and memory beyond the caches is
-/// faster in ascending order.
+/// For larger tensors, too little stays in the caches for the sweep direction to matter, and memory beyond the caches is faster in
+/// ascending order.
 const CACHED: usize = 8 << 20;
 
-/// Number of threads that operations use; 0 until it is asked for.
+/// Number of threads that operations use; 0 until it is first needed.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of threads that an operation may use, the calling one included.
@@ -43,41 +42,41 @@ pub fn num_threads() -> usize {
         0 => {
             let asked = std::env::var("WENGERT_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
             let threads = asked.filter(|&threads| threads > 0);
-            let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MOST);
+            let threads =
+                threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MAX_THREADS);
             set_first(&THREADS, threads)
         }
         threads => threads,
     }
 }
 
-/// Sets the number where it is 0, and returns what it is. Another thread may have called [`set_num_threads`] since it was found
-/// to be 0: that call counts.
+/// Sets the number if it is 0, and returns the current one. A concurrent [`set_num_threads`] wins.
 fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
     setting.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|set| set, |_| threads)
 }
 
-/// No more threads than this, whatever is asked for.
-const MOST: usize = 256;
+/// Maximum number of threads.
+const MAX_THREADS: usize = 256;
 
-/// Uses `threads` threads from the next operation on: 1 to 256, brought into that range. Results are the same, bit for bit,
-/// whatever the number. PyTorch: `torch.set_num_threads`.
+/// Uses `threads` threads for later operations, clamped to 1 ..= 256. Results do not depend on the number, bit for bit. PyTorch:
+/// `torch.set_num_threads`.
 pub fn set_num_threads(threads: usize) {
-    THREADS.store(threads.clamp(1, MOST), Ordering::Relaxed);
+    THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }
 
-/// On which threads tasks run, and in which order.
+/// The threads on which tasks run, and the order of tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
     /// On the calling thread, in order.
     Serial,
     /// On several threads, each range of tasks in order.
     Parallel,
-    /// On several threads, and every other time in descending order, where tensors of so many bytes may be in the caches.
+    /// On several threads; alternates between ascending and descending order for tensors of so many bytes as may be in the caches.
     Sweep { bytes: usize },
 }
 
 impl Schedule {
-    /// Serial below `least` units of work, else a sweep over `bytes` bytes.
+    /// Serial below `least` units of work, otherwise a sweep over `bytes` bytes.
     pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
     }
@@ -88,11 +87,11 @@ impl Schedule {
     }
 }
 
-/// Calls `task` once with each of `0 .. count`. A task that runs tasks itself does so on its own thread.
+/// Calls `task` once with each of `0 .. count`. If a task calls this again, the inner tasks run on the same thread.
 ///
 /// # Panics
 ///
-/// Where a task panics, with its payload, after all threads have left.
+/// If a task panics, with its payload, after all threads have finished.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     let backwards = match schedule {
         Schedule::Sweep { bytes } if bytes <= CACHED => BACKWARDS.replace(!BACKWARDS.get()),
@@ -109,9 +108,9 @@ pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync)
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
     let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new())).try_lock() {
         Ok(pool) => Some(pool),
-        // A task panicked once; the pool was left in order.
+        // A task has panicked before; the pool was left in a valid state.
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        // Another thread of the program uses the pool: this one does its own work itself.
+        // The pool is in use by another thread of the program: run on the calling thread.
         Err(TryLockError::WouldBlock) => None,
     };
     match pool {
@@ -121,10 +120,10 @@ pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync)
 }
 
 thread_local! {
-    /// Whether this thread runs a task now: tasks of tasks are not shared out.
+    /// Whether this thread is running a task; nested tasks are not distributed.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether the next sweep of this thread is from end to start.
+    /// Whether this thread's next sweep is in descending order.
     static BACKWARDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -138,46 +137,46 @@ fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     start(thread)..start(thread + 1)
 }
 
-/// Where nearly equal ranges of `0 .. count` start, one range for each thread, but none of fewer than `least`.
+/// The starts of nearly equal ranges of `0 .. count`, one for each thread, none shorter than `least`.
 pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
     let threads = num_threads().min(count / least.max(1)).max(1);
     (0..threads).map(|thread| range(thread, threads, count).start).collect()
 }
 
-/// What is called with the number of each task.
+/// The function that runs each task by number.
 type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
-struct Shared {
-    /// Odd while an operation's tasks may be taken; each operation takes two numbers.
+struct PoolState {
+    /// Odd while tasks of an operation may be taken; each operation uses two epochs.
     epoch: AtomicUsize,
-    /// Helpers numbered below this may join.
+    /// Helpers with a lower number may join.
     wanted: AtomicUsize,
-    /// Helpers that may be at work.
+    /// Number of helpers that may be running tasks.
     at_work: AtomicUsize,
-    /// Of each thread's range the next task.
-    next: [Counter; MOST],
+    /// The next task of each thread's range.
+    next: [Counter; MAX_THREADS],
     count: AtomicUsize,
-    /// Whether ranges are gone through from their ends.
+    /// Whether ranges are processed in descending order.
     backwards: AtomicBool,
-    /// The operation's `Task`, which lies on the caller's stack.
+    /// The operation's `Task`, on the caller's stack.
     task: AtomicPtr<()>,
     /// The payload of the first helper that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// The helpers, and what they share with the caller.
+/// The helpers and the state that they share with the caller.
 struct ThreadPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     helpers: Vec<(Thread, Arc<AtomicBool>)>,
 }
 
 impl ThreadPool {
     fn new() -> Self {
-        let shared = Shared {
+        let shared = PoolState {
             epoch: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             at_work: AtomicUsize::new(0),
-            next: [const { Counter(AtomicUsize::new(0)) }; MOST],
+            next: [const { Counter(AtomicUsize::new(0)) }; MAX_THREADS],
             count: AtomicUsize::new(0),
             backwards: AtomicBool::new(false),
             task: AtomicPtr::new(std::ptr::null_mut()),
@@ -186,7 +185,7 @@ impl ThreadPool {
         ThreadPool { shared: Arc::new(shared), helpers: Vec::new() }
     }
 
-    /// Starts helpers until there are `wanted`, or the system refuses.
+    /// Spawns helpers until there are `wanted`, or the system refuses.
     fn spawn(&mut self, wanted: usize) {
         while self.helpers.len() < wanted {
             let (shared, asleep) = (Arc::clone(&self.shared), Arc::new(AtomicBool::new(false)));
@@ -204,7 +203,7 @@ impl ThreadPool {
     }
 
     fn run(&mut self, helpers: usize, count: usize, backwards: bool, task: Task<'_>) {
-        let helpers = helpers.min(MOST - 1);
+        let helpers = helpers.min(MAX_THREADS - 1);
         self.spawn(helpers);
         let shared = &*self.shared;
         for (thread, next) in shared.next[..=helpers].iter().enumerate() {
@@ -214,7 +213,7 @@ impl ThreadPool {
         shared.count.store(count, Ordering::Relaxed);
         shared.backwards.store(backwards, Ordering::Relaxed);
         shared.wanted.store(helpers, Ordering::Relaxed);
-        // From here until no helper is at work, nothing may leave this function: `task` lies on its stack.
+        // This function must not return before all helpers are done: `task` is on its stack.
         shared.epoch.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         for (helper, asleep) in &self.helpers[..helpers.min(self.helpers.len())] {
@@ -237,7 +236,7 @@ impl ThreadPool {
             (Ok(()), None) => {}
             (Ok(()), Some(payload)) => resume_unwind(payload),
             (Err(payload), other) => {
-                // Dropping a payload may panic again.
+                // Dropping a payload may panic too.
                 std::mem::forget(other);
                 resume_unwind(payload)
             }
@@ -245,8 +244,8 @@ impl ThreadPool {
     }
 }
 
-/// Runs tasks until none is left: first its own, then those of the others.
-fn work(shared: &Shared, own: usize, task: Task<'_>) {
+/// Runs tasks until none is left: first the thread's own, then those of the others.
+fn work(shared: &PoolState, own: usize, task: Task<'_>) {
     let count = shared.count.load(Ordering::Relaxed);
     let threads = shared.wanted.load(Ordering::Relaxed) + 1;
     let backwards = shared.backwards.load(Ordering::Relaxed);
@@ -264,7 +263,7 @@ fn work(shared: &Shared, own: usize, task: Task<'_>) {
 }
 
 /// The loop of a helper thread.
-fn help(shared: &Shared, number: usize, asleep: &AtomicBool) {
+fn help(shared: &PoolState, number: usize, asleep: &AtomicBool) {
     INSIDE.set(true);
     let mut seen = 0;
     loop {
@@ -280,7 +279,7 @@ fn help(shared: &Shared, number: usize, asleep: &AtomicBool) {
             let task = unsafe { *shared.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(shared, number + 1, task))) {
                 let mut first = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
-                // Dropping a payload may panic again.
+                // Dropping a payload may panic too.
                 if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
             }
         }
@@ -288,8 +287,8 @@ fn help(shared: &Shared, number: usize, asleep: &AtomicBool) {
     }
 }
 
-/// The number of an open epoch other than `seen`: spins for a while, then sleeps.
-fn wait(shared: &Shared, seen: usize, asleep: &AtomicBool) -> usize {
+/// Waits for an open epoch other than `seen`: spins for a while, then sleeps.
+fn wait(shared: &PoolState, seen: usize, asleep: &AtomicBool) -> usize {
     let open = || {
         let epoch = shared.epoch.load(Ordering::SeqCst);
         (epoch % 2 == 1 && epoch != seen).then_some(epoch)
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_parts_run_too() {
+    fn tasks_of_tasks_run_too() {
         let total = AtomicUsize::new(0);
         for_each(8, |_| {
             for_each(8, |_| {
@@ -374,13 +373,13 @@ mod tests {
         every_part_runs_once();
     }
 
-    /// Runs `task` until caller and helper have both panicked in one operation, or often enough.
+    /// Runs `task` until caller and helper have both panicked in one operation, or the attempts are used up.
     fn panics_of_all_threads(payload: fn() -> Box<dyn Any + Send>) -> Box<dyn Any + Send> {
         let arrived = AtomicUsize::new(0);
         let result = catch_unwind(|| {
             for_each(2, |_| {
                 arrived.fetch_add(1, Ordering::SeqCst);
-                // Both tasks are on threads of their own, unless another test has the pool.
+                // Both tasks run on different threads, unless another test uses the pool.
                 let since = Instant::now();
                 while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(20) {
                     std::hint::spin_loop();

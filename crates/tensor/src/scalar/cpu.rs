@@ -1,19 +1,19 @@
-//! Which vector instructions the kernels use: chosen once, at run time, from what the processor has.
+//! The instruction set that the kernels use, chosen once at run time.
 //!
-//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it several times, each time
-//! allowed more instructions, and calls the best one that this machine runs. Arithmetic gives the same bits on every set: no
-//! product and sum that a program asks for are rounded as one. The polynomials inside functions such as `exp` are, where the
-//! processor can, and some functions have tables on one set only, so that their last bits may depend on it.
+//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and
+//! calls the best version that this machine runs. Arithmetic gives the same bits on every set: a product and a sum of the program
+//! are never fused. The polynomials inside functions such as `exp` are fused if the processor can, and some functions use tables on
+//! one set only, so their last bits may depend on it.
 #![allow(unsafe_code)]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A set of vector instructions that kernels are compiled for.
+/// A set of vector instructions for which kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum InstructionSet {
-    /// What every processor of the architecture has (SSE2 on x86-64, NEON on aarch64).
+    /// The baseline of the architecture (SSE2 on x86-64, NEON on aarch64).
     Portable = 1,
     /// AVX2 and FMA: vectors of 256 bits.
     Avx2 = 2,
@@ -22,10 +22,10 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// All of them, the least first.
+    /// All sets, the smallest first.
     pub const ALL: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
 
-    /// As `WENGERT_SIMD` names it.
+    /// The name in `WENGERT_SIMD`.
     pub fn name(self) -> &'static str {
         match self {
             InstructionSet::Portable => "portable",
@@ -41,7 +41,7 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-/// The best set that this machine runs.
+/// The best set that this machine supports.
 fn best() -> InstructionSet {
     #[cfg(target_arch = "x86_64")]
     {
@@ -57,11 +57,11 @@ fn best() -> InstructionSet {
     InstructionSet::Portable
 }
 
-/// 0 until the choice is made.
+/// 0 until the set is chosen.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// The set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, asks
-/// for a lesser one; a set that the machine lacks, or a name that does not exist, is ignored with a warning in the log.
+/// The set in use. The environment variable `WENGERT_SIMD` (`portable`, `avx2`, `avx512`), read at the first operation, selects a
+/// smaller one; a set that the machine lacks, or an unknown name, is ignored with a warning in the log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -89,14 +89,14 @@ fn choose() -> InstructionSet {
     chosen
 }
 
-/// Uses `set` from now on, or the best that the machine has where it lacks `set`. For tests and measurements: arithmetic
-/// gives the same bits whichever is used, and functions such as `exp` the same but for the last ones.
+/// Uses `set` from now on, or the best set of the machine if it lacks `set`. For tests and measurements: arithmetic gives the same
+/// bits on every set, and functions such as `exp` differ in the last ones only.
 pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }
 
-/// Compiles functions for every [`InstructionSet`]; a call runs the one in use. The body may ask the constant `FMA` whether a
-/// product and a sum in one instruction are to be had.
+/// Compiles functions for every [`InstructionSet`]; a call runs the version in use. The constant `FMA` tells the body whether there
+/// is an instruction for a fused product and sum.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -122,7 +122,7 @@ macro_rules! dispatched {
                 plain::<$($($generic,)*)? true>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a set is in use only where the processor was asked and has it.
+            // SAFETY: a set is in use only if the processor was found to support it.
             unsafe {
                 match $crate::scalar::cpu::instruction_set() {
                     $crate::scalar::cpu::InstructionSet::Avx512 => return avx512 $(::<$($generic),*>)? ($($arg),*),
@@ -138,13 +138,13 @@ macro_rules! dispatched {
 
 pub(crate) use dispatched;
 
-/// Copies `from` to `to` past the caches, for results that are larger than they are: what is written is not read first, and
-/// does not drive out what others will read.
+/// Copies `from` to `to` with non-temporal stores, for results larger than the caches: the target is not read first and does not
+/// evict other data.
 pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]
     if instruction_set() >= InstructionSet::Avx2 {
-        // SAFETY: the processor has AVX2, asked above.
+        // SAFETY: the processor has AVX2, checked above.
         unsafe { stream_avx2(from, to) };
         return;
     }
@@ -169,7 +169,7 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Makes streamed results visible to other threads; after the last [`stream`] of a task.
+/// Makes streamed results visible to other threads; called after the last [`stream`] of a task.
 pub(crate) fn streamed() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE.

@@ -1,9 +1,9 @@
-//! What a single element is: its type as a value, zero, one, conversions.
+//! A single element: its type as a value, zero, one, conversions.
 
 use crate::DType;
 use std::fmt::{Debug, Display};
 
-/// A number or truth value as tensors hold them, apart from what kernels do with it. Sealed.
+/// An element of a tensor, independent of the kernels. Sealed.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
     /// The type as a value.
     const DTYPE: DType;

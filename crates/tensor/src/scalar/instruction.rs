@@ -1,5 +1,5 @@
-//! The elementwise operations by name. What they compute is in [`kernel::elementwise`](crate::kernel::elementwise), their
-//! documentation for users in [`ops`](crate::ops). Derivatives are not known to this crate.
+//! The elementwise operations by name. Their computation is in [`kernel::elementwise`](crate::kernel::elementwise), their user
+//! documentation in [`ops`](crate::ops). This crate does not know derivatives.
 
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
@@ -24,10 +24,10 @@ macro_rules! names {
     };
 }
 
-/// What an operation of the processor costs, or a few of them, in additions.
+/// The cost, in additions, of one or a few processor instructions.
 const CHEAP: usize = 1;
 
-/// What a polynomial or a longer function costs, in additions.
+/// The cost, in additions, of a polynomial or a longer function.
 const EXPENSIVE: usize = 4;
 
 /// Names with costs.
@@ -39,14 +39,14 @@ macro_rules! functions {
         }
 
         impl $kind {
-            /// What it costs for an element, in additions.
+            /// The cost per element, in additions.
             pub(crate) fn cost(self) -> usize {
                 match self {
                     $($kind::$variant => $cost),*
                 }
             }
 
-            /// Whether it is as quick as an addition, or nearly.
+            /// Whether it is about as fast as an addition.
             pub fn is_cheap(self) -> bool {
                 self.cost() == CHEAP
             }
@@ -182,7 +182,7 @@ functions! {
         FloorDivide = "floor_divide", EXPENSIVE;
         /// x above 0, x y elsewhere. A primitive because PyTorch's second derivatives at 0 follow from no formula.
         Prelu = "prelu", CHEAP;
-        /// ln(x / (1 - x)) of x brought into [y, 1 - y].
+        /// ln(x / (1 - x)) of x clamped to [y, 1 - y].
         LogitWithin = "logit", EXPENSIVE;
         /// x ln y, 0 at x = 0. A primitive because 0 · ∞ is not 0.
         Xlogy = "xlogy", EXPENSIVE;
@@ -230,9 +230,9 @@ names! {
 names! {
     /// Reductions over some dimensions.
     Reduction {
-        /// The sum; 0 of nothing.
+        /// The sum; 0 of no elements.
         Sum = "sum",
-        /// The product; 1 of nothing.
+        /// The product; 1 of no elements.
         Prod = "prod",
         /// The largest; NaN if any is NaN, and then the derivative is NaN everywhere.
         Amax = "amax",
@@ -248,7 +248,7 @@ names! {
 /// Number of a value within a program: inputs first, then the results of the instructions.
 pub type Value = u32;
 
-/// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 and 1; a selection takes what is not 0 as true.
+/// One instruction of a [`Program`](crate::program::Program). A comparison gives 0 and 1; a selection treats nonzero as true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// A function of one value.
@@ -257,9 +257,9 @@ pub enum Instruction {
     Binary(Binary, Value, Value),
     /// A comparison, as 0 and 1.
     Compare(Compare, Value, Value),
-    /// The second where the first is not 0, the third elsewhere.
+    /// The second value where the first is not 0, otherwise the third.
     Select(Value, Value, Value),
-    /// The reduction of each row: one number for a row, which instructions after it read as if repeated over the row.
+    /// The reduction of each row: one number per row, which later instructions read as if repeated over the row.
     Reduce(Reduction, Value),
 }
 
@@ -274,7 +274,7 @@ impl Instruction {
         operands.into_iter().take(count)
     }
 
-    /// What it costs for an element, in additions.
+    /// The cost per element, in additions.
     pub(crate) fn cost(&self) -> usize {
         match self {
             Instruction::Unary(op, _) => op.cost(),

@@ -1,8 +1,8 @@
 //! The broadcasting rule, on lists of sizes and nothing else.
 //!
-//! Shapes are aligned at the right. Two sizes agree if they are equal or one of them is 1; the result has the other. A
-//! missing size counts as 1. Zero is an ordinary size: 1 against 0 gives 0, 2 against 0 is refused. The rule is total over
-//! any number of shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
+//! Shapes are aligned at the right. Two sizes agree if they are equal or one of them is 1; the result then has the other size. A
+//! missing size counts as 1. Zero is an ordinary size: 1 and 0 give 0, 2 and 0 are refused. The rule is defined for any number of
+//! shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
 //! Nothing else in the workspace compares shapes for broadcasting.
 
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// Why shapes do not broadcast: the first operand that fails against the joined shape of those before it.
+/// A broadcasting error: the first operand that does not broadcast with the joined shape of those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The joined shape of the operands before the failing one.
@@ -22,11 +22,11 @@ pub struct Mismatch {
     pub operand: usize,
     /// The failing operand's shape.
     pub shape: Shape,
-    /// The last dimension that fails, counted in the rank of the two together.
+    /// The last dimension that fails, counted in the joint rank of both.
     pub axis: usize,
-    /// The size of `merged` there.
+    /// The size of `merged` in that dimension.
     pub left: usize,
-    /// The size of the failing operand there.
+    /// The size of the failing operand in that dimension.
     pub right: usize,
 }
 
@@ -35,25 +35,25 @@ pub struct Mismatch {
 pub struct ExpandMismatch {
     /// The tensor's shape.
     pub shape: Shape,
-    /// The sizes asked for, as written.
+    /// The requested sizes, as written.
     pub target: Vec<isize>,
-    /// The last failing dimension of the target; 0 where the tensor has more dimensions than the target.
+    /// The last failing dimension of the target; 0 if the tensor has more dimensions than the target.
     pub axis: usize,
-    /// The size asked for there; 1, for a dimension that is missing.
+    /// The requested size in that dimension; 1 for a missing dimension.
     pub expected: isize,
-    /// The tensor's size there.
+    /// The tensor's size in that dimension.
     pub existing: usize,
 }
 
 impl ExpandMismatch {
-    /// Why `shape` does not expand to `target`, or `None` where it does.
+    /// The mismatch if `shape` does not expand to `target`.
     pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
         let sizes: Vec<isize> = target.iter().map(|&size| size as isize).collect();
         ExpandMismatch::with_sizes(shape, &sizes)
     }
 
-    /// [`between`](Self::between), for sizes of any sign. Only those above the tensor's own dimensions are compared: of the
-    /// others the rule says nothing.
+    /// [`between`](Self::between), for sizes of any sign. Only the tensor's own dimensions are compared; the rule does not restrict
+    /// the others.
     pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
         let refused = |axis, expected, existing| {
             Some(ExpandMismatch { shape: shape.clone(), target: target.to_vec(), axis, expected, existing })
@@ -87,9 +87,9 @@ impl fmt::Display for ExpandMismatch {
 
 impl std::error::Error for ExpandMismatch {}
 
-/// The shape that `shapes` have together, or the first mismatch (operands from the left, dimensions from the last).
+/// The joint broadcast shape of `shapes`, or the first mismatch (operands from the left, dimensions from the last).
 ///
-/// No shapes at all give `[]`.
+/// Without any shapes the result is `[]`.
 ///
 /// ```
 /// use wengert_tensor::{broadcast, Shape};
@@ -116,9 +116,9 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// [`join`] of two, of which the second is operand number `operand`.
+/// [`join`] of two shapes, the second of which is operand number `operand`.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
-    // The sizes of the one with more dimensions, and below them those of the other.
+    // Starts with the sizes of the operand of higher rank and joins the other's sizes.
     let first_is_longer = merged.rank() >= shape.rank();
     let (longer, shorter) = if first_is_longer { (merged, shape) } else { (shape, merged) };
     let lead = longer.rank() - shorter.rank();
@@ -134,7 +134,7 @@ pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<
     Ok(joined)
 }
 
-/// The size of a dimension that two operands have in sizes `left` and `right`, or `None` where they do not agree.
+/// The joint size of a dimension with sizes `left` and `right`, or `None` if they do not agree.
 #[inline]
 pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     match (left, right) {
@@ -143,7 +143,7 @@ pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     }
 }
 
-/// The size of `shape` at `axis` of a result of rank `rank`; 1 where the shape has no such dimension.
+/// The size of `shape` at `axis` of a result of rank `rank`; 1 if the shape has no such dimension.
 pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     match (axis + shape.len()).checked_sub(rank) {
         Some(own) => shape[own],
@@ -157,9 +157,9 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
     from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
 }
 
-/// How one shape becomes a larger one: which dimensions are new, which are stretched from size 1.
+/// The expansion of one shape to a larger one: which dimensions are new and which are stretched from size 1.
 ///
-/// The gradient of an expansion is a sum over exactly these dimensions: the new ones disappear, the stretched ones stay as 1.
+/// The gradient of an expansion is a sum over exactly these dimensions: new ones disappear, stretched ones keep size 1.
 ///
 /// ```
 /// use wengert_tensor::{broadcast::Expansion, Shape};
@@ -176,7 +176,7 @@ pub struct Expansion {
 }
 
 impl Expansion {
-    /// The expansion of `from` to `to`, or `None` where `from` does not broadcast to exactly `to`.
+    /// The expansion of `from` to `to`, or `None` if `from` does not broadcast to exactly `to`.
     pub fn new(from: &Shape, to: &Shape) -> Option<Self> {
         expands(from, to).then(|| Expansion { from: from.clone(), to: to.clone() })
     }
@@ -186,7 +186,7 @@ impl Expansion {
         &self.from
     }
 
-    /// The shape it becomes.
+    /// The expanded shape.
     pub fn to(&self) -> &Shape {
         &self.to
     }
@@ -202,7 +202,7 @@ impl Expansion {
         (lead..self.to.rank()).filter(move |&axis| self.from[axis - lead] == 1 && self.to[axis] != 1)
     }
 
-    /// All dimensions that the gradient is summed over: the added and the stretched ones, ascending.
+    /// All dimensions that the gradient is summed over: new and stretched ones, ascending.
     pub fn reduced(&self) -> SmallVec<[usize; INLINE_RANK]> {
         self.added().chain(self.stretched()).collect()
     }

@@ -1,4 +1,4 @@
-//! Dimensions and sizes as a caller writes them: negative numbers count from the end, -1 stands for a size to be found.
+//! Dimensions and sizes as a caller writes them: negative dimensions count from the end, a size of -1 is inferred.
 
 use smallvec::SmallVec;
 
@@ -8,13 +8,12 @@ use crate::{DType, Error, ExpandMismatch, Shape, Site};
 /// Positions of dimensions, resolved and checked.
 pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 
-/// Dimensions of a tensor as written by a caller: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from
-/// the end.
+/// Dimensions of a tensor as written by a caller: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
-    /// The dimensions as positions, each at most once. PyTorch's rule: a rank-0 tensor accepts 0 and -1; an empty list stays
+    /// The positions of the dimensions, each at most once. PyTorch's rule: a rank-0 tensor accepts 0 and -1; an empty list stays
     /// empty.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
@@ -34,12 +33,12 @@ impl Dims {
         Ok(axes)
     }
 
-    /// Whether none are named (`..`).
+    /// Whether all dimensions are meant (`..`).
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as PyTorch's reductions have it.
+    /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as in PyTorch's reductions.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
             Some(dims) if dims.is_empty() => Ok(all(rank)),
@@ -119,7 +118,7 @@ impl From<std::ops::RangeFull> for Dims {
     }
 }
 
-/// Sizes as written by a caller, where -1 has a meaning that the operation gives it.
+/// Sizes as written by a caller, where the meaning of -1 depends on the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
 
@@ -129,7 +128,7 @@ impl Sizes {
         &self.0
     }
 
-    /// For `reshape`: one -1 is replaced by what makes the element counts equal.
+    /// For `reshape`: a single -1 is replaced by the size that makes the element counts equal.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -163,8 +162,8 @@ impl Sizes {
         }
     }
 
-    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension. Checked from the last dimension to the
-    /// first, as PyTorch does, so that the same one of several mistakes is named.
+    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension. Checked from the last dimension to the first, as
+    /// in PyTorch, so that the same one of several mistakes is reported.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let refuse = || Err(Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at });
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
@@ -186,7 +185,7 @@ impl Sizes {
         }
     }
 
-    /// For operations where -1 has no meaning.
+    /// For operations in which -1 has no meaning.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
         self.0
             .iter()
@@ -236,7 +235,7 @@ impl From<&[isize]> for Sizes {
 
 impl From<&[usize]> for Sizes {
     fn from(sizes: &[usize]) -> Self {
-        // A size beyond isize::MAX stays beyond what any tensor can have.
+        // A size above isize::MAX remains larger than any tensor allows.
         Sizes(sizes.iter().map(|&size| isize::try_from(size).unwrap_or(isize::MAX)).collect())
     }
 }

@@ -30,7 +30,7 @@ impl DType {
         }
     }
 
-    /// The name of PyTorch's tensor class, as its error sentences have it: `torch.DoubleTensor`.
+    /// The name of PyTorch's tensor class, as in its error messages: `torch.DoubleTensor`.
     pub fn torch_class(self) -> &'static str {
         match self {
             DType::F32 => "torch.FloatTensor",

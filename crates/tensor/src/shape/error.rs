@@ -1,7 +1,7 @@
-//! What can go wrong, as values: the data is in the error, the sentence is made from it.
+//! Errors as values: the error holds the data, and its sentence is made from that.
 //!
-//! The first line of [`Error`]'s text is PyTorch's sentence where PyTorch has one, because people search for it. How the
-//! lines below it are laid out is in [`diagnostic`](crate::shape::diagnostic).
+//! The first line of [`Error`]'s text is PyTorch's sentence where PyTorch has one, because people search for it. The layout of the
+//! other lines is in [`diagnostic`](crate::shape::diagnostic).
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::shape::diagnostic;
 pub use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// Everything that tensor operations refuse.
+/// Every error of a tensor operation.
 ///
-/// `Display` gives the whole diagnostic, several lines; [`sentence`](Error::sentence) its first line.
+/// `Display` gives the whole diagnostic of several lines; [`sentence`](Error::sentence) its first line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,11 +21,11 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast(.0, .1))]
     Broadcast(Box<Mismatch>, Site),
 
-    /// Shapes given to `broadcast_shapes` that do not broadcast. PyTorch words this one differently.
+    /// Shapes given to `broadcast_shapes` that do not broadcast, for which PyTorch has other words.
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast, in an operation that PyTorch gives a sentence of its own: index tensors, assigned values.
+    /// Sizes that do not broadcast in an operation for which PyTorch has its own sentence: index tensors, assigned values.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
         /// The sentence.
@@ -39,37 +39,37 @@ pub enum Error {
     InPlaceShape {
         /// The shape that is written to.
         output: Box<Shape>,
-        /// The shape that the operands give together.
+        /// The joint shape of the operands.
         broadcast: Box<Shape>,
-        /// The older sentence: the right side, whose shape it has, does not expand to the left.
+        /// Whether to use the older sentence: the right side, which has the result's shape, does not expand to the left.
         source: Box<ExpandMismatch>,
         /// Where.
         at: Site,
     },
 
-    /// A tensor that does not expand to the shape asked for.
+    /// A tensor that does not expand to the requested shape.
     #[error("{}", diagnostic::expand(.0, .1))]
     Expand(Box<ExpandMismatch>, Site),
 
-    /// Fewer sizes than dimensions given to `expand`, or negative ones that have no meaning.
+    /// Sizes given to `expand` that are fewer than the dimensions, or negative without a meaning.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
         /// Element type of the tensor.
         dtype: DType,
-        /// Its shape.
+        /// The tensor's shape.
         shape: Shape,
-        /// The sizes asked for.
+        /// The requested sizes.
         sizes: Vec<isize>,
         /// Where.
         at: Site,
     },
 
-    /// A shape that `sum_to` cannot reach: the tensor is no expansion of it.
+    /// A shape that `sum_to` cannot reach, because the tensor is no expansion of it.
     #[error("{}", diagnostic::with_site(format_args!("size {{{target}}} is not expandable to size {{{shape}}}."), at))]
     SumTo {
         /// The tensor's shape.
         shape: Shape,
-        /// The shape asked for.
+        /// The requested shape.
         target: Box<Shape>,
         /// Where.
         at: Site,
@@ -86,7 +86,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A broadcast that [`compat`](crate::shape::compat) was told to deny.
+    /// A broadcast that [`compat`](crate::shape::compat) rules deny.
     #[error("{}", diagnostic::denied(message, shapes, at))]
     Denied {
         /// The warning's text, two lines.
@@ -100,9 +100,9 @@ pub enum Error {
     /// A dimension that the tensor does not have.
     #[error("{}", diagnostic::dim_range(*dim, *rank, at))]
     DimRange {
-        /// The dimension asked for.
+        /// The requested dimension.
         dim: isize,
-        /// The number of dimensions to choose from.
+        /// The number of dimensions.
         rank: usize,
         /// Where.
         at: Site,
@@ -117,7 +117,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation on memory where several elements share a place, or that a source overlaps partly.
+    /// An in-place operation on memory where several elements share a position, or that a source overlaps partly.
     #[error("{}", diagnostic::overlap(*internal, at))]
     Overlap {
         /// Whether the written tensor overlaps itself (else: it overlaps the source).
@@ -144,7 +144,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A reduction over nothing, by an operation without an identity.
+    /// A reduction of no elements by an operation without an identity.
     #[error("{}", diagnostic::with_site(message, at))]
     EmptyReduction {
         /// The sentence.
@@ -171,7 +171,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape whose elements cannot be counted or addressed.
+    /// A shape whose element count or size in bytes overflows.
     #[error("{}", diagnostic::too_large(shape, *dtype, at))]
     TooLarge {
         /// The shape.
@@ -209,13 +209,13 @@ impl Error {
     pub fn sentence(&self) -> String {
         let text = self.to_string();
         match self {
-            // The sentence of this one has two lines itself.
+            // This sentence itself has two lines.
             Error::Denied { message, .. } => message.clone(),
             _ => text.split("\n  --> ").next().unwrap_or_default().to_owned(),
         }
     }
 
-    /// The operation that failed and the line that asked for it.
+    /// The operation that failed and the line that called it.
     pub fn site(&self) -> Site {
         match self {
             Error::Broadcast(_, at) | Error::BroadcastShapes(_, at) | Error::Expand(_, at) => *at,
@@ -243,9 +243,9 @@ impl Error {
     }
 }
 
-/// What plain methods do with an error: panic at the caller's line with the whole diagnostic.
+/// Panics at the caller's line with the whole diagnostic, for methods that return no `Result`.
 ///
-/// The diagnostic goes to the panic message as it is; `unwrap` would print it escaped.
+/// The diagnostic is the panic message itself; `unwrap` would print it escaped.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

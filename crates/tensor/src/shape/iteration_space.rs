@@ -1,5 +1,5 @@
-//! One iteration space over several layouts: dimensions of size 1 dropped, dimensions that lie contiguously to one
-//! another in every layout merged, the rest walked in row-major order.
+//! The iteration space over several layouts: dimensions of size 1 are dropped, adjacent dimensions that are contiguous in every
+//! layout are merged, and the others are iterated in row-major order.
 //!
 //! Pure arithmetic: it knows strides and positions, no data.
 
@@ -7,42 +7,41 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::{Layout, Shape};
 
-/// The loops that visit every element of `N` layouts of one shape, together.
+/// The loops that visit every element of `N` layouts of the same shape in step.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
-    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, none a loop of size
-    /// 0).
+    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, no elements one of size 0).
     sizes: SmallVec<[usize; 6]>,
     /// For each loop, the stride of each operand.
     strides: SmallVec<[[isize; N]; 6]>,
-    /// Where each operand starts.
+    /// The start position of each operand.
     offsets: [usize; N],
     /// For each loop ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by
     /// invariant integers using multiplication", 1994); 0 where indices may be larger.
     reciprocals: SmallVec<[u64; 6]>,
 }
 
-/// How the positions of one operand go on over consecutive elements.
+/// The positions of one operand over consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// In order, from this position.
+    /// Contiguous, starting at this position.
     Slice(usize),
-    /// All the same element, at this position.
+    /// The same element throughout, at this position.
     Splat(usize),
-    /// Every `stride`-th, from this position.
+    /// Constant stride, starting at this position.
     Strided(usize, isize),
-    /// No single stride: see [`walk`](IterationSpace::walk).
+    /// No single stride: use [`walk`](IterationSpace::walk).
     Walk,
 }
 
 impl<const N: usize> IterationSpace<N> {
-    /// Over `layouts`, which all have the shape `shape`.
+    /// The iteration space over `layouts`, which all have the shape `shape`.
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
         let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
-            // No element: one empty loop. The other sizes are not entered, they may be too large to multiply.
+            // Without elements: one empty loop. The other sizes are ignored, since their product may overflow.
             return IterationSpace {
                 sizes: smallvec![0],
                 strides: smallvec![[1; N]],
@@ -105,18 +104,18 @@ impl<const N: usize> IterationSpace<N> {
         self.sizes.len()
     }
 
-    /// The period with which elements repeat; their number where they do not.
+    /// The period with which elements repeat; the element count where nothing repeats.
     pub(crate) fn period(&self) -> usize {
         let repeated = self.strides.iter().take_while(|strides| **strides == [0; N]).count();
         self.sizes[repeated..].iter().product()
     }
 
-    /// Whether each row of `row` elements is one element repeated, and those of the rows lie in order.
+    /// Whether each row of `row` elements repeats one element, and the elements of successive rows are contiguous.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
         self.sizes.len() == 2 && self.sizes[1] == row && self.strides[0] == [1; N] && self.strides[1] == [0; N]
     }
 
-    /// Whether all rows are the same row, whose elements lie in order.
+    /// Whether all rows are the same contiguous row.
     pub(crate) fn repeats(&self) -> bool {
         self.sizes.len() == 2 && self.strides[0] == [0; N] && self.strides[1] == [1; N]
     }
@@ -126,7 +125,7 @@ impl<const N: usize> IterationSpace<N> {
         (self.sizes[axis], self.strides[axis])
     }
 
-    /// How the positions of operand `k` go on over elements `start .. start + len`.
+    /// The positions of operand `k` over elements `start .. start + len`.
     pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
         let last = self.sizes.len() - 1;
         let inner = self.strides[last][k];
@@ -159,7 +158,7 @@ impl<const N: usize> IterationSpace<N> {
         self.outer_position(k, index, self.sizes.len()) as usize
     }
 
-    /// Position where the iteration number `index` of the `depth` outermost loops begins for operand `k`.
+    /// Position of operand `k` at iteration number `index` of the `depth` outermost loops.
     #[inline]
     fn outer_position(&self, k: usize, index: usize, depth: usize) -> isize {
         let mut rest = index;
@@ -172,8 +171,7 @@ impl<const N: usize> IterationSpace<N> {
         if depth == 0 { position } else { position + rest as isize * self.strides[0][k] }
     }
 
-    /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand
-    /// `k`.
+    /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let row = self.row();
         let inner = self.strides[self.strides.len() - 1][k];

@@ -1,7 +1,7 @@
-//! Where a tensor's elements lie in its buffer: shape, strides and offset, and the views that need no copy.
+//! The layout of a tensor's elements in its buffer (shape, strides and offset) and the views that need no copy.
 //!
 //! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped).
-//! What is refused here comes back as `None`; the sentence is made by the caller, who knows which operation asked.
+//! Operations that are not possible return `None`; the caller, who knows the operation, makes the error message.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -43,8 +43,8 @@ impl Layout {
         Layout { shape, strides, offset: 0 }
     }
 
-    /// Any strides and offset, or `None` where an element would lie outside a buffer of `buffer_len` elements or the
-    /// strides are not one per dimension.
+    /// Any strides and offset; `None` if an element would be outside a buffer of `buffer_len` elements or the strides are not one
+    /// per dimension.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;
@@ -81,8 +81,8 @@ impl Layout {
         self.shape.numel()
     }
 
-    /// Whether elements follow one another in row-major order. Strides of dimensions of size 1 do not matter; an empty
-    /// layout is contiguous.
+    /// Whether the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter; an empty layout is
+    /// contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;
@@ -97,13 +97,12 @@ impl Layout {
         true
     }
 
-    /// Whether several elements lie in one place, as PyTorch's in-place rule sees it: a dimension of size above 1 with
-    /// stride 0.
+    /// Whether several elements share a position, by PyTorch's in-place rule: a dimension of size above 1 has stride 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
     }
 
-    /// Whether the elements fill a range of the buffer, each place once, in some order of the dimensions.
+    /// Whether the elements fill a range of the buffer, each position once, in some order of the dimensions.
     pub fn is_dense(&self) -> bool {
         if self.is_contiguous() {
             return true;
@@ -121,9 +120,9 @@ impl Layout {
         true
     }
 
-    /// Whether no two elements lie in one place, as far as the strides alone tell: each dimension steps over all that
-    /// the dimensions of smaller strides reach. Every view of a contiguous tensor but an expansion or overlapping
-    /// windows does; strides that interleave without meeting are not recognised.
+    /// Whether no two elements share a position, as far as strides alone show it: each dimension steps over the whole extent of the
+    /// dimensions with smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows;
+    /// strides that interleave without sharing positions are not recognised.
     pub fn is_injective(&self) -> bool {
         if self.is_contiguous() || self.numel() == 0 {
             return true;
@@ -142,7 +141,7 @@ impl Layout {
         true
     }
 
-    /// The same places, each once along an expanded dimension: dimensions of stride 0 cut to size 1.
+    /// The same positions, each once: dimensions of stride 0 are cut to size 1.
     pub(crate) fn distinct(&self) -> Self {
         let mut layout = self.clone();
         for axis in 0..self.shape.rank() {
@@ -153,7 +152,7 @@ impl Layout {
         layout
     }
 
-    /// Lowest and highest position in the buffer. Meaningless for an empty layout.
+    /// Lowest and highest position in the buffer; meaningless for an empty layout.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
         (first as usize, last as usize)
@@ -173,7 +172,7 @@ impl Layout {
         Some((first, last))
     }
 
-    /// Position in the buffer of the element at `index`, or `None` where the index does not fit.
+    /// Position in the buffer of the element at `index`, or `None` if the index is out of range.
     pub fn position(&self, index: &[usize]) -> Option<usize> {
         if index.len() != self.shape.rank() || index.iter().zip(self.shape.iter()).any(|(i, size)| i >= size) {
             return None;
@@ -182,7 +181,7 @@ impl Layout {
         Some((self.offset as isize + moved) as usize)
     }
 
-    /// Expanded to `shape`: stride 0 where a dimension is new or stretched. `None` where it does not broadcast to it.
+    /// Expanded to `shape`: stride 0 for new and stretched dimensions. `None` if it does not broadcast to `shape`.
     pub fn expand(&self, shape: &Shape) -> Option<Self> {
         if !expands(&self.shape, shape) {
             return None;
@@ -198,12 +197,12 @@ impl Layout {
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// The layout of the dimensions that are not among `axes`, and that of those that are, over the same buffer.
+    /// The layouts of the dimensions not in `axes` and of those in `axes`, over the same buffer.
     pub(crate) fn split(&self, axes: &[usize]) -> (Self, Self) {
         (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
     }
 
-    /// The dimensions that `keep` names, at the first position of the others.
+    /// The dimensions selected by `keep`, at index 0 of the others.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
@@ -213,7 +212,7 @@ impl Layout {
         layout
     }
 
-    /// Dimensions in the order `axes`, which must name each once.
+    /// The dimensions in the order `axes`, which must name each once.
     pub fn permute(&self, axes: &[usize]) -> Self {
         Layout {
             shape: axes.iter().map(|&axis| self.shape[axis]).collect(),
@@ -226,7 +225,8 @@ impl Layout {
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = len;
-        // Of no elements no position matters, of one no stride: both stay, where the product could overflow.
+        // The position of no elements, and the stride of a single one, do not matter: both stay unchanged, since the product could
+        // overflow.
         if layout.numel() > 0 {
             layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
@@ -236,7 +236,7 @@ impl Layout {
         layout
     }
 
-    /// Dimension `axis` removed, at position `index` of it.
+    /// Dimension `axis` removed, at index `index`.
     pub fn select(&self, axis: usize, index: usize) -> Self {
         let mut layout = self.slice(axis, index, 1, 1);
         layout.shape.remove(axis);
@@ -244,7 +244,7 @@ impl Layout {
         layout
     }
 
-    /// The order of elements reversed along `axes`.
+    /// The elements in reverse order along `axes`.
     pub fn flip(&self, axes: &[usize]) -> Self {
         let mut layout = self.clone();
         for &axis in axes {
@@ -274,8 +274,7 @@ impl Layout {
         self.select(axis, 0)
     }
 
-    /// The diagonal of dimensions `first` and `second` (which differ), `offset` above it (below where negative), as a
-    /// last dimension.
+    /// The diagonal of two different dimensions `first` and `second`, `offset` above it (below if negative), as a last dimension.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
         let (rows, columns) = (self.shape[first], self.shape[second]);
         let below = offset.min(0).unsigned_abs();
@@ -300,7 +299,7 @@ impl Layout {
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
-        // As in `slice`: the stride of a single window does not matter.
+        // As in `slice`, the stride of a single window does not matter.
         if layout.shape[axis] > 1 {
             let step = isize::try_from(step).unwrap_or(isize::MAX);
             layout.strides[axis] = self.strides[axis].saturating_mul(step);
@@ -310,11 +309,9 @@ impl Layout {
         layout
     }
 
-    /// The same elements in row-major order under another shape of as many elements, where strides allow it without a
-    /// copy.
+    /// The same elements in row-major order in another shape with as many elements, if the strides allow it without a copy.
     ///
-    /// Runs of dimensions that lie contiguously to one another are merged and split again, as PyTorch's `computeStride`
-    /// does.
+    /// Adjacent contiguous dimensions are merged and split again, like PyTorch's `computeStride`.
     pub fn reshape(&self, shape: &Shape) -> Option<Self> {
         debug_assert_eq!(self.numel(), shape.numel());
         if self.numel() == 0 {
@@ -351,8 +348,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Whether writing through `self` while reading `other` of the same buffer is refused, as PyTorch's partial-overlap
-    /// rule has it: both dense, ranges that meet, not the very same window.
+    /// Whether writing through `self` while reading `other` of the same buffer is refused, by PyTorch's partial-overlap rule: both
+    /// are dense, their ranges intersect, and the layouts differ.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;
@@ -405,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn views_of_nothing_do_not_overflow() {
+    fn views_without_elements_do_not_overflow() {
         let huge = 1usize << 62;
         let layout = Layout::contiguous(Shape::from([3, huge, huge, 0]));
         let views = [
@@ -425,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_one_place() {
+    fn shared_positions_are_recognised() {
         let base = Layout::contiguous(Shape::from([4, 6]));
         let table = [
             (base.clone(), true),

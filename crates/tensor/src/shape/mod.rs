@@ -1,5 +1,4 @@
-//! Lists of sizes and strides: what shapes there are, how they broadcast, where elements lie, and what is said when they do
-//! not fit. No data.
+//! Lists of sizes and strides: shapes, broadcasting, layouts, and the diagnostics of mismatches. No data.
 
 pub mod broadcast;
 pub mod compat;

@@ -1,7 +1,7 @@
 //! Sizes of a tensor, one per dimension.
 //!
-//! A shape knows how many elements it has and how it is written. It does not know how elements lie in memory (that is
-//! [`Layout`](crate::Layout)) or which shapes meet (that is [`broadcast`](crate::shape::broadcast)).
+//! A shape knows its element count and its text form. It does not know the layout of elements in memory (that is
+//! [`Layout`](crate::Layout)) or how shapes combine (that is [`broadcast`](crate::shape::broadcast)).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,23 +9,23 @@ use std::ops::{Deref, DerefMut};
 
 use smallvec::SmallVec;
 
-/// Sizes kept without an allocation up to this rank. Shapes and tensors are then so small that the compiler copies them by a few
-/// vector instructions; two dimensions more, and each copy was a call that small operations spent their time in.
+/// Sizes are stored without an allocation up to this rank. Shapes and tensors are then small enough to be copied by a few vector
+/// instructions; with two more dimensions, each copy was a function call that dominated small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
-/// A copy of `list`. `SmallVec`'s own goes element by element through an iterator.
+/// A copy of `list`. `SmallVec`'s own `clone` copies element by element through an iterator.
 #[inline]
 pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
     let own = list.as_slice();
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    // Each on its own: of a loop over those that are there the compiler makes a call.
+    // One by one: the compiler would turn a loop over the actual elements into a call.
     let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
 }
 
-/// `len` times `value`. `SmallVec`'s own pushes them one by one.
+/// `len` copies of `value`. `SmallVec`'s own constructor pushes them one by one.
 #[inline]
 pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
     match len {
@@ -60,7 +60,7 @@ impl Hash for Shape {
     }
 }
 
-// Counted through, not handed to `memcmp`: shapes are short.
+// An explicit loop instead of `memcmp`: shapes are short.
 impl PartialEq for Shape {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
@@ -93,13 +93,13 @@ impl Shape {
 
     /// Number of elements: the product of the sizes, 1 for `[]`.
     ///
-    /// Saturates at `usize::MAX`; no tensor of such a shape exists, see [`checked_numel`](Self::checked_numel).
+    /// Saturates at `usize::MAX`; no tensor has such a shape, see [`checked_numel`](Self::checked_numel).
     #[inline]
     pub fn numel(&self) -> usize {
         self.checked_numel().unwrap_or(usize::MAX)
     }
 
-    /// Number of elements, or `None` where the product overflows. A zero size makes it 0 whatever the others are.
+    /// Number of elements, or `None` if the product overflows. With a size of 0 it is 0, whatever the other sizes are.
     #[inline]
     pub fn checked_numel(&self) -> Option<usize> {
         let (mut count, mut overflows) = (1usize, false);
@@ -136,7 +136,7 @@ impl Shape {
 
     /// Strides, in elements, of a row-major (C order) tensor of this shape.
     ///
-    /// As PyTorch does, a size of 0 counts as 1.
+    /// A size of 0 counts as 1, as in PyTorch.
     #[inline]
     pub fn row_major_strides(&self) -> SmallVec<[isize; INLINE_RANK]> {
         let mut strides = list_of(1, self.rank());

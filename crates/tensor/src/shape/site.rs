@@ -1,8 +1,8 @@
-//! Which operation failed or warns, and the line of code that asked for it.
+//! The operation that failed or warns, and the line of code that called it.
 
 use std::panic::Location;
 
-/// Which operation was asked for, and on which line of the caller's code.
+/// An operation and the line of the caller's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The operation's name, e.g. `add`.

@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// The layout after the view, or `None` where a reshape needs a copy.
+    /// The layout after the view, or `None` if a reshape needs a copy.
     pub fn apply(&self, layout: &Layout) -> Option<Layout> {
         match self {
             View::Expand(shape) => layout.expand(shape),

@@ -163,7 +163,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn elementwise_kernels_equal_their_twins(
+    fn elementwise_kernels_equal_the_oracle(
         shape in shapes(), a in recipes(), b in recipes(), c in recipes(), seed in any::<u64>(),
     ) {
         elementwise::<f32>(&shape, [&a, &b, &c], seed);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn in_place_kernels_equal_their_twins(
+    fn in_place_kernels_equal_the_oracle(
         shape in shapes(), a in recipes(), b in recipes(), seed in any::<u64>(),
     ) {
         in_place::<f32>(&shape, [&a, &b], seed);
@@ -186,7 +186,7 @@ proptest! {
 }
 
 #[test]
-fn blocks_meet_at_every_length() {
+fn blocks_join_at_every_length() {
     let recipes = large_recipes();
     for n in [127usize, 128, 129, 1023, 1024, 1025, 4097, 16_385, 65_535, 65_536, 65_537, 70_001] {
         let mut shapes = vec![Shape::from([n]), Shape::from([2, n]), Shape::from([n, 3])];

@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn gathers_equal_their_twins(
+    fn gathers_equal_the_oracle(
         shape in shapes(), target in shapes(), a in recipes(), b in recipes(), c in recipes(), seed in any::<u64>(),
     ) {
         gathers::<f32>(&shape, &target, [&a, &b, &c], seed);

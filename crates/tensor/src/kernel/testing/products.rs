@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn products_equal_their_twins(
+    fn products_equal_the_oracle(
         batch in vec(0usize..4, 0..=3), sizes in prop::array::uniform3(0usize..8), a in recipes(), b in recipes(),
         seed in any::<u64>(),
     ) {
@@ -40,7 +40,7 @@ proptest! {
 }
 
 #[test]
-fn large_products_equal_their_twins() {
+fn large_products_equal_the_oracle() {
     let table: [(&[usize], [usize; 3]); 16] = [
         // Few columns, and one.
         (&[], [70, 200, 5]),

@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reductions_equal_their_twins(
+    fn reductions_equal_the_oracle(
         shape in shapes(), recipe in recipes(), chosen in vec(any::<bool>(), 6), seed in any::<u64>(),
     ) {
         let axes: Vec<usize> = (0..shape.rank()).filter(|&axis| chosen[axis]).collect();
@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn large_reductions_equal_their_twins() {
+fn large_reductions_equal_the_oracle() {
     let shapes: [&[usize]; 7] =
         [&[70_001], &[2, 40_000], &[40_000, 3], &[300, 301], &[7, 600, 19], &[1025, 129], &[64, 9, 65, 2]];
     for shape in shapes.map(Shape::from) {

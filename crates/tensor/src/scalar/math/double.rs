@@ -1,4 +1,4 @@
-//! Functions of `f64`, by the methods of those of `f32`. Polynomials are our own fits, for the smallest relative error.
+//! Functions of `f64`, by the same methods as for `f32`. Polynomials are our own fits with the smallest relative error.
 #![allow(clippy::excessive_precision)]
 
 use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
@@ -94,7 +94,7 @@ impl FloatMath for f64 {
 
     const ROUND: f64 = ROUND;
     const EXP_RANGE: (f64, f64) = (-746.0, 710.0);
-    // The first part has 20 bits to spare.
+    // The first part has 20 trailing zero bits.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
     const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
@@ -115,7 +115,7 @@ impl FloatMath for f64 {
     fn split(x: f64) -> (f64, f64) {
         const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
         let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
-        // A conversion of 32 bits: one of 64 is not an instruction everywhere.
+        // A conversion to 32 bits: not every instruction set has one to 64.
         let n = f64::from((bits >> 52) as i32 - 1023);
         (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
     }
@@ -168,12 +168,12 @@ impl FloatMath for f64 {
         if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
     }
 
-    /// Error function; 2 units in the last place: [`ERF_NEAR`], and 1 - 2 Φ(-√2 x) from 0.85 on.
+    /// Error function; 2 units in the last place: [`ERF_NEAR`], and 1 - 2 Φ(-√2 x) for x of 0.85 and above.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 12, _>(square, ERF_NEAR), x, x);
-        // From 6 on the result is 1.
+        // For 6 and above the result is 1.
         let magnitude = x.abs();
         let y = if magnitude > 6.0 { 6.0 } else { magnitude };
         let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
@@ -182,11 +182,11 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// 1 - erf x, to the last digits of the tail too; 3 units in the last place. As in f32, with t = (x - 3.75)/(x + 3.75).
+    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place. As in f32, with t = (x - 3.75)/(x + 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // From 27.3 on the result is 0.
+        // For 27.3 and above the result is 0.
         let y = if magnitude > 27.3 { 27.3 } else { magnitude };
         let t = (y - 3.75) / (y + 3.75);
         let g = [
@@ -221,7 +221,7 @@ impl FloatMath for f64 {
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
-        // From 38.5 on the tail is 0.
+        // For 38.5 and above the tail is 0.
         let y = if magnitude > 38.6 { 38.6 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let ratio = scaled_tail::<FMA>(y, square);
@@ -239,7 +239,7 @@ impl FloatMath for f64 {
     fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
         let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
         let n = shifted - ROUND;
-        // The first difference is exact; what the next two lose is in `rest`.
+        // The first difference is exact; the rounding errors of the next two are in `rest`.
         let first = fma::<FMA, _>(-n, HALF_PI[0], x);
         let second = fma::<FMA, _>(-n, HALF_PI[1], first);
         let r = fma::<FMA, _>(-n, HALF_PI[2], second);
@@ -279,8 +279,8 @@ impl FloatMath for f64 {
         Self::is_ordinary(x) & (y.abs() < 1e20)
     }
 
-    /// xʸ = 2^(y log₂ x) of what [`is_power`](Self::is_power), where there are products and sums in one instruction; 1 unit in the last place. The
-    /// logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
+    /// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), given FMA instructions; 1 unit in the last place.
+    /// The logarithm and its product with y are sums of two numbers: log₂ m = s (A + s² (B + s² Q(s²))), s = (m - 1)/(m + 1).
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
@@ -316,7 +316,7 @@ impl FloatMath for f64 {
         let log_low = (l - (log - n)) + l_low;
         let high = y * log;
         let low = y.mul_add(log_low, y.mul_add(log, -high));
-        // Beyond these the result is ∞ and 0.
+        // Outside this range the result is ∞ or 0.
         let (high, low) = if high > 1100.0 { (1100.0, 0.0) } else { (high, low) };
         let (high, low) = if high < -1100.0 { (-1100.0, 0.0) } else { (high, low) };
         const BASE: f64 = ROUND + 2.0 * f64::BIAS;
@@ -327,7 +327,7 @@ impl FloatMath for f64 {
         let t_low = (fraction - t) + low;
         let r = t * LN_2;
         let r_low = t_low.mul_add(LN_2, t.mul_add(LN_2_REST, t.mul_add(LN_2, -r)));
-        // 1 + r exactly, then what is small: numbers that are powers come out as they are.
+        // 1 + r exactly, then the small terms: exact powers come out exact.
         let sum = 1.0 + r;
         let rest = (1.0 - sum) + r;
         let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);

@@ -1,12 +1,12 @@
-//! Exponentials and their kin in plain arithmetic, without a branch or a call, so that a loop over a block becomes vector
-//! instructions.
+//! Exponentials and related functions in plain arithmetic, without branches or calls, so that a loop over a block is vectorized.
 //!
 //! The method is Cody and Waite's ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
 //! polynomial, put the exponent back. Polynomials are those of S. Moshier's Cephes library, or our own fits. The worst error against
 //! the correctly rounded result, in units in the last place, is stated with each function and measured by the tests.
 //!
-//! [`FloatMath`] has the functions of both types and states what each type brings: constants, polynomials, and the functions whose method
-//! differs. Where vectors can look up numbers in registers, some functions of `f32` are piecewise polynomials instead: `tables`.
+//! [`FloatMath`] contains the functions common to both types and declares what each type supplies: constants, polynomials, and the
+//! functions whose method differs. Where vectors can look up numbers in registers, some functions of `f32` use piecewise
+//! polynomials instead: `tables`.
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 
@@ -16,13 +16,13 @@ pub(crate) mod single;
 pub(crate) mod tables;
 mod wide;
 
-/// x y + z, rounded once with `FMA`, where the processor does that in one instruction.
+/// x y + z, rounded once with `FMA` (the processor then has an instruction for it).
 #[inline(always)]
 pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// The polynomial with these coefficients, that of the highest power first.
+/// The polynomial with these coefficients, highest power first.
 #[inline(always)]
 pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
@@ -34,27 +34,27 @@ pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, co
     sum
 }
 
-/// The larger of both, NaN where the first one is; of equals, the first.
+/// The larger of both; NaN if the first is NaN; the first if they are equal.
 #[inline(always)]
 pub(crate) fn larger<T: FloatMath>(x: T, y: T) -> T {
     if x >= y || x.is_nan() { x } else { y }
 }
 
-/// As [`larger`].
+/// Like [`larger`], for the smaller of both.
 #[inline(always)]
 pub(crate) fn smaller<T: FloatMath>(x: T, y: T) -> T {
     if x <= y || x.is_nan() { x } else { y }
 }
 
-/// Declares functions that the standard library has of every floating-point type.
+/// Declares functions that the standard library has for every floating-point type.
 macro_rules! declared {
     ($($name:ident($($argument:ident),*)),*) => {
         $(fn $name(self, $($argument: Self),*) -> Self;)*
     };
 }
 
-/// The functions of a floating-point type, one number at a time. Those with `FMA` become vector instructions in a loop; the last bit may
-/// depend on it.
+/// The functions of a floating-point type, for one number. Those with `FMA` are vectorized in a loop; the last bit may depend on
+/// it.
 pub(crate) trait FloatMath:
     Scalar
     + Add<Output = Self>
@@ -90,19 +90,18 @@ pub(crate) trait FloatMath:
     /// log₁₀ 2 in two parts, the first one short.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
-    /// What [`falling`](Self::falling) adds to an exponent, and the power of two that undoes it.
+    /// The exponent that [`falling`](Self::falling) adds, and the power of two that undoes it.
     const RAISED: Self;
     const LOWER: Self;
-    /// Up to where tanh is a polynomial, and from where it is 1.
+    /// tanh is a polynomial below the first bound and 1 above the second.
     const TANH_RANGE: (Self, Self);
-    /// Whether [`pow_ordinary`](Self::pow_ordinary) needs products and sums in one instruction, without which it would be no faster than
-    /// the library's.
+    /// Whether [`pow_ordinary`](Self::pow_ordinary) needs FMA instructions to be faster than the library.
     const POW_NEEDS_FMA: bool;
 
     fn to_bits(self) -> Self::Bits;
     fn from_bits(bits: Self::Bits) -> Self;
     fn is_nan(self) -> bool;
-    /// Whether x is a positive number that is neither subnormal nor infinite: one comparison of bits, for loops that test many.
+    /// Whether x is positive, normal and finite: a single comparison of bits, for loops that test many numbers.
     fn is_ordinary(x: Self) -> bool;
 
     declared! {
@@ -116,48 +115,48 @@ pub(crate) trait FloatMath:
     fn split(x: Self) -> (Self, Self);
     /// ln(1 + m) - m for 1 + m in √½ .. √2.
     fn log1p_rest<const FMA: bool>(m: Self) -> Self;
-    /// (tanh x)/x - 1 below the first of [`TANH_RANGE`](Self::TANH_RANGE), of x².
+    /// (tanh x)/x - 1 as a function of x², for x below the first of [`TANH_RANGE`](Self::TANH_RANGE).
     fn tanh_near<const FMA: bool>(square: Self) -> Self;
-    /// ln x of what [`is_ordinary`](Self::is_ordinary); 1 unit in the last place.
+    /// ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 1 unit in the last place.
     fn log_ordinary<const FMA: bool>(x: Self) -> Self;
-    /// ln x; the same bits as [`log_ordinary`](Self::log_ordinary) has. -∞ at 0, NaN below.
+    /// ln x, with the same bits as [`log_ordinary`](Self::log_ordinary). -∞ at 0, NaN below.
     fn log<const FMA: bool>(x: Self) -> Self;
     /// Error function; 2 units in the last place.
     fn erf<const FMA: bool>(x: Self) -> Self;
-    /// 1 - erf x, to the last digits of the tail too; 3 units in the last place.
+    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place.
     fn erfc<const FMA: bool>(x: Self) -> Self;
     /// Φ(x), the normal distribution function; 5 units in the last place in the left tail in f32, 7 in f64.
     fn ndtr<const FMA: bool>(x: Self) -> Self;
     /// Whether the argument of a sine is small enough to be reduced with the parts of π/2.
     fn is_moderate(x: Self) -> bool;
-    /// sin(x + `quarters` π/2) of what [`is_moderate`](Self::is_moderate).
+    /// sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate).
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
     /// Whether [`pow_ordinary`](Self::pow_ordinary) takes this base and exponent.
     fn is_power(x: Self, y: Self) -> bool;
-    /// xʸ of what [`is_power`](Self::is_power).
+    /// xʸ for arguments that satisfy [`is_power`](Self::is_power).
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    /// The function over a block by a table, where it has one and the instruction set in use can look up in it; else `false`, and nothing
-    /// done.
+    /// The function over a block by a table; returns `false` and writes nothing if it has no table or the instruction set cannot
+    /// look up in it.
     fn by_table(op: Unary, x: &[Self], out: &mut [Self]) -> bool {
         let _ = (op, x, out);
         false
     }
 
-    /// The number that has the low bits of `shifted` in its exponent field.
+    /// The number whose exponent field is the low bits of `shifted`.
     #[inline(always)]
     fn power_of_two(shifted: Self) -> Self {
         Self::from_bits(shifted.to_bits() << Self::DIGITS)
     }
 
-    /// [`ROUND`](Self::ROUND) with twice the bias on top, for [`scaled`](Self::scaled).
+    /// [`ROUND`](Self::ROUND) plus twice the bias, for [`scaled`](Self::scaled).
     #[inline(always)]
     fn scaled_round() -> Self {
         Self::ROUND + (Self::BIAS + Self::BIAS)
     }
 
-    /// y 2ⁿ where [`scaled_round`](Self::scaled_round) + n is `shifted`. In two factors: 2ⁿ alone may be out of range where the result is
-    /// not.
+    /// y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. Multiplies by two factors: 2ⁿ alone may be out of range
+    /// where the result is not.
     #[inline(always)]
     fn scaled(y: Self, shifted: Self) -> Self {
         let exponent = shifted.to_bits();
@@ -171,7 +170,7 @@ pub(crate) trait FloatMath:
         fma::<FMA, _>(-n, Self::LN_2_LOW, fma::<FMA, _>(-n, Self::LN_2_HIGH, x))
     }
 
-    /// y² in two parts: as an exponent, the first one's rounding error would be multiplied.
+    /// y² in two parts: the exponential would amplify the first one's rounding error.
     #[inline(always)]
     fn square<const FMA: bool>(y: Self) -> (Self, Self) {
         let square = y * y;
@@ -186,8 +185,8 @@ pub(crate) trait FloatMath:
         (square, rest)
     }
 
-    /// e^(x - rest) as (1 + q) · power · [`LOWER`](Self::LOWER), for x from where eˣ is 0 up to 0, and a `rest` below an ulp of x: the one
-    /// product with `LOWER` rounds a subnormal result once.
+    /// e^(x - rest) as (1 + q) · power · [`LOWER`](Self::LOWER), for negative x where eˣ is not 0, and a `rest` below an ulp of x:
+    /// the single product with `LOWER` rounds a subnormal result once.
     #[inline(always)]
     fn falling<const FMA: bool>(x: Self, rest: Option<Self>) -> (Self, Self) {
         let round = Self::ROUND + (Self::BIAS + Self::RAISED);
@@ -204,7 +203,7 @@ pub(crate) trait FloatMath:
     /// eˣ; 1 unit in the last place, subnormal results included.
     #[inline(always)]
     fn exp<const FMA: bool>(x: Self) -> Self {
-        // Beyond these the result is ∞ and 0 whatever the argument. A NaN is neither above nor below.
+        // Outside this range the result is ∞ or 0. A NaN compares neither above nor below.
         let (below, above) = Self::EXP_RANGE;
         let x = if x > above { above } else { x };
         let x = if x < below { below } else { x };
@@ -227,7 +226,8 @@ pub(crate) trait FloatMath:
         Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted)
     }
 
-    /// Whether x is so small that f(x) = x + c x² + … is x: kept as it is, with the sign of 0 and the last bit of a subnormal number.
+    /// Whether x is so small that f(x) = x + c x² + … rounds to x; returning x keeps the sign of 0 and the last bit of a subnormal
+    /// number.
     #[inline(always)]
     fn is_tiny(x: Self) -> bool {
         x.abs() < Self::from_f64(0.125) * Self::EPSILON
@@ -239,7 +239,7 @@ pub(crate) trait FloatMath:
         let (above, below) = (Self::EXP_RANGE.1, -Self::from_f64(f64::from(Self::DIGITS + 1)));
         let bounded = if x > above { above } else { x };
         let bounded = if bounded < below { below } else { bounded };
-        // Half the power, since the whole may be out of range where the result is not.
+        // Half the power: the whole may be out of range where the result is not.
         let round = Self::ROUND + (Self::BIAS - Self::ONE);
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
         let half = Self::power_of_two(shifted);
@@ -251,7 +251,7 @@ pub(crate) trait FloatMath:
     /// 1/(1 + e⁻ˣ); 2 units in the last place.
     #[inline(always)]
     fn sigmoid<const FMA: bool>(x: Self) -> Self {
-        // e⁻ˣ of a large negative argument would overflow where the result is a small number still.
+        // e⁻ˣ of a large negative argument would overflow where the result is still representable.
         let (magnitude, below) = (-x.abs(), Self::EXP_RANGE.0);
         let (q, power) = Self::falling::<FMA>(if magnitude < below { below } else { magnitude }, None);
         let e = (q + Self::ONE) * power * Self::LOWER;
@@ -264,7 +264,7 @@ pub(crate) trait FloatMath:
     fn tanh<const FMA: bool>(x: Self) -> Self {
         let (near_end, end) = Self::TANH_RANGE;
         let magnitude = x.abs();
-        // Near 0 the difference below would cancel: an odd polynomial instead.
+        // Near 0 the difference below would cancel, so an odd polynomial is used.
         let square = x * x;
         let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
@@ -290,7 +290,7 @@ pub(crate) trait FloatMath:
         if y < Self::from_f64(0.4) { near } else { far }
     }
 
-    /// log₂ x of what [`is_ordinary`](Self::is_ordinary); 2 units in the last place, exact at powers of two.
+    /// log₂ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 2 units in the last place, exact at powers of two.
     #[inline(always)]
     fn log2_ordinary<const FMA: bool>(x: Self) -> Self {
         let (n, m) = Self::split(x);
@@ -298,7 +298,7 @@ pub(crate) trait FloatMath:
         n + fma::<FMA, _>(m, Self::LOG2_E, rest)
     }
 
-    /// log₁₀ x of what [`is_ordinary`](Self::is_ordinary); 2 units in the last place.
+    /// log₁₀ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); 2 units in the last place.
     #[inline(always)]
     fn log10_ordinary<const FMA: bool>(x: Self) -> Self {
         let (n, m) = Self::split(x);
@@ -313,10 +313,10 @@ pub(crate) trait FloatMath:
         (x > -Self::ONE) & (x < Self::from_f64(0.25) * Self::MAX)
     }
 
-    /// ln(1 + x) of what [`is_above_minus_one`](Self::is_above_minus_one); 2 units in the last place.
+    /// ln(1 + x) for arguments that satisfy [`is_above_minus_one`](Self::is_above_minus_one); 2 units in the last place.
     #[inline(always)]
     fn log1p_ordinary<const FMA: bool>(x: Self) -> Self {
-        // The exponent of 1 + x, but the fraction of x itself: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
+        // The exponent of 1 + x with the fraction of x itself: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
         let (n, _) = Self::split(Self::ONE + x);
         let scale = Self::power_of_two((Self::ROUND + Self::BIAS) - n);
         let m = fma::<FMA, _>(x, scale, scale - Self::ONE);
@@ -326,7 +326,7 @@ pub(crate) trait FloatMath:
     }
 }
 
-/// What the standard library has of both types.
+/// Items that the standard library has for both types.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;
@@ -399,7 +399,7 @@ mod tests {
         (f64::from(got) - f64::from(rounded)).abs() / unit
     }
 
-    /// The worst over a dense sample of all f32, both signs, every exponent, and the special values.
+    /// The worst error over a dense sample of all f32: both signs, every exponent, and the special values.
     fn worst(ours: fn(f32) -> f32, exact: fn(f64) -> f64) -> (f64, f32) {
         let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX, 1.0, -1.0];
         let sample = (0..=u32::MAX).step_by(2053).map(f32::from_bits);
@@ -418,10 +418,10 @@ mod tests {
         0.5 * libm::erfc(-x / 2f64.sqrt())
     }
 
-    /// A function's name, ours, the same in f64, and the bounds of its error in f32 and f64.
+    /// A function's name, our version, the f64 version, and the error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// As blocks compute them: by the library what is not for our own.
+    /// As blocks compute them, with the library for arguments that our versions do not take.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }
@@ -452,8 +452,8 @@ mod tests {
         }
     }
 
-    /// Against functions that are themselves within a unit: a gross error anywhere would be seen. What f64 keeps to the last
-    /// digit is in `accuracy.rs`, and so is `ndtr`, which no library has.
+    /// Against functions that are themselves accurate to a unit: this detects gross errors. The last digits of f64, and `ndtr`,
+    /// which no library has, are tested in `accuracy.rs`.
     #[test]
     fn doubles_are_near_the_library() {
         let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX, 1.0, -1.0];
@@ -470,9 +470,9 @@ mod tests {
         }
     }
 
-    /// Of chunks and of what is left over, beside special values or not, in a block or alone.
+    /// The bits of a value do not depend on its position in a block, on special values next to it, or on the block's length.
     #[test]
-    fn a_value_does_not_depend_on_those_beside_it() {
+    fn a_value_does_not_depend_on_its_neighbours() {
         fn check<T: BlockKernels>(of: fn(f32) -> T, bits: fn(T) -> u64) {
             let plain: Vec<T> = (0..200u8).map(|i| of(0.01 + f32::from(i) * 0.037)).collect();
             let mut mixed = plain.clone();
@@ -487,8 +487,8 @@ mod tests {
                     (_, Some(op)) => T::binary(op, x, x, out),
                     _ => false,
                 };
-                let (mut together, mut among) = (plain.clone(), plain.clone());
-                if !block(Operand::Slice(&plain), &mut together) || !block(Operand::Slice(&mixed), &mut among) {
+                let (mut plain_out, mut mixed_out) = (plain.clone(), plain.clone());
+                if !block(Operand::Slice(&plain), &mut plain_out) || !block(Operand::Slice(&mixed), &mut mixed_out) {
                     continue;
                 }
                 for (i, &x) in mixed.iter().enumerate() {
@@ -496,8 +496,8 @@ mod tests {
                     block(Operand::Slice(&[x]), &mut alone);
                     block(Operand::Splat(x), &mut splat);
                     let name = (first, second, i);
-                    assert_eq!([bits(among[i]); 2], [bits(alone[0]), bits(splat[2])], "{name:?} {x:?}");
-                    assert!(bits(plain[i]) != bits(x) || bits(together[i]) == bits(among[i]), "{name:?} {x:?}");
+                    assert_eq!([bits(mixed_out[i]); 2], [bits(alone[0]), bits(splat[2])], "{name:?} {x:?}");
+                    assert!(bits(plain[i]) != bits(x) || bits(plain_out[i]) == bits(mixed_out[i]), "{name:?} {x:?}");
                 }
             }
         }
@@ -505,7 +505,7 @@ mod tests {
         check::<f64>(f64::from, |x| if x.is_nan() { u64::MAX } else { x.to_bits() });
     }
 
-    /// Where the exact result is a number of the type, it is that number.
+    /// If the exact result is representable, the function returns it.
     #[test]
     fn doubles_are_exact_where_results_are() {
         fn check<const FMA: bool>() {
@@ -537,7 +537,7 @@ mod tests {
         }
     }
 
-    /// At the argument nearest to a multiple of π/2, among those that are reduced here, and at π.
+    /// At the reduced arguments nearest to a multiple of π/2, and at π.
     #[test]
     fn sines_keep_their_digits_near_zeros() {
         let (x, cosine) = (45.553_093_477_052, -6.189_806_365_883_577e-19);

@@ -1,5 +1,5 @@
 //! Functions of `f32`.
-// Coefficients are written with the digits that tell them apart from their neighbours.
+// Coefficients are written with enough digits to identify them.
 #![allow(clippy::excessive_precision)]
 
 use crate::Unary;
@@ -22,7 +22,7 @@ const LOG: [f32; 9] = [
 const ERF_NEAR: [f32; 7] =
     [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
-/// ln(m 2ⁿ) of the bits of m 2ⁿ less those of √½, and of n less the exponent in those bits.
+/// ln(m 2ⁿ), given the bits of m 2ⁿ minus those of √½, and n minus the exponent in those bits.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
     // m in √½ .. √2.
@@ -38,7 +38,7 @@ impl FloatMath for f32 {
 
     const ROUND: f32 = 12_582_912.0;
     const EXP_RANGE: (f32, f32) = (-104.0, 89.0);
-    // The first part has 9 bits to spare.
+    // The first part has 9 trailing zero bits.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const LOG2_E_LOW: f32 = 1.925_963e-8;
@@ -82,23 +82,23 @@ impl FloatMath for f32 {
 
     #[inline(always)]
     fn log<const FMA: bool>(x: f32) -> f32 {
-        // Subnormals are brought into range first.
+        // Subnormals are scaled into range first.
         let small = x < f32::MIN_POSITIVE;
         let scaled = if small { x * 8_388_608.0 } else { x };
         let y = log_of::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
-        // By the bits: ∞ and NaN stay what they are, and what has a sign becomes NaN.
+        // By the bits: ∞ and NaN are unchanged, and negative numbers become NaN.
         let bits = x.to_bits();
         let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
         if x == 0.0 { f32::NEG_INFINITY } else { y }
     }
 
-    /// Error function; 2 units in the last place. Both parts are polynomials fitted with weights of the relative error: of
-    /// (erf x)/x - 1 over x² below 0.93, and of -ln(1 - erf x) above.
+    /// Error function; 2 units in the last place. Both parts are polynomials fitted for relative error: of (erf x)/x - 1 over x²
+    /// below 0.93, and of -ln(1 - erf x) above.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f32) -> f32 {
         let square = x * x;
         let near = fma::<FMA, _>(polynomial::<FMA, 7, _>(square, ERF_NEAR), x, x);
-        // From 4 on the result is 1.
+        // For 4 and above the result is 1.
         let magnitude = x.abs();
         let t = if magnitude > 4.0 { 4.0 } else { magnitude };
         let q = [
@@ -116,13 +116,13 @@ impl FloatMath for f32 {
         if magnitude < 0.93 { near } else { far }
     }
 
-    /// 1 - erf x, to the last digits of the tail too; 3 units in the last place: e^(-x²) g(t)/(1 + 2x) with
-    /// t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981),
-    /// g a polynomial of our own fit.
+    /// 1 - erf x with full relative accuracy in the tail; 3 units in the last place: e^(-x²) g(t)/(1 + 2x) with t = (x - 2)/(x +
+    /// 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²) erfc x", 1981), where g is a
+    /// polynomial of our own fit.
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // From 10.06 on the result is 0.
+        // For 10.06 and above the result is 0.
         let y = if magnitude > 10.1 { 10.1 } else { magnitude };
         let t = (y - 2.0) / (y + 2.0);
         let g = [
@@ -141,13 +141,13 @@ impl FloatMath for f32 {
         Self::erfc_of::<FMA, _>(x, y, t, g, near)
     }
 
-    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 from 0 on: e^(-x²/2) times a
-    /// quotient of polynomials of our own fit, without near and far parts. All coefficients are positive, so that nothing cancels;
-    /// even and odd powers are added apart, so that fewer roundings follow each other.
+    /// Φ(x), the normal distribution function; 5 units in the last place in the left tail, 3 for x of 0 and above: e^(-x²/2) times
+    /// a single rational function of our own fit. All coefficients are positive, so nothing cancels; even and odd powers are summed
+    /// separately, which shortens the chain of roundings.
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
-        // From 14.3 on the tail is 0.
+        // For 14.3 and above the tail is 0.
         let y = if magnitude > 14.4 { 14.4 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let even = polynomial::<FMA, 3, _>(square, [4.109_363_5e-3, 0.183_096_29, 0.5]);

@@ -1,9 +1,9 @@
-//! Functions of `f32` by tables, for processors with AVX-512: the magnitude of the argument falls into one of 32 pieces, and
-//! each piece has a polynomial. One instruction picks the numbers of 16 pieces out of the 32 that two registers hold, so that
-//! a coefficient costs no more than the product it is for, and neither exponentials nor divisions are left.
+//! Functions of `f32` by tables of piecewise polynomials, for processors with AVX-512: the magnitude of the argument selects one of
+//! 32 segments, each with its own polynomial. One instruction selects 16 numbers out of the 32 in two registers, so a coefficient
+//! costs no more than its product, and no exponential or division is needed.
 //!
-//! A polynomial meets its function at Chebyshev's points of its piece. The tables are computed in `f64`, when a function is
-//! first asked for.
+//! A polynomial interpolates its function at the Chebyshev points of its segment. The tables are computed in `f64` when a function
+//! is first used.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -21,23 +21,23 @@ use crate::{InstructionSet, Unary};
 
 /// Numbers in a register, and in a table.
 const LANES: usize = 16;
-const PIECES: usize = 2 * LANES;
+const SEGMENTS: usize = 2 * LANES;
 
 /// Coefficients of a polynomial.
 const TERMS: usize = 6;
 
-/// A function f of t in 0 ..= `end`. From there on, f(t) is rounded to 1.
+/// A function f of t in 0 ..= `end`. Beyond that, f(t) rounds to 1.
 struct Table {
-    /// Whether f(-t) is -f(t). If not, it is 1 - f(t), and the table has f(-t), with all its digits.
+    /// Whether f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table holds f(-t) with full relative accuracy.
     odd: bool,
     end: f32,
-    /// t is in piece number t (`curve` t + `slope`), rounded.
+    /// The segment of t is t (`curve` t + `slope`), rounded.
     curve: f32,
     slope: f32,
-    /// Of the pieces; what the polynomials are of is t less this.
-    origins: [f32; PIECES],
-    /// That of the highest power first.
-    coefficients: [[f32; PIECES]; TERMS],
+    /// The origin of each segment, which is subtracted from t before its polynomial is evaluated.
+    origins: [f32; SEGMENTS],
+    /// Coefficients, the highest power first.
+    coefficients: [[f32; SEGMENTS]; TERMS],
 }
 
 /// Φ: 2 units in the last place.
@@ -49,35 +49,36 @@ static TANH: LazyLock<Table> = LazyLock::new(|| Table::new(true, 10.0, (-0.2, 5.
 impl Table {
     fn new(odd: bool, end: f32, (curve, slope): (f32, f32), function: fn(f64) -> f64) -> Self {
         let (a, b) = (f64::from(curve), f64::from(slope));
-        // Where a t² + b t is this.
+        // The t at which a t² + b t has this value.
         let border = |number: f64| 2.0 * number / (b + (b * b + 4.0 * a * number).sqrt());
-        let mut table = Table { odd, end, curve, slope, origins: [0.0; PIECES], coefficients: [[0.0; PIECES]; TERMS] };
-        for piece in 0..PIECES {
-            let right = border(piece as f64 + 0.5);
-            let left = match piece {
-                // The polynomial of an odd function is odd there.
+        let mut table =
+            Table { odd, end, curve, slope, origins: [0.0; SEGMENTS], coefficients: [[0.0; SEGMENTS]; TERMS] };
+        for segment in 0..SEGMENTS {
+            let right = border(segment as f64 + 0.5);
+            let left = match segment {
+                // Near 0, the polynomial of an odd function is odd.
                 0 if odd => -right,
                 0 => 0.0,
-                _ => border(piece as f64 - 0.5),
+                _ => border(segment as f64 - 0.5),
             };
-            // Where the function is least, so that its sums have no terms much larger than they are.
+            // At the end where the function is smallest, so that no term is much larger than the sum.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
-            table.origins[piece] = origin;
+            table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
             for (power, coefficient) in coefficients.into_iter().rev().enumerate() {
-                table.coefficients[power][piece] = coefficient as f32;
+                table.coefficients[power][segment] = coefficient as f32;
             }
         }
         if odd {
-            // Exactly: what is near 0 keeps all its digits.
+            // Exact, so that values near 0 keep full relative accuracy.
             table.coefficients[TERMS - 1][0] = 0.0;
         }
         table
     }
 }
 
-/// The coefficients of the polynomial of x - `origin` that meets a function at Chebyshev's points between two numbers, by
-/// Newton's divided differences; that of the lowest power first.
+/// The coefficients, lowest power first, of the polynomial in x - `origin` that interpolates a function at the Chebyshev points
+/// between two numbers, by Newton's divided differences.
 fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f64) -> [f64; TERMS] {
     let (middle, radius) = (0.5 * (left + right), 0.5 * (right - left));
     let points: [f64; TERMS] = from_fn(|k| middle - origin + radius * (PI * (k as f64 + 0.5) / TERMS as f64).cos());
@@ -87,7 +88,7 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
             sums[k] = (sums[k] - sums[k - 1]) / (points[k] - points[k - level]);
         }
     }
-    // From factors x - points to powers of x.
+    // Converts from factors x - points to powers of x.
     for level in (0..TERMS - 1).rev() {
         for k in level..TERMS - 1 {
             sums[k] -= points[level] * sums[k + 1];
@@ -96,8 +97,8 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
     sums
 }
 
-/// The function over a block, where the processor has the instructions and the function a table; else `false`, and nothing
-/// done.
+/// The function over a block; returns `false` and writes nothing if the processor lacks the instructions or the function has no
+/// table.
 pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     if instruction_set() < InstructionSet::Avx512 {
         return false;
@@ -107,7 +108,7 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
         Unary::Tanh => &TANH,
         _ => return false,
     };
-    // SAFETY: the set in use is one that the processor has.
+    // SAFETY: the set in use is supported by the processor.
     unsafe { if table.odd { run::<true>(table, x, out) } else { run::<false>(table, x, out) } }
     true
 }
@@ -128,11 +129,11 @@ fn run<const ODD: bool>(table: &Table, x: &[f32], out: &mut [f32]) {
         out_rest.copy_from_slice(&out[..rest.len()]);
     }
     if beyond != 0 {
-        far_left(table.end, x, out);
+        left_tail(table.end, x, out);
     }
 }
 
-/// A [`Table`], to stay in registers over a block.
+/// A [`Table`] in registers, for a whole block.
 struct Registers {
     end: __m512,
     curve: __m512,
@@ -144,13 +145,13 @@ struct Registers {
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn load(x: &[f32; LANES]) -> __m512 {
-    // SAFETY: as many numbers lie there.
+    // SAFETY: the array has as many numbers as the register.
     unsafe { _mm512_loadu_ps(x.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn halves(row: &[f32; PIECES]) -> [__m512; 2] {
+fn halves(row: &[f32; SEGMENTS]) -> [__m512; 2] {
     let (halves, _) = row.as_chunks();
     [load(&halves[0]), load(&halves[1])]
 }
@@ -172,20 +173,20 @@ impl Registers {
         }
     }
 
-    /// A bit is set for each lane that the table does not reach.
+    /// The result has a bit set for each lane whose argument is outside the table.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, from: &[f32; LANES], out: &mut [f32; LANES]) -> u16 {
         let x = load(from);
-        // Of two numbers of which one is NaN, the second is taken.
+        // If one of the two operands is NaN, the instruction returns the second.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
-        // Only the lowest bits are looked at.
-        let piece = _mm512_castps_si512(shifted);
-        let d = _mm512_sub_ps(t, _mm512_permutex2var_ps(self.origins[0], piece, self.origins[1]));
+        // Only the lowest bits are used.
+        let segment = _mm512_castps_si512(shifted);
+        let d = _mm512_sub_ps(t, _mm512_permutex2var_ps(self.origins[0], segment, self.origins[1]));
         let mut sum = _mm512_setzero_ps();
         for (power, row) in self.coefficients.iter().enumerate() {
-            let coefficient = _mm512_permutex2var_ps(row[0], piece, row[1]);
+            let coefficient = _mm512_permutex2var_ps(row[0], segment, row[1]);
             sum = if power == 0 { coefficient } else { _mm512_fmadd_ps(sum, d, coefficient) };
         }
         let zero = _mm512_setzero_ps();
@@ -194,17 +195,17 @@ impl Registers {
         } else {
             _mm512_mask_sub_ps(sum, _mm512_cmp_ps_mask::<_CMP_GT_OQ>(x, zero), _mm512_set1_ps(1.0), sum)
         };
-        // SAFETY: as many numbers have room there.
+        // SAFETY: the array has as many numbers as the register.
         unsafe { _mm512_storeu_ps(out.as_mut_ptr(), result) };
         if ODD { 0 } else { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_sub_ps(zero, self.end)) }
     }
 }
 
-/// The left tail of Φ from where the table ends, by the function for all arguments.
+/// The left tail of Φ beyond the table, by the general function.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn far_left(end: f32, x: &[f32], out: &mut [f32]) {
+fn left_tail(end: f32, x: &[f32], out: &mut [f32]) {
     let (chunks, rest) = x.as_chunks::<LANES>();
     let (out_chunks, out_rest) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(out_chunks) {
@@ -230,15 +231,15 @@ fn far_left(end: f32, x: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
 
-    /// The same, one number after the other.
+    /// The same computation, one number after the other.
     fn naive(table: &Table, general: fn(f32) -> f32, x: f32) -> f32 {
         if !table.odd && x < -table.end {
             return general(x);
         }
         let t = if x.abs() > table.end { table.end } else { x.abs() };
-        let piece = t.mul_add(t.mul_add(table.curve, table.slope), f32::ROUND).to_bits() as usize % PIECES;
-        let d = t - table.origins[piece];
-        let [first, rest @ ..] = table.coefficients.map(|row| row[piece]);
+        let segment = t.mul_add(t.mul_add(table.curve, table.slope), f32::ROUND).to_bits() as usize % SEGMENTS;
+        let d = t - table.origins[segment];
+        let [first, rest @ ..] = table.coefficients.map(|row| row[segment]);
         let sum = rest.into_iter().fold(first, |sum, coefficient| sum.mul_add(d, coefficient));
         match table.odd {
             true => sum.copysign(x),
@@ -249,7 +250,7 @@ mod tests {
 
     type Row = (Unary, &'static LazyLock<Table>, fn(f32) -> f32, fn(f64) -> f64, f64);
 
-    /// With the function for all arguments, an exact one, and the bound that is stated.
+    /// Each with its general function, an exact one, and the stated bound.
     const TABLES: [Row; 2] = [
         (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
         (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_as_numbers_one_after_the_other() {
+    fn vectors_equal_scalar_evaluation() {
         if instruction_set() < InstructionSet::Avx512 {
             return;
         }
@@ -276,7 +277,7 @@ mod tests {
                 let expected = naive(table, general, x);
                 assert!(out.to_bits() == expected.to_bits() || x.is_nan() && out.is_nan(), "{op:?} {x:e}: {out:e}");
             }
-            // What is left over of a block, and lanes of which only some are beyond the table.
+            // Remainders of a block, and lanes of which only some are outside the table.
             for len in 0..40 {
                 let x: Vec<f32> =
                     (0..len).map(|k| if k % 3 == 0 { -8.0 - k as f32 } else { k as f32 * 0.37 - 5.0 }).collect();
@@ -303,10 +304,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_fill_the_table() {
+    fn segments_fill_the_table() {
         for (op, table, ..) in TABLES {
             let last = table.end.mul_add(table.end.mul_add(table.curve, table.slope), f32::ROUND) - f32::ROUND;
-            assert_eq!(last, (PIECES - 1) as f32, "{op:?}");
+            assert_eq!(last, (SEGMENTS - 1) as f32, "{op:?}");
             assert!(table.origins.is_sorted());
         }
     }

@@ -1,5 +1,5 @@
-//! Functions of `f32` that are computed in `f64`, half as many at a time: there the argument is reduced without loss, short
-//! polynomials are enough, and the result is rounded once, within 0.51 units in the last place.
+//! Functions of `f32` that are computed in `f64`, in vectors of half as many numbers: the argument is reduced without loss, short
+//! polynomials suffice, and the result is rounded once, within 0.51 units in the last place.
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -46,7 +46,7 @@ pub(crate) fn is_power(x: f32, y: f32) -> bool {
     f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
 }
 
-/// xʸ = 2^(y log₂ x), of what [`is_power`].
+/// xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`].
 #[inline(always)]
 pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
     // x = m 2ⁿ with m in √½ .. √2; log₂ m as the series of 2 artanh s, s = (m - 1)/(m + 1).
@@ -63,7 +63,7 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         2.885_390_081_777_849_5,
     ];
     let exponent = f64::from(y) * fma::<FMA, _>(polynomial::<FMA, 6, _>(s * s, p), s, n);
-    // Beyond these the result is ∞ and 0.
+    // Outside this range the result is ∞ or 0.
     let exponent = if exponent > 200.0 { 200.0 } else { exponent };
     let exponent = if exponent < -200.0 { -200.0 } else { exponent };
     const BASE: f64 = ROUND + 1023.0;

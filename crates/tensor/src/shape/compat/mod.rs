@@ -1,9 +1,9 @@
-//! PyTorch's compatibility with the time before broadcasting.
+//! Compatibility with PyTorch before it had broadcasting.
 //!
-//! Before version 0.2, PyTorch ran pointwise operations on tensors of different shapes but equal element count by
-//! viewing both as one-dimensional. Broadcasting changed `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]` without
-//! a word, and that is still the commonest silent mistake of a training script: predictions `[n, 1]` against targets
-//! `[n]`, whose difference is `[n, n]`, whose mean is a number like any other.
+//! Before version 0.2, PyTorch ran pointwise operations on tensors of different shapes but equal element counts by viewing both as
+//! one-dimensional. Broadcasting silently changed `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. That is still the most
+//! frequent silent mistake of training scripts: with predictions `[n, 1]` and targets `[n]`, the difference is `[n, n]`, and its
+//! mean looks like any other number.
 //!
 //! | | what | default here | PyTorch today |
 //! |---|---|---|---|
@@ -19,10 +19,10 @@
 //! [`Suspicious`]: Condition::Suspicious
 //! [`Backward`]: Condition::Backward
 //!
-//! [`Rules`] hold for a scope of one thread ([`Rules::scope`]), or for the process ([`set_process`]), or come from the
-//! environment variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, alone or with the condition, as in
-//! `warn:backward`. The nearest wins. A warning is given once per line of code, to a [`Collector`] of the thread, or
-//! else to the handler of the process ([`set_handler`]), which prints to standard error unless told otherwise.
+//! [`Rules`] apply to a scope of one thread ([`Rules::scope`]), or to the process ([`set_process`]), or come from the environment
+//! variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, alone or with the condition, as in `warn:backward`. The innermost
+//! setting wins. Each line of code warns once, to a [`Collector`] of the thread, or else to the process's handler
+//! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```
 //! use wengert_tensor::compat::{self, Rules};
@@ -41,8 +41,8 @@
 //! assert!(prediction.try_sub(&target.unsqueeze(1)).is_ok());
 //! ```
 //!
-//! This module knows shapes and the lines of code that combine them. It does not know elements: what it decides (expand
-//! both, view one under the other's shape, refuse) is done by the operations, eager and recorded alike.
+//! This module knows shapes and lines of code, but no elements: what it decides (expand both, view one under the other's shape,
+//! refuse) is carried out by the operations, eager and recorded alike.
 
 mod resolve;
 mod rules;

@@ -5,12 +5,12 @@ use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
 use crate::{Error, Shape, Site};
 
-/// What is done with two operands of different shapes.
+/// The decision for two operands of different shapes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Resolved {
     /// Both are expanded to this shape.
     Broadcast(Shape),
-    /// The second is viewed under the shape of the first, which the result has.
+    /// The second is viewed in the shape of the first, which is the result's shape.
     Flat,
 }
 
@@ -31,16 +31,16 @@ pub(crate) fn resolve(a: &Shape, b: &Shape, at: Site) -> Result<Resolved, Error>
     }
 }
 
-/// [`resolve`], where it is known that `a` and `b` broadcast to `joined`.
+/// [`resolve`] for `a` and `b` that are known to broadcast to `joined`.
 pub(crate) fn check_resolved(joined: &Shape, a: &Shape, b: &Shape, at: Site) -> Result<(), Error> {
     let rules = Rules::current();
     refuse_zero_dim(rules, &[a, b], at)?;
     warn_or_deny(rules, a, b, joined, at)
 }
 
-/// [`resolve`], where the result is written to `output` and so must have its shape.
+/// [`resolve`] for a result that is written to `output` and so must have its shape.
 ///
-/// A broadcast to any other shape comes back without a warning, for the caller to refuse.
+/// A broadcast to another shape returns without a warning; the caller refuses it.
 pub(crate) fn resolve_in_place(output: &Shape, other: &Shape, at: Site) -> Result<Resolved, Error> {
     let rules = Rules::current();
     refuse_zero_dim(rules, &[output, other], at)?;
@@ -54,13 +54,13 @@ pub(crate) fn resolve_in_place(output: &Shape, other: &Shape, at: Site) -> Resul
     joined.map(Resolved::Broadcast).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Whether the rules in force let a tensor have no dimension.
+/// Whether the rules in force allow tensors without dimensions.
 #[inline]
 pub fn zero_dim_allowed() -> bool {
     rules::never_strict() || Rules::current().zero_dim
 }
 
-/// Refuses tensors without a dimension under the strict rule.
+/// Refuses tensors without dimensions under the strict rule.
 pub(crate) fn check_zero_dim(shapes: &[&Shape], at: Site) -> Result<(), Error> {
     refuse_zero_dim(Rules::current(), shapes, at)
 }
@@ -78,7 +78,7 @@ fn refuse_zero_dim(rules: Rules, shapes: &[&Shape], at: Site) -> Result<(), Erro
     }
 }
 
-/// Warns of, or refuses, a broadcast that `rules` say something about.
+/// Warns of or refuses a broadcast that meets the condition of `rules`.
 fn warn_or_deny(rules: Rules, a: &Shape, b: &Shape, joined: &Shape, at: Site) -> Result<(), Error> {
     if rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(a, b, joined) {
         return Ok(());

@@ -1,7 +1,6 @@
-//! The rules, and which are in force: a scope's, else the process's, else the environment's, else the default.
+//! The rules, and which of them are in force: a scope's, else the process's, else the environment's, else the default.
 //!
-//! They are asked for at every operation on two shapes, so they fit a byte: one thread-local cell, and one atomic
-//! where no scope is open.
+//! Every operation on two shapes looks them up, so they fit into a byte: one thread-local cell, and one atomic if no scope is open.
 
 use std::cell::Cell;
 use std::env::{self, VarError};
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::Shape;
 use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
-/// What happens at a broadcast that the older 1-D view would have computed otherwise.
+/// What happens at a broadcast for which the older 1-D view gives another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
     /// Nothing, as in today's PyTorch.
@@ -22,22 +21,22 @@ pub enum BroadcastWarning {
     Deny,
 }
 
-/// Which broadcasts [`BroadcastWarning`] is about.
+/// The broadcasts that [`BroadcastWarning`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// PyTorch's: shapes that differ, broadcast, and have equal element counts. Also where both readings give the same
-    /// elements (`[1, n]` with `[n]`), or broadcasting is plainly meant (`[n, 1]` with `[1, n]`).
+    /// PyTorch's condition: shapes that differ, broadcast, and have equal element counts. It includes cases where both readings
+    /// give the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
     Backward,
-    /// The trap alone: equal element counts, different ranks, and a result larger than both. `[n, 1]` with `[n]`.
+    /// The likely mistake only: equal element counts, different ranks, and a result larger than both. `[n, 1]` with `[n]`.
     Suspicious,
 }
 
 impl Condition {
-    /// Whether this is about the broadcast of `a` and `b` to `joined`.
+    /// Whether the condition holds for the broadcast of `a` and `b` to `joined`.
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
             Condition::Backward => a != b && same_count(a, b),
-            // A result whose elements cannot be counted is larger than what can.
+            // A result whose element count overflows is larger than any other.
             Condition::Suspicious => {
                 a.rank() != b.rank() && same_count(a, b) && joined.checked_numel().is_none_or(|count| count > a.numel())
             }
@@ -45,12 +44,12 @@ impl Condition {
     }
 }
 
-/// Whether both have the same number of elements, as far as it can be counted.
+/// Whether both have the same number of elements and it does not overflow.
 pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
     matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
 
-/// How operations treat what changed when broadcasting came, and where today's PyTorch and its notes differ.
+/// How operations treat shapes on which PyTorch before broadcasting, today's PyTorch, and its notes differ.
 ///
 /// ```
 /// use wengert_tensor::compat::{BroadcastWarning, Condition, Rules};
@@ -58,21 +57,21 @@ pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
 /// let rules = Rules::default();
 /// assert_eq!((rules.broadcast_warning, rules.when), (BroadcastWarning::Warn, Condition::Suspicious));
 ///
-/// // As PyTorch 0.2 was, with its warning enabled.
+/// // PyTorch 0.2 with its warning enabled.
 /// let old = Rules::pytorch().warn().when(Condition::Backward).legacy_pointwise(true);
 /// assert!(old.legacy_pointwise);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What happens at a broadcast that [`when`](Self::when) is about.
+    /// What happens at a broadcast that meets [`when`](Self::when).
     pub broadcast_warning: BroadcastWarning,
-    /// Which broadcasts that is.
+    /// The condition for that.
     pub when: Condition,
-    /// Whether shapes that do not broadcast but have equal element counts are viewed as one-dimensional, the result
-    /// taking the first operand's shape. Each line where that happens warns, whatever `broadcast_warning` says.
+    /// Whether shapes that do not broadcast but have equal element counts are viewed as one-dimensional, with a result in the first
+    /// operand's shape. Each line that does this warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
-    /// Whether a tensor without a dimension may be an operand beside others. A plain number always may: it is not a tensor.
+    /// Whether a tensor without dimensions may be an operand beside others. A plain number always may: it is not a tensor.
     pub zero_dim: bool,
 }
 
@@ -89,12 +88,12 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Exactly today's PyTorch: no warning, no fallback, 0-dim tensors welcome.
+    /// Exactly today's PyTorch: no warning, no fallback, 0-dim tensors allowed.
     pub fn pytorch() -> Self {
         Rules { broadcast_warning: BroadcastWarning::Off, ..Rules::default() }
     }
 
-    /// The rule as the broadcasting notes have it: each tensor has at least one dimension. Otherwise the default.
+    /// The rule of PyTorch's broadcasting notes: each tensor has at least one dimension. Otherwise the default.
     ///
     /// ```
     /// use wengert_tensor::compat::Rules;
@@ -117,7 +116,7 @@ impl Rules {
         Rules { broadcast_warning, ..self }
     }
 
-    /// These rules without warnings of broadcasts.
+    /// These rules without broadcast warnings.
     pub fn off(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Off)
     }
@@ -127,12 +126,12 @@ impl Rules {
         self.broadcast_warning(BroadcastWarning::Warn)
     }
 
-    /// These rules with errors in place of warnings.
+    /// These rules with errors instead of warnings.
     pub fn deny(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Deny)
     }
 
-    /// These rules under another condition.
+    /// These rules with another condition.
     pub fn when(self, when: Condition) -> Self {
         Rules { when, ..self }
     }
@@ -155,7 +154,7 @@ impl Rules {
         Rules { legacy_pointwise, ..self }
     }
 
-    /// These rules with or without tensors of no dimension.
+    /// These rules with or without tensors that have no dimensions.
     pub fn zero_dim(self, zero_dim: bool) -> Self {
         Rules { zero_dim, ..self }
     }
@@ -165,7 +164,7 @@ impl Rules {
         Rules::unpack(SCOPE.get()).unwrap_or_else(Rules::process)
     }
 
-    /// Puts these rules in force on this thread until the guard is dropped, by a panic too. Scopes nest.
+    /// Puts these rules in force on this thread until the guard is dropped (also by a panic). Scopes can be nested.
     ///
     /// ```
     /// use wengert_tensor::compat::Rules;
@@ -217,32 +216,32 @@ const DENY: u8 = 1 << 1;
 const BACKWARD: u8 = 1 << 2;
 const LEGACY: u8 = 1 << 3;
 const ZERO_DIM: u8 = 1 << 4;
-/// Tells rules from none.
+/// Distinguishes packed rules from none.
 const SET: u8 = 1 << 7;
 
 thread_local! {
-    /// Rules of the innermost scope, packed; 0 where there is none.
+    /// Packed rules of the innermost scope; 0 if there is none.
     static SCOPE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// Rules of the process, packed; 0 until the environment is read.
+/// Packed rules of the process; 0 until the environment is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// 0 until rules were asked for; 1 while none were in force, anywhere, that refuse tensors without a dimension; 2 after.
+/// 0 until rules are first looked up; 1 as long as no rules anywhere refuse tensors without dimensions; 2 afterwards.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Whether no thread ever had rules that refuse tensors without a dimension: the question that every operation asks.
+/// Whether no thread has ever had rules that refuse tensors without dimensions, which every operation checks.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1
 }
 
-/// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; drop guards in reverse order, as the
-/// end of a block does.
+/// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; guards must be dropped in reverse order, as at the
+/// end of a block.
 #[derive(Debug)]
 pub struct Guard {
     before: u8,
-    /// A guard restores the rules of the thread that made it.
+    /// Not `Send`: a guard restores the rules of the thread that created it.
     thread: PhantomData<*const ()>,
 }
 
@@ -252,8 +251,7 @@ impl Drop for Guard {
     }
 }
 
-/// Puts `rules` in force on every thread, wherever no [scope](Rules::scope) is open. Comes before the environment
-/// variable.
+/// Puts `rules` in force on every thread without an open [scope](Rules::scope). Overrides the environment variable.
 ///
 /// ```
 /// use wengert_tensor::compat::{self, Rules};
@@ -263,21 +261,21 @@ impl Drop for Guard {
 /// ```
 pub fn set_process(rules: Rules) {
     if PROCESS.swap(rules.pack(), Ordering::Relaxed) == 0 {
-        // The variable has no say now, but a value that means nothing is still worth a word.
+        // The variable has no effect now, but an invalid value is still reported.
         if let Err(value) = from_environment() {
             warning::emit(Warning::Environment { value });
         }
     }
 }
 
-/// The process's first look at its rules.
+/// Reads the environment when the process's rules are first needed.
 #[cold]
 fn read_environment() -> Rules {
     let (rules, bad) = match from_environment() {
         Ok(rules) => (rules, None),
         Err(value) => (Rules::default(), Some(value)),
     };
-    // Where another thread was first, its rules hold, and it has said what there was to say.
+    // If another thread was first, its rules apply, and it has reported an invalid value.
     match PROCESS.compare_exchange(0, rules.pack(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             if let Some(value) = bad {
@@ -289,8 +287,7 @@ fn read_environment() -> Rules {
     }
 }
 
-/// The rules that the environment asks for (the default where the variable is absent or empty), or its value if that
-/// means nothing.
+/// The rules in the environment variable (the default if it is absent or empty), or its value if that is invalid.
 fn from_environment() -> Result<Rules, String> {
     match env::var(VARIABLE) {
         Ok(value) => parse(&value).ok_or(value),

@@ -1,7 +1,7 @@
-//! The warnings: their text, which is PyTorch's, and where they go.
+//! Warnings: their text, which is PyTorch's, and their destination.
 //!
-//! Nothing here decides whether to warn. Each line of code is reported once per kind of warning: to each collector, or
-//! else in the process.
+//! This file does not decide whether to warn. Each line of code is reported once per kind of warning, to each collector or to the
+//! process's handler.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -16,17 +16,17 @@ use crate::shape::site::Site;
 /// The environment variable that sets `broadcast_warning` and `when` of [`Rules`](crate::shape::compat::Rules) for a process.
 pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
 
-/// Something that a program should know of, and that does not stop the operation.
+/// A problem that does not stop the operation.
 ///
 /// `Display` gives the text as Python prints it: `src/main.rs:12: UserWarning: self and other …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A broadcast that the older 1-D view would have computed otherwise.
+    /// A broadcast for which the older 1-D view gives another result.
     Broadcast {
         /// Shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
     /// Operands that do not broadcast, viewed as one-dimensional under
@@ -34,12 +34,12 @@ pub enum Warning {
     Pointwise {
         /// Shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// Whether the result is written to `self`. PyTorch words that differently.
+        /// Whether the result is written to `self`, for which PyTorch has other words.
         in_place: bool,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
-    /// A value of `WENGERT_BROADCAST_WARNING` that means nothing.
+    /// An invalid value of `WENGERT_BROADCAST_WARNING`.
     Environment {
         /// The value.
         value: String,
@@ -72,7 +72,7 @@ impl Warning {
         }
     }
 
-    /// What to write so that the line has one meaning, where there is such a change.
+    /// A change that makes the line unambiguous, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
@@ -82,7 +82,7 @@ impl Warning {
         }
     }
 
-    /// The operation and the line of code, where there is one.
+    /// The operation and the line of code, if there is one.
     pub fn site(&self) -> Option<Site> {
         match self {
             Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } => Some(*at),
@@ -90,7 +90,7 @@ impl Warning {
         }
     }
 
-    /// What is reported once: the kind of warning at a line of code.
+    /// The key of reports that are made once: the kind of warning and the line of code.
     fn key(&self) -> Key {
         let kind = std::mem::discriminant(self);
         self.site().map_or((kind, "", 0), |at| (kind, at.location.file(), at.location.line()))
@@ -109,7 +109,7 @@ impl fmt::Display for Warning {
 type Key = (std::mem::Discriminant<Warning>, &'static str, u32);
 type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
 
-/// `None` stands for [`stderr_handler`].
+/// `None` is [`stderr_handler`].
 static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
 static REPORTED: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 
@@ -123,7 +123,7 @@ struct Collected {
     warnings: Vec<Warning>,
 }
 
-/// Sends the process's warnings to `handler`: [`log_handler`], say, or a closure that counts them. It starts as
+/// Sends the process's warnings to `handler`, for example [`log_handler`] or a closure that counts them. The default is
 /// [`stderr_handler`].
 ///
 /// Each line of code is reported once in the life of the process, to the handler set at that time.
@@ -137,7 +137,7 @@ pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     *HANDLER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
 }
 
-/// Prints a warning to standard error, a hint below it.
+/// Prints a warning to standard error, followed by its hint.
 pub fn stderr_handler(warning: &Warning) {
     match warning.hint() {
         Some(hint) => eprintln!("{warning}\n  hint: {hint}"),
@@ -145,13 +145,13 @@ pub fn stderr_handler(warning: &Warning) {
     }
 }
 
-/// Gives a warning to the program's logger (the `log` crate), at level `warn` and target `wengert`.
+/// Passes a warning to the program's logger (the `log` crate), at level `warn` and target `wengert`.
 pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects this thread's warnings until the collector is dropped. They go nowhere else. Of nested collectors the
-/// innermost gets a warning; each gets a line of code once, whatever was reported before it.
+/// Collects this thread's warnings until the collector is dropped, instead of reporting them elsewhere. Of nested collectors the
+/// innermost receives a warning; each receives every line of code once, whatever was reported before.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -177,7 +177,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// What has been collected so far, in order.
+    /// The warnings so far, in order.
     pub fn warnings(&self) -> Vec<Warning> {
         self.collected.borrow().warnings.clone()
     }
@@ -189,7 +189,7 @@ impl Drop for Collector {
     }
 }
 
-/// Reports `warning` to the innermost collector, or else to the handler, unless its line was reported to it before.
+/// Reports `warning` to the innermost collector, or else to the handler, unless its line was reported there before.
 #[cold]
 pub(crate) fn emit(warning: Warning) {
     let key = warning.key();
@@ -203,7 +203,7 @@ pub(crate) fn emit(warning: Warning) {
     if !REPORTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key) {
         return;
     }
-    // Called outside the lock: a handler may compute, warn, or set another handler.
+    // Called without the lock: a handler may compute, warn, or set another handler.
     let handler = HANDLER.read().unwrap_or_else(PoisonError::into_inner).clone();
     match handler {
         Some(handler) => handler(&warning),
@@ -241,7 +241,7 @@ mod tests {
         let sink = Arc::clone(&heard);
         let here = Site::here("add");
         set_handler(move |warning| {
-            // Other tests of this process may warn meanwhile.
+            // Other tests of this process may warn at the same time.
             if warning.site() == Some(here) {
                 sink.lock().unwrap().push(warning.to_string());
             }

@@ -1,4 +1,4 @@
-//! Shapes under one another, aligned at the right as the broadcasting rule compares them, and marks under their sizes.
+//! Shapes printed one below the other, aligned at the right as the broadcasting rule compares them, with marks under sizes.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// The columns that several shapes share: one per dimension of the longest, as wide as its widest size.
+/// The columns of several shapes: one per dimension of the longest, as wide as the widest size.
 ///
 /// ```text
 /// [4, 32, 14, 14]
@@ -27,12 +27,12 @@ impl Columns {
         Columns { widths: (0..rank).map(width).collect() }
     }
 
-    /// Number of characters of every row: a bracket or space before each size, a comma or bracket after it.
+    /// Number of characters of a row: a bracket or space before each size, a comma or bracket after it.
     pub(crate) fn width(&self) -> usize {
         self.widths.iter().map(|width| width + 2).sum::<usize>().max("[]".len())
     }
 
-    /// `shape`, of this rank or less, with blanks where it has no dimension.
+    /// `shape`, of at most this rank, with blanks for missing dimensions.
     pub(crate) fn row(&self, shape: &Shape) -> String {
         if shape.rank() == 0 {
             return format!("{:>width$}", "[]", width = self.width());
@@ -43,7 +43,7 @@ impl Columns {
             let width = self.widths[lead + axis];
             let closing = if axis + 1 == shape.rank() { ']' } else { ',' };
             let _ = match axis {
-                // The bracket stands right before its size.
+                // The bracket directly precedes its size.
                 0 => write!(row, "{:>width$}{closing}", format!("[{size}"), width = width + 1),
                 _ => write!(row, " {size:>width$}{closing}"),
             };
@@ -51,7 +51,7 @@ impl Columns {
         row
     }
 
-    /// A row with `mark` under the sizes of those dimensions for which it gives a character, nothing after the last.
+    /// A row with `mark`'s characters under the sizes of their dimensions, without trailing blanks.
     pub(crate) fn marks(&self, mark: impl Fn(usize) -> Option<char>) -> String {
         let mut row = String::new();
         for (axis, &width) in self.widths.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Columns {
         row
     }
 
-    /// Where the size of dimension `axis` starts in a row.
+    /// The column at which the size of dimension `axis` starts.
     fn start(&self, axis: usize) -> usize {
         self.widths[..axis].iter().map(|width| width + 2).sum::<usize>() + 1
     }

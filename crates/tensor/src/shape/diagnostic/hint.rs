@@ -1,12 +1,12 @@
-//! What the caller may have meant: one small change of one operand, proposed only where it makes the shapes broadcast.
+//! Hints: one small change of one operand, proposed only if it makes the shapes broadcast.
 
 use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// For two operands, `a` and `b`, that do not broadcast.
+/// The hint for two operands `a` and `b` that do not broadcast.
 ///
-/// Changes `b`, and `a` only where it may change.
+/// Proposes a change of `b`, and of `a` only if `a_may_change`.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     lined_up(a, "a", b, "b")
@@ -15,7 +15,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<Strin
         .or_else(|| regrouped(a, b))
 }
 
-/// For an in-place operation on `output` whose result has another shape.
+/// The hint for an in-place operation on `output` whose result has another shape.
 pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
     let operation = operation.strip_suffix('_')?;
     if operation == "copy" {
@@ -41,13 +41,13 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation:
     Some(hint)
 }
 
-/// For a tensor that does not expand to `target`.
+/// The hint for a tensor that does not expand to `target`.
 pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     lined_up(target, "the target", shape, "tensor")
 }
 
-/// For two operands of equal element count, whether they broadcast or not; `in_place`, a view may be proposed of the other
-/// only.
+/// The hint for two operands of equal element count, whether or not they broadcast; with `in_place`, only the other operand may be
+/// viewed.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     let mut hint = format!("to pair them element by element: {}", viewed_as(b, "other", a));
     if !in_place && (dropped(a, b).is_some() || dropped(b, a).is_some()) {
@@ -55,7 +55,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // Said of the one that does not have that shape already.
+            // Names the operand that does not have that shape yet.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }
@@ -64,7 +64,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     hint
 }
 
-/// How to look at a tensor of shape `from` as one of shape `to`, which has as many elements.
+/// How to view a tensor of shape `from` in shape `to`, which has as many elements.
 fn viewed_as(from: &Shape, name: &str, to: &Shape) -> String {
     if let Some(axis) = dropped(to, from) {
         return format!("{name}.unsqueeze({axis})");
@@ -75,7 +75,7 @@ fn viewed_as(from: &Shape, name: &str, to: &Shape) -> String {
     }
 }
 
-/// The dimension of size 1 (the last of several) without which `large` is `small`.
+/// The dimension of size 1 (the last of several) whose removal from `large` gives `small`.
 fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
     if large.rank() != small.rank() + 1 {
         return None;
@@ -85,7 +85,7 @@ fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
         .find(|&axis| large[axis] == 1 && large[..axis] == small[..axis] && large[axis + 1..] == small[axis..])
 }
 
-/// Dimensions of size 1 appended to `small`, so that its sizes stand below equal ones of `large`: a bias per channel.
+/// Dimensions of size 1 appended to `small` so that its sizes align with equal ones of `large`: a bias per channel.
 fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
     for added in 1..=large.rank().saturating_sub(small.rank()) {
         let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();
@@ -108,11 +108,11 @@ fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Optio
     None
 }
 
-/// The order of `b`'s dimensions that gives the shape of `a`, where there is one such order and no other.
+/// The order of `b`'s dimensions that gives the shape of `a`, if exactly one order does.
 fn permuted(a: &Shape, b: &Shape) -> Option<String> {
     let mut sizes = a.to_vec();
     sizes.sort_unstable();
-    // Among equal sizes, nothing says which is which.
+    // Equal sizes make the order ambiguous.
     if a.rank() != b.rank() || sizes.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }
@@ -125,8 +125,8 @@ fn permuted(a: &Shape, b: &Shape) -> Option<String> {
     })
 }
 
-/// The 1-D view of the time before broadcasting. Not where the sizes are the same in another order, which a reshape
-/// would read across.
+/// The 1-D view of PyTorch before broadcasting; none if the sizes are the same in another order, where a reshape would mix
+/// dimensions.
 fn regrouped(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();

@@ -1,4 +1,4 @@
-//! How errors are shown: the sentence, the line of code, the shapes aligned with the failing dimension marked, a hint.
+//! The text of errors: the sentence, the line of code, the shapes aligned with the failing dimension marked, a hint.
 //!
 //! ```text
 //! The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1
@@ -8,8 +8,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module makes text of what an error holds, and decides nothing. Only what helps is shown: no shapes where there
-//! is one, no hint where none is sure to work.
+//! This module formats the data of an error and decides nothing else. It shows shapes only if there are several, and a hint only if
+//! the change is certain to work.
 
 mod columns;
 mod hint;
@@ -22,7 +22,7 @@ use crate::shape::broadcast::{ExpandMismatch, Mismatch, size_at};
 use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// The sentence and the line that asked.
+/// The sentence and the line of the call.
 pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
 }
@@ -32,7 +32,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let sentence = format!(
         "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
     );
-    // Only two operands are a and b to the caller, and only one that is not written to may be looked at another way.
+    // Only of two operands are the names a and b known to the caller, and only one that is not written to may be viewed
+    // differently.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
     with_site(sentence, at) + &mismatched(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
@@ -40,7 +41,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension, and has already joined those after the failing one.
+    // PyTorch compares from the last dimension and has already joined those after the failing one.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
@@ -48,7 +49,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
             joined[after] = size;
         }
     }
-    // As Python writes a tuple.
+    // Formatted as Python writes a tuple.
     let mut tuple: String = shape.iter().map(|size| format!("{size}, ")).collect();
     tuple.truncate(tuple.len() - if shape.rank() > 1 { 2 } else { 1 });
     let sentence = format!(
@@ -58,13 +59,13 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     with_site(sentence, at) + &mismatched(mismatch)
 }
 
-/// The two shapes of a mismatch and, beyond two operands, what they stand for.
+/// The two shapes of a mismatch and, for more than two operands, what they represent.
 fn mismatched(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
     let mut text = aligned(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
     if *operand > 1 {
         text.push_str(&format!(
-            "\n  note: a is what operands 0 to {} give together, b is operand {operand}",
+            "\n  note: a is the joint shape of operands 0 to {}, b is operand {operand}",
             operand - 1
         ));
     }
@@ -86,7 +87,7 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, at: &Site)
 pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
     let ExpandMismatch { shape, target, axis, expected, existing } = mismatch;
     let text = with_site(format_args!("{mismatch}  Target sizes: {}.  Tensor sizes: {shape}", sizes_text(target)), at);
-    // A shape with -1 in it cannot be shown beside another.
+    // A shape that contains -1 cannot be aligned with another.
     match target.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<Shape>>() {
         None => text,
         Some(target) => {
@@ -101,12 +102,12 @@ pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> Strin
     with_site(message, at) + &aligned(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
 }
 
-/// What to write so that two operands of equal element count meet in one way only.
+/// A change that makes the pairing of two operands of equal element count unambiguous.
 pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
 
-/// Whether the operation writes to its first operand: PyTorch's trailing underscore.
+/// Whether the operation writes to its first operand: the name ends in an underscore, as in PyTorch.
 fn is_in_place(at: &Site) -> bool {
     at.operation.ends_with('_')
 }
@@ -127,14 +128,14 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
     }
     let lead = sizes.len() - shape.rank();
     match sizes[..lead].iter().rposition(|&size| size == -1) {
-        // PyTorch does not look at the sizes that a tensor without a dimension is expanded to.
+        // PyTorch does not check the sizes when it expands a tensor without dimensions.
         Some(axis) if shape.rank() > 0 => with_site(
             format_args!(
                 "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {axis}"
             ),
             at,
         ),
-        // PyTorch takes a negative size for a large one.
+        // PyTorch reads a negative size as a large one.
         _ => {
             let negative = sizes.iter().any(|&size| size < 0);
             let reason = if negative { "a size must not be negative, but" } else { "too many elements to be counted:" };
@@ -211,7 +212,7 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Shapes under one another, and below them the failing dimension (of the longest) with the two sizes that met there.
+/// Shapes one below the other, and below them the failing dimension (of the longest) with its two sizes.
 fn aligned(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -232,7 +233,7 @@ mod tests {
     use crate::shape::compat;
     use crate::{Error, ops};
 
-    /// The whole text of `error`, with the line of code as `<here>`.
+    /// The whole text of `error`, with `<here>` for the line of code.
     fn text(error: &Error) -> String {
         let at = error.site().location;
         assert!(at.file().ends_with("mod.rs"), "{at}");
@@ -251,7 +252,7 @@ mod tests {
         text(&ones(a).try_add_(ones(b)).unwrap_err())
     }
 
-    /// The last line, where it is a hint.
+    /// The last line, if it is a hint.
     fn hint(text: &str) -> Option<&str> {
         text.lines().last()?.strip_prefix("  hint: ")
     }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_where_one_change_makes_the_shapes_meet() {
+    fn hints_where_one_change_makes_the_shapes_broadcast() {
         type Row = (&'static [usize], &'static [usize], Option<&'static str>);
         let table: &[Row] = &[
             (
@@ -303,7 +304,7 @@ mod tests {
             (&[3, 4], &[4, 3], Some("b.t() has the shape of a")),
             (&[3, 4, 5], &[5, 4, 3], Some("b.transpose(0, 2) has the shape of a")),
             (&[2, 3, 4], &[3, 4, 2], Some("b.permute([2, 0, 1]) has the shape of a")),
-            // A swap would give the shape of a, and rows for columns.
+            // A transposition would give the shape of a, but exchange rows and columns.
             (&[8, 28, 28, 3], &[8, 3, 28, 28], None),
             (&[4, 2], &[8], Some("both have 8 elements; to pair them in row-major order: b.reshape([4, 2])")),
             (&[4, 32, 14, 14], &[2, 32, 14, 14], None),
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hint_proposes_works() {
+    fn proposed_changes_work() {
         let (a, b) = (ones(&[2, 3, 4]), ones(&[3, 4, 2]));
         assert!(a.try_add(b.permute([2, 0, 1])).is_ok());
         assert!(ones(&[4, 32, 14, 14]).try_add(ones(&[32]).unsqueeze(-1).unsqueeze(-1)).is_ok());
@@ -337,7 +338,7 @@ mod tests {
         assert_eq!(hint(&add_in_place(&[3], &[4, 3])), Some(swapped));
         assert_eq!(hint(&add_in_place(&[4, 1], &[4])), Some("to pair them element by element: b.unsqueeze(1)"));
         assert_eq!(hint(&add_in_place(&[3], &[1, 3])), Some("to pair them element by element: b.squeeze(0)"));
-        // Looking at `a` another way would not make room.
+        // A view of `a` would not enlarge it.
         assert_eq!(hint(&add_in_place(&[32], &[4, 32, 14, 14])), None);
         let error = ones(&[3]).try_atan2_(ones(&[4, 3])).unwrap_err();
         let other_name = "in place, a keeps its shape; `a = a.atan2(&b)` gives [4, 3]";
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_operands_it_says_which() {
+    fn the_failing_operand_of_many_is_named() {
         let error = ops::try_broadcast_tensors(&[ones(&[5, 1]), ones(&[1, 3]), ones(&[4, 3])]).unwrap_err();
         assert_eq!(
             text(&error),
@@ -428,7 +429,7 @@ mod tests {
    a: [5, 3]
    b: [4, 3]
        ^ 5 against 4
-  note: a is what operands 0 to 1 give together, b is operand 2"
+  note: a is the joint shape of operands 0 to 1, b is operand 2"
         );
     }
 

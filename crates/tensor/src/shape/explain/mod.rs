@@ -1,7 +1,7 @@
-//! The broadcasting rule, explained for given shapes: who is stretched where, as data, as text and as a picture.
+//! The broadcasting rule explained for given shapes: which operand is stretched where, as data, as text and as a picture.
 //!
-//! What shapes give together is [`broadcast::join`]'s to say; this module asks it, for the whole and for each
-//! dimension, and shows the answer. It has no rule of its own.
+//! [`broadcast::join`] decides the joint shape; this module calls it, for the whole and for each dimension, and shows the answer.
+//! It has no rule of its own.
 
 mod svg;
 
@@ -12,20 +12,20 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::{Expansion, Mismatch, size_at};
 use crate::shape::diagnostic::{Columns, operand_name};
 
-/// What becomes of one dimension of one operand.
+/// How one dimension of one operand is broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// It has the result's size already.
+    /// It already has the result's size.
     Kept(usize),
-    /// It has size 1, and the result another: one, shared by all.
+    /// It has size 1 and is stretched to the result's size.
     Stretched,
-    /// The operand has no such dimension: the same for all.
+    /// The operand does not have this dimension, which is added.
     New,
-    /// Its size is one of several, none of them 1, that do not agree.
+    /// Sizes other than 1 disagree.
     Failing(usize),
 }
 
-/// What `shapes` give together and what becomes of each, the operands named `a`, `b`, `c`, …
+/// Explains the joint shape of `shapes` and the expansion of each; the operands are named `a`, `b`, `c`, …
 ///
 /// ```
 /// use wengert_tensor::{Shape, explain};
@@ -45,7 +45,7 @@ pub fn explain(shapes: &[&Shape]) -> Explanation {
     Explanation::new(named.collect())
 }
 
-/// [`explain`], with names of one's own.
+/// [`explain`] with given names.
 ///
 /// ```
 /// use wengert_tensor::{Shape, explain_named};
@@ -71,13 +71,13 @@ pub fn explain_named(operands: &[(&str, &Shape)]) -> Explanation {
     Explanation::new(operands.iter().map(|&(name, shape)| (name.to_owned(), shape.clone())).collect())
 }
 
-/// Shapes, and what the broadcasting rule says of them. Made by [`explain`]; `Display` is the picture in text,
-/// [`to_svg`](Self::to_svg) the one in colour.
+/// Shapes and how they broadcast. Made by [`explain`]; `Display` is the explanation in text, [`to_svg`](Self::to_svg) a coloured
+/// picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     operands: Vec<(String, Shape)>,
     joined: Result<Shape, Box<Mismatch>>,
-    /// The result's size in each dimension, `None` where sizes do not agree.
+    /// The result's size in each dimension, `None` if sizes do not agree.
     sizes: Vec<Option<usize>>,
 }
 
@@ -86,7 +86,7 @@ impl Explanation {
         let shapes: Vec<&Shape> = operands.iter().map(|(_, shape)| shape).collect();
         let joined = broadcast::join(&shapes);
         let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
-        // One dimension by itself broadcasts or does not, whatever the others do.
+        // Each dimension alone broadcasts or not, independently of the others.
         let size = |axis| {
             let column: Vec<Shape> = shapes.iter().map(|&shape| Shape::from(size_at(shape, rank, axis))).collect();
             broadcast::join(&column.iter().collect::<Vec<_>>()).ok().map(|shape| shape[0])
@@ -95,18 +95,18 @@ impl Explanation {
         Explanation { operands, joined, sizes }
     }
 
-    /// The shape of all together, or the first mismatch: exactly what [`broadcast::join`] gives.
+    /// The joint shape, or the first mismatch: exactly the result of [`broadcast::join`].
     pub fn joined(&self) -> Result<&Shape, &Mismatch> {
         self.joined.as_ref().map_err(Box::as_ref)
     }
 
-    /// Number of dimensions of all together, that of the longest shape.
+    /// The joint rank, which is that of the longest shape.
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// The result's size in each dimension, `None` where sizes do not agree. Unlike [`joined`](Self::joined), which
-    /// stops at the last failing dimension, this knows them all.
+    /// The result's size in each dimension, `None` if sizes do not agree. Unlike [`joined`](Self::joined), which stops at the last
+    /// failing dimension, this covers all.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }
@@ -116,12 +116,12 @@ impl Explanation {
         self.operands.iter().map(|(name, shape)| (name.as_str(), shape))
     }
 
-    /// How an operand becomes the result: `None` where there is no result, or no such operand.
+    /// The expansion of an operand to the result: `None` if there is no result or no such operand.
     pub fn expansion(&self, operand: usize) -> Option<Expansion> {
         Expansion::new(&self.operands.get(operand)?.1, self.joined.as_ref().ok()?)
     }
 
-    /// What becomes of an operand in each dimension of the result; empty where there is no such operand.
+    /// How an operand is broadcast in each dimension of the result; empty if there is no such operand.
     pub fn cells(&self, operand: usize) -> Vec<Cell> {
         let Some((_, shape)) = self.operands.get(operand) else {
             return Vec::new();
@@ -136,7 +136,7 @@ impl Explanation {
         (0..self.rank()).map(cell).collect()
     }
 
-    /// What to say in place of a result.
+    /// The text shown in place of a result.
     fn failure(&self) -> Option<String> {
         let mismatch = self.joined.as_ref().err()?;
         Some(format!("{} against {} at dimension {}", mismatch.left, mismatch.right, mismatch.axis))
@@ -301,7 +301,7 @@ mod tests {
                 }
                 Err(mismatch) => {
                     prop_assert_eq!(explanation.expansion(0), None);
-                    // The failing dimension is counted in the rank of the operands up to the failing one.
+                    // The failing dimension is counted in the joint rank of the operands up to the failing one.
                     let lead = explanation.rank() - mismatch.merged.rank().max(mismatch.shape.rank());
                     let failing = lead + mismatch.axis;
                     prop_assert_eq!(explanation.sizes()[failing], None);

@@ -1,5 +1,5 @@
-//! An explanation as a picture: presentation attributes only, no style sheet, no script, no outside reference, so that
-//! it shows alike in a README, a browser and a converter. Sizes are in pixels; text is measured by its number of
+//! An explanation as a picture: presentation attributes only, without style sheets, scripts or external references, so that it
+//! looks the same in a README, a browser and a converter. Sizes are in pixels; the width of text is estimated from its number of
 //! characters.
 
 use std::fmt::{Display, Write};
@@ -14,21 +14,21 @@ const MARGIN: usize = 24;
 const CELL_HEIGHT: usize = 40;
 const ROW: usize = 52;
 const GAP: usize = 8;
-/// Advance of a character of the monospaced face at the size used, rounded up.
+/// Advance width of a monospaced character at the size used, rounded up.
 const CHARACTER: usize = 10;
 
-/// Of cells: white text on them, and they on white or near black, keep a contrast of 3:1 and more.
+/// Cell colours: white text on them, and the cells on white or near black, have a contrast of at least 3:1.
 const KEPT: &str = "#2f6feb";
 const STRETCHED: &str = "#c2570c";
 const NEW: &str = "#9265ea";
 const FAILING: &str = "#d1242f";
 const RESULT: &str = "#636c76";
-/// Of text beside the cells, between light and dark.
+/// Colour of text beside the cells, between light and dark.
 const TEXT: &str = "#768390";
 
 impl Explanation {
-    /// The picture as a self-contained SVG document, legible on light and dark backgrounds: a row of cells per operand,
-    /// coloured by what becomes of them, and the result below.
+    /// The picture as a self-contained SVG document, legible on light and dark backgrounds: a row of cells per operand, coloured by
+    /// how each dimension is broadcast, and the result below.
     pub fn to_svg(&self) -> String {
         Picture::new(self).draw()
     }
@@ -38,7 +38,7 @@ impl Explanation {
 struct Drawn {
     label: String,
     colour: &'static str,
-    /// Whether the cell is an outline: a dimension that is not there.
+    /// Whether the cell is an outline: a missing dimension.
     hollow: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Picture<'a> {
         }
         let mut result: Vec<Drawn> = explanation.sizes().iter().map(|&size| of_result(size)).collect();
         if result.is_empty() {
-            // Rank 0: one cell for the single number, so that there is something to see.
+            // Rank 0: one visible cell for the single number.
             for (_, cells) in &mut rows {
                 cells.push(Drawn { label: "[]".into(), colour: KEPT, hollow: false });
             }
@@ -152,7 +152,7 @@ impl<'a> Picture<'a> {
         ));
     }
 
-    /// A sample of each kind of cell that occurs, with what it means.
+    /// A sample of each kind of cell that occurs, and its meaning.
     fn legend(&self) -> Vec<(Drawn, &'static str)> {
         let operands = self.explanation.operands().len();
         let cells: Vec<Cell> = (0..operands).flat_map(|operand| self.explanation.cells(operand)).collect();
@@ -218,13 +218,13 @@ fn outline(colour: &str) -> String {
     format!("fill=\"{colour}\" fill-opacity=\"0.08\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"")
 }
 
-/// From the start of one entry of the legend to the next: sample, text, gap. A character of the small proportional face
-/// takes six and a half pixels on average.
+/// Distance between entries of the legend: sample, text, gap. A character of the small proportional face is six and a half pixels
+/// wide on average.
 fn legend_advance(text: &str) -> usize {
     20 + text.len() * 13 / 2 + 20
 }
 
-/// Text as XML has it.
+/// The text with XML's special characters escaped.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
