@@ -81,7 +81,7 @@ fn collect(source: &str, names: &mut BTreeSet<String>) {
     // A free function that is not public is not an operation; a method of a trait is indented.
     let mut in_place = false;
     for line in code.lines() {
-        in_place |= line == "    #[in_place]";
+        in_place |= line.starts_with("    #[in_place");
         let Some(rest) = line.strip_prefix("    fn try_").or(line.strip_prefix("pub fn try_")) else { continue };
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         names.insert(rest[..end].to_owned());
@@ -103,12 +103,14 @@ fn try_own(x: &Tensor<f64>) -> Result<Tensor<f64>, Error> {
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
     #[in_place]
     fn try_neg(&self) -> Result<Self, Self::Error>
+    #[in_place(Binary::Add)]
+    fn try_add(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
 #[cfg(test)]
     fn try_inside(&self)";
         let mut names = BTreeSet::new();
         collect(source, &mut names);
-        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cat", "copy_", "neg", "neg_"]);
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["add", "add_", "cat", "copy_", "neg", "neg_"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Matrix products and other contractions.
 
 use wengert::prelude::*;
-use wengert::tensor::ops::{Blas, BlasInPlace, Contractions, LinearMaps, Products, Softmax, Vectors, einsum};
+use wengert::tensor::ops::{Blas, Contractions, LinearMaps, Products, Softmax, Vectors, einsum};
 
 use super::grid::REAL;
 use super::row::{Row, of};

@@ -25,8 +25,13 @@ use proc_macro::TokenStream;
 /// twin's: anything else does not compile.
 ///
 /// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
-/// be written to (`InPlace`). A left side with several elements in one place is refused, and an operand (`impl Operand<Self>`, one
-/// at most) that does not expand to it; the result takes its place.
+/// be written to (`InPlace`). A left side with several elements in one place is refused, and operands that do not expand to it;
+/// the result takes its place. Operands are the arguments of the types `&Self`, `impl Operand<Self>` and
+/// `Option<Argument<Self>>`. A mask takes its place as ones and zeros. Two more forms:
+///
+/// - `#[in_place(Binary::Add)]`: `self` is updated by this operation, without a tensor for the result where that is possible.
+/// - `#[in_place(reads(source))]`: operands have shapes of their own. The result must have the shape of `self`, and the operands
+///   named here, if any, must not overlap it.
 ///
 /// The crate that uses this has a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]

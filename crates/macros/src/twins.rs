@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Error, GenericArgument, GenericParam, Generics, Lifetime, PathArguments, Result, Token, Type,
+    Attribute, Error, GenericArgument, GenericParam, Generics, Lifetime, Meta, PathArguments, Result, Token, Type,
     Visibility, WhereClause, parenthesized,
 };
 
@@ -104,15 +104,48 @@ impl Function {
 
     /// `try_name_`, where `#[in_place]` asks for it: `self` becomes what `try_name` gives.
     fn in_place(&self) -> Option<Result<Function>> {
-        self.attributes.iter().find(|attribute| is_in_place(attribute))?;
-        let Function { visibility, name, generics, arguments, clause, .. } = self;
+        let form = match in_place_form(self.attributes.iter().find(|attribute| is_in_place(attribute))?) {
+            Ok(form) => form,
+            Err(error) => return Some(Err(error)),
+        };
+        let Function { visibility, name, generics, arguments, output, clause, .. } = self;
         let (plain, values) = (plain_name(name)?, arguments.iter().map(|(name, _)| name));
         let (in_place, types) = (format!("{plain}_"), types(generics));
         let parameters = arguments.iter().map(|(name, of)| quote!(#name: #of));
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
-        // An operand must have a shape that expands to that of `self`, and not overlap it.
-        let operands = arguments.iter().filter(|(_, of)| is_operand(of)).map(|(name, _)| name);
+        let put = if text(output).starts_with("Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
+        let value = quote!(let value = self.#name #types (#(#values),*)?;);
+        let body = match form {
+            Form::Broadcast => {
+                let named =
+                    |kind: &'static str| arguments.iter().filter(move |(_, of)| text(of) == kind).map(|(name, _)| name);
+                let (operands, arrays, bounds) =
+                    (named("implOperand<Self>"), named("&Self"), named("Option<Argument<Self>>"));
+                let operand_arrays = operands.clone();
+                quote! {
+                    #(let #operands = #operands.into_argument(self);)*
+                    let others = [
+                        #(Some(#arrays),)*
+                        #(crate::ops::array(&#operand_arrays),)*
+                        #(#bounds.as_ref().and_then(crate::ops::array),)*
+                    ];
+                    crate::ops::check_in_place(self, &others, at)?;
+                    #value
+                    self.#put(value, at)
+                }
+            }
+            Form::Binary(op) => {
+                let other = arguments.iter().map(|(name, _)| name);
+                quote!(self.update(#op, #(#other),*, at))
+            }
+            Form::Reads(sources) => quote! {
+                self.check_write(None, at)?;
+                #(self.check_write(Some(#sources), at)?;)*
+                #value
+                crate::ops::put_same_shape(self, value, at)
+            },
+        };
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
         let written = quote! {
             #[doc = #doc]
@@ -122,10 +155,7 @@ impl Function {
                 #(#bounds),*
             {
                 let at = crate::Site::here(#in_place);
-                self.check_write(None, at)?;
-                #(let #operands = crate::ops::readable(self, #operands, at)?;)*
-                let value = self.#name #types (#(#values),*)?;
-                self.put(value, at)
+                #body
             }
         };
         Some(Function::parse_alone.parse2(written))
@@ -202,9 +232,34 @@ fn is_in_place(attribute: &Attribute) -> bool {
     attribute.path().is_ident("in_place")
 }
 
-/// `impl Operand<Self>`.
-fn is_operand(of: &Type) -> bool {
-    of.to_token_stream().to_string().replace(' ', "") == "implOperand<Self>"
+/// How `try_name_` is written.
+enum Form {
+    /// `#[in_place]`: the other operands must expand to the shape of `self`.
+    Broadcast,
+    /// `#[in_place(Binary::Add)]`: this operation of `self` and the one other operand.
+    Binary(TokenStream),
+    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have its shape.
+    Reads(Vec<Ident>),
+}
+
+fn in_place_form(attribute: &Attribute) -> Result<Form> {
+    let Meta::List(list) = &attribute.meta else { return Ok(Form::Broadcast) };
+    let reads = |input: ParseStream| {
+        let name: Ident = input.parse()?;
+        let inside;
+        parenthesized!(inside in input);
+        let sources = Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?;
+        if name == "reads" { Ok(sources.into_iter().collect()) } else { Err(Error::new(name.span(), "not `reads`")) }
+    };
+    Ok(match reads.parse2(list.tokens.clone()) {
+        Ok(sources) => Form::Reads(sources),
+        Err(_) => Form::Binary(list.tokens.clone()),
+    })
+}
+
+/// Without spaces, to compare.
+fn text(of: &Type) -> String {
+    of.to_token_stream().to_string().replace(' ', "")
 }
 
 fn owner_of_methods() -> Option<TokenStream> {

@@ -45,12 +45,12 @@ pub use tensor::tensor::Tensor;
 
 /// What most programs want: the tensor type and the operations.
 pub mod prelude {
-    pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed, Overwrite};
+    pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed};
     pub use crate::ops::{
-        AdaptivePooling, Arithmetic, Attention, Blas, BlasInPlace, ClassLosses, Columns, Comparison, Contractions,
-        Convolution, Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, IncompleteGamma,
-        Indexing, Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization,
-        Norms, Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
+        AdaptivePooling, Arithmetic, Attention, Blas, ClassLosses, Columns, Comparison, Contractions, Convolution,
+        Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, IncompleteGamma, Indexing,
+        Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization, Norms,
+        Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
         ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};

@@ -1,6 +1,6 @@
 //! Operations in place.
 
-use wengert_tensor::ops::{Argument, Arithmetic, BlasInPlace, Functions, InPlace, Overwrite};
+use wengert_tensor::ops::{Argument, Arithmetic, Blas, Functions, InPlace};
 use wengert_tensor::{Scalar, Tensor};
 
 use super::super::call::Call;

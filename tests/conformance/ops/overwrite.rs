@@ -1,6 +1,6 @@
 //! In-place forms of operations that are made of several.
 
-use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Overwrite};
+use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Comparison, InPlace, Mixed};
 
 use super::super::call::Call;
 use super::super::value::{Array, Given, Stop, Value};

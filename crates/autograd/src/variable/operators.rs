@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 use std::panic::Location;
 
-use wengert_tensor::ops::{Arithmetic, Comparison, InPlace, Operand, TensorLike};
+use wengert_tensor::ops::{Arithmetic, Comparison, Operand, TensorLike};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 

@@ -37,9 +37,8 @@
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
-//! | [`InPlace`] | `add_` and its kind |
+//! | [`InPlace`] | `copy_`, `fill_`, `masked_fill_`, … |
 //! | [`ViewsInPlace`] | `t_`, `squeeze_`, … |
-//! | [`Overwrite`] | the in-place forms of what is made of several operations |
 
 pub(crate) mod compose;
 pub(crate) mod eager;
@@ -70,8 +69,7 @@ pub use elementwise::mixed::{Masking, Mixed};
 #[doc(hidden)]
 pub use evaluate::Evaluate;
 pub use in_place::assign::InPlace;
-pub(crate) use in_place::assign::readable;
-pub use in_place::overwrite::Overwrite;
+pub(crate) use in_place::assign::{array, check_in_place, put_same_shape};
 pub use in_place::scatter_in_place::ScatterInPlace;
 pub use in_place::views_in_place::ViewsInPlace;
 pub use index::embedding::{Embedding, EmbeddingOptions};
@@ -79,7 +77,7 @@ pub use index::indexing::Indexing;
 pub use index::items::{IndexItem, ItemIndexing};
 pub use index::nonzero::{Nonzero, one_hot, try_one_hot};
 pub use index::scatter::Scatter;
-pub use linalg::blas::{Blas, BlasInPlace};
+pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
 pub use linalg::products::Products;

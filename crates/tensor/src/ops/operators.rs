@@ -4,7 +4,7 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use crate::ops::{Arithmetic, InPlace};
+use crate::ops::Arithmetic;
 use crate::shape::error::raise;
 use crate::{Binary, Float, Number, Site, Tensor};
 

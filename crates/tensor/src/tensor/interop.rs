@@ -231,7 +231,7 @@ mod tests {
     use ndarray::{Array1, Array2, Array3, ArrayViewMut, arr0, array, s};
 
     use super::*;
-    use crate::ops::{InPlace, Views};
+    use crate::ops::{Arithmetic, Views};
 
     fn count(rows: usize, columns: usize) -> Array2<f64> {
         Array2::from_shape_fn((rows, columns), |(i, j)| (10 * i + j) as f64)

@@ -21,11 +21,13 @@ pub trait Arithmetic: TensorLike {
     /// let row = Tensor::from([1.0, 2.0, 3.0]);
     /// assert_eq!(column.add(&row), Tensor::from([[1.0, 2.0, 3.0], [11.0, 12.0, 13.0]]));
     /// ```
+    #[in_place(Binary::Add)]
     fn try_add(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Add, other, Site::here("add"))
     }
 
     /// `self - other`. PyTorch: `sub`.
+    #[in_place(Binary::Sub)]
     fn try_sub(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -44,11 +46,13 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// `self * other`. For `bool`: and. PyTorch: `mul`.
+    #[in_place(Binary::Mul)]
     fn try_mul(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
     /// `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
+    #[in_place(Binary::Div)]
     fn try_div(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -71,6 +75,7 @@ pub trait Arithmetic: TensorLike {
 
     /// The quotient rounded down; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
     /// `rounding_mode='floor'`.
+    #[in_place(Binary::FloorDivide)]
     fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -90,6 +95,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// The remainder with the sign of `self`. By zero: NaN; refused for integers. PyTorch: `fmod`.
+    #[in_place(Binary::Fmod)]
     fn try_fmod(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -98,6 +104,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// The remainder with the sign of `other`, as Python's `%`. By zero: NaN; refused for integers. PyTorch: `remainder`.
+    #[in_place(Binary::Remainder)]
     fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -108,6 +115,7 @@ pub trait Arithmetic: TensorLike {
     /// `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even at NaN; a negative base with a fractional
     /// exponent gives NaN. The plain numbers 1/2 and -1/2 as exponents take the root, of which -0 has the negative sign and
     /// -∞ has none. PyTorch: `pow`, `float_power`.
+    #[in_place(Binary::Pow)]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -142,6 +150,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// The angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
+    #[in_place(Binary::Atan2)]
     fn try_atan2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -150,6 +159,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
+    #[in_place(Binary::Hypot)]
     fn try_hypot(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -158,6 +168,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// The magnitude of `self` with the sign of `other`, that of zeros included. PyTorch: `copysign`.
+    #[in_place(Binary::Copysign)]
     fn try_copysign(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -166,6 +177,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// The number next to `self` in the direction of `other`. PyTorch: `nextafter`.
+    #[in_place(Binary::Nextafter)]
     fn try_nextafter(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -183,36 +195,43 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// And: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
+    #[in_place(Binary::And)]
     fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::And, other, Site::here("bitwise_and"))
     }
 
     /// Or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
+    #[in_place(Binary::Or)]
     fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Or, other, Site::here("bitwise_or"))
     }
 
     /// Exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
+    #[in_place(Binary::Xor)]
     fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
     }
 
     /// `self` times two to the power `other`, for integers; 0 beyond the width. PyTorch: `bitwise_left_shift`.
+    #[in_place(Binary::ShiftLeft)]
     fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
     }
 
     /// `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
+    #[in_place(Binary::ShiftRight)]
     fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
     }
 
     /// Greatest common divisor of integers, not negative. PyTorch: `gcd`.
+    #[in_place(Binary::Gcd)]
     fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Gcd, other, Site::here("gcd"))
     }
 
     /// Least common multiple of integers, not negative. PyTorch: `lcm`.
+    #[in_place(Binary::Lcm)]
     fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Lcm, other, Site::here("lcm"))
     }

@@ -41,12 +41,14 @@ pub trait Clamp: TensorLike<Elem: Float> {
     ///
     /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
     /// ```
+    #[in_place]
     fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self, Self::Error> {
         let (min, max) = (min.into_argument(self), max.into_argument(self));
         self.try_clamp_within(Some(min), Some(max))
     }
 
     /// [`clamp`](Self::clamp) where a bound may be left out, but not both.
+    #[in_place]
     fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self, Self::Error> {
         let at = Site::here("clamp_within");
         match (min, max) {

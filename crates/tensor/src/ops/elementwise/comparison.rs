@@ -20,31 +20,37 @@ pub trait Comparison: TensorLike {
     /// let x = Tensor::from([1.0, 2.0, 3.0]);
     /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
     /// ```
+    #[in_place]
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
     /// Where they differ. PyTorch: `ne`.
+    #[in_place]
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
     /// Where `self` is smaller. PyTorch: `lt`.
+    #[in_place]
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
     /// Where `self` is smaller or equal. PyTorch: `le`.
+    #[in_place]
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
     /// Where `self` is larger. PyTorch: `gt`.
+    #[in_place]
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
     /// Where `self` is larger or equal. PyTorch: `ge`.
+    #[in_place]
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Ge, other, Site::here("ge"))
     }
@@ -75,6 +81,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
+    #[in_place]
     fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_and");
         let (x, y) = truths(self, other, at)?;
@@ -82,6 +89,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
+    #[in_place]
     fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_or");
         let (x, y) = truths(self, other, at)?;
@@ -89,6 +97,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
+    #[in_place]
     fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_xor");
         let (x, y) = truths(self, other, at)?;
@@ -96,6 +105,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Where an element is zero (or `false`). PyTorch: `logical_not`.
+    #[in_place]
     fn try_logical_not(&self) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_not");
         let zero = number(self, Scalar::from_i64(0), &self.shape(), at)?;

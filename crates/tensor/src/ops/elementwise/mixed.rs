@@ -17,6 +17,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// let (start, end) = (Tensor::from([0.0, 10.0]), Tensor::from([1.0, 20.0]));
     /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
     /// ```
+    #[in_place]
     fn try_lerp(&self, end: &Self, weight: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("lerp");
         let (x, y, weight) = match weight.into_argument(self) {
@@ -35,6 +36,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// `self + value · x · y`. PyTorch: `addcmul`.
+    #[in_place]
     fn try_addcmul(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
         let at = Site::here("addcmul");
         let (own, x, y) = three(self, x, y, at)?;
@@ -43,6 +45,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// `self + value · x / y`. PyTorch: `addcdiv`.
+    #[in_place]
     fn try_addcdiv(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
         let at = Site::here("addcdiv");
         let (own, x, y) = three(self, x, y, at)?;
@@ -74,6 +77,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
+    #[in_place(Binary::Xlogy)]
     fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Xlogy, other, Site::here("xlogy"))
     }

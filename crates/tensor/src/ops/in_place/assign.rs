@@ -6,14 +6,20 @@
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
-use crate::ops::pair::{join_all, pair_in_place, same_shape};
-use crate::ops::{Argument, Operand, TensorLike};
+use crate::ops::eager::{check_binary, over};
+use crate::ops::elementwise::arithmetic::is_root;
+use crate::ops::pair::{expanded, join_all, number, pair_in_place, same_shape};
+use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
-use crate::{Binary, Element, Error, Float, Number, Shape, Site, Tensor, Unary, View};
+use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// Operations in place. The left side's shape may not change, and a tensor with several elements in one place (an expanded
-/// one) is refused, as in PyTorch.
+/// What operations in place are made of, and those that are not the in-place form of a function.
+///
+/// The in-place form of a function has the name of the function and an underscore, and stands beside it: `add_` is in
+/// [`Arithmetic`](crate::ops::Arithmetic). The left side's shape may not change, and a tensor with several elements in one place
+/// (an expanded one) is refused, but by [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
+/// [`masked_fill_`](Self::masked_fill_), as in PyTorch.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -44,8 +50,8 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
-        self.check_write(if let crate::ops::Argument::Array(y) = &other { Some(y) } else { None }, at)?;
-        if let (Binary::Pow, Some(inverse)) = (op, crate::ops::elementwise::arithmetic::is_root(&other)) {
+        self.check_write(array(&other), at)?;
+        if let (Binary::Pow, Some(inverse)) = (op, is_root(&other)) {
             let value = self.apply_root(inverse, at)?;
             return self.put(value, at);
         }
@@ -61,129 +67,13 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// `self += other`. PyTorch: `add_`.
-    fn try_add_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Add, other, Site::here("add_"))
-    }
-
-    /// `self -= other`. PyTorch: `sub_`.
-    fn try_sub_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        self.update(Binary::Sub, other, Site::here("sub_"))
-    }
-
-    /// `self *= other`. PyTorch: `mul_`.
-    fn try_mul_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Mul, other, Site::here("mul_"))
-    }
-
-    /// `self /= other`. PyTorch: `div_`.
-    fn try_div_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        self.update(Binary::Div, other, Site::here("div_"))
-    }
-
-    /// `self = self.pow(exponent)`. PyTorch: `pow_`.
-    fn try_pow_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        self.update(Binary::Pow, other, Site::here("pow_"))
-    }
-
-    /// `self = self.fmod(other)`. PyTorch: `fmod_`.
-    fn try_fmod_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        self.update(Binary::Fmod, other, Site::here("fmod_"))
-    }
-
-    /// `self = self.remainder(other)`. PyTorch: `remainder_`.
-    fn try_remainder_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        self.update(Binary::Remainder, other, Site::here("remainder_"))
-    }
-
-    /// `self = self.div_floor(other)`. PyTorch: `div_` with `rounding_mode='floor'`.
-    fn try_div_floor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        self.update(Binary::FloorDivide, other, Site::here("div_floor_"))
-    }
-
-    /// `self = self.atan2(other)`. PyTorch: `atan2_`.
-    fn try_atan2_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        self.update(Binary::Atan2, other, Site::here("atan2_"))
-    }
-
-    /// `self = self.hypot(other)`. PyTorch: `hypot_`.
-    fn try_hypot_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        self.update(Binary::Hypot, other, Site::here("hypot_"))
-    }
-
-    /// `self = self.copysign(other)`. PyTorch: `copysign_`.
-    fn try_copysign_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        self.update(Binary::Copysign, other, Site::here("copysign_"))
-    }
-
-    /// `self = self.nextafter(other)`. PyTorch: `nextafter_`.
-    fn try_nextafter_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
-    where
-        Self::Elem: Float,
-    {
-        self.update(Binary::Nextafter, other, Site::here("nextafter_"))
-    }
-
-    /// `self = self.bitwise_and(other)`. PyTorch: `bitwise_and_`.
-    fn try_bitwise_and_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::And, other, Site::here("bitwise_and_"))
-    }
-
-    /// `self = self.bitwise_or(other)`. PyTorch: `bitwise_or_`.
-    fn try_bitwise_or_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Or, other, Site::here("bitwise_or_"))
-    }
-
-    /// `self = self.bitwise_xor(other)`. PyTorch: `bitwise_xor_`.
-    fn try_bitwise_xor_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Xor, other, Site::here("bitwise_xor_"))
-    }
-
-    /// `self = self.bitwise_left_shift(other)`. PyTorch: `bitwise_left_shift_`.
-    fn try_bitwise_left_shift_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::ShiftLeft, other, Site::here("bitwise_left_shift_"))
-    }
-
-    /// `self = self.bitwise_right_shift(other)`. PyTorch: `bitwise_right_shift_`.
-    fn try_bitwise_right_shift_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::ShiftRight, other, Site::here("bitwise_right_shift_"))
-    }
-
-    /// `self = self.gcd(other)`. PyTorch: `gcd_`.
-    fn try_gcd_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Gcd, other, Site::here("gcd_"))
-    }
-
-    /// `self = self.lcm(other)`. PyTorch: `lcm_`.
-    fn try_lcm_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
-        self.update(Binary::Lcm, other, Site::here("lcm_"))
+    /// Sets `self` to 1 where `mask` holds, and to 0 elsewhere.
+    #[doc(hidden)]
+    fn put_mask(&mut self, mask: Self::Mask, at: Site) -> Result<(), Self::Error> {
+        let shape = mask.shape();
+        let (one, zero) = (number(self, Self::Elem::ONE, &shape, at)?, number(self, Self::Elem::ZERO, &shape, at)?);
+        let value = Self::apply_select(&mask, &one, &zero, at)?;
+        self.put(value, at)
     }
 
     /// `self = other`, expanded to the shape of `self`. PyTorch: `copy_`.
@@ -194,18 +84,69 @@ pub trait InPlace: TensorLike {
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
         let other = other.into_argument(self);
-        self.check_write(if let crate::ops::Argument::Array(y) = &other { Some(y) } else { None }, at)?;
+        self.check_write(array(&other), at)?;
         let shape = self.shape();
         let value = match other {
-            crate::ops::Argument::Number(value) => crate::ops::pair::number(self, value, &shape, at)?,
-            crate::ops::Argument::Array(y) => {
+            Argument::Number(value) => number(self, value, &shape, at)?,
+            Argument::Array(y) => {
                 // A copy is no operation of two operands: the settings of compat do not apply.
-                let joined = crate::ops::pair::join_all(&[&shape, &y.shape()], at)?;
+                let joined = join_all(&[&shape, &y.shape()], at)?;
                 same_shape(&shape, &y.shape(), &joined, at)?;
-                crate::ops::pair::expanded(&y, &shape, at)?
+                expanded(&y, &shape, at)?
             }
         };
         self.put(value, at)
+    }
+
+    /// `self = self.floor_divide(other)`, through which a gradient must not be asked for either. PyTorch: `floor_divide_`.
+    fn try_floor_divide_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("floor_divide_");
+        self.update(Binary::FloorDivide, other, at)?;
+        let value = self.opaque(at)?;
+        self.put(value, at)
+    }
+
+    /// `self = self.masked_fill(mask, value)`; the mask expands to `self`. PyTorch: `masked_fill_`.
+    fn try_masked_fill_(&mut self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("masked_fill_");
+        let (own, other) = (self.shape(), mask.shape());
+        same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
+        let value = self.try_masked_fill(mask, value)?;
+        self.put(value, at)
+    }
+
+    /// Every element `value`: a number, or a tensor without dimensions. PyTorch: `fill_`.
+    fn try_fill_(&mut self, value: impl Operand<Self>) -> Result<(), Self::Error> {
+        let at = Site::here("fill_");
+        let shape = self.shape();
+        let filled = match value.into_argument(self) {
+            Argument::Number(value) => number(self, value, &shape, at)?,
+            Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
+            Argument::Array(value) => {
+                let message = format!(
+                    "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                    value.shape().rank()
+                );
+                return Err(Error::argument(at, message).into());
+            }
+        };
+        self.put(filled, at)
+    }
+
+    /// Every element 0. PyTorch: `zero_`.
+    fn try_zero_(&mut self) -> Result<(), Self::Error> {
+        let at = Site::here("zero_");
+        let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
+        self.put(zeros, at)
+    }
+
+    /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
+        let at = Site::here("apply_");
+        self.update_unary(op, Site { operation: op.name(), ..at })
     }
 }
 
@@ -214,10 +155,10 @@ impl<T: Element> InPlace for Tensor<T> {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {
-            crate::ops::Argument::Array(y) => y,
-            crate::ops::Argument::Number(value) => {
+            Argument::Array(y) => y,
+            Argument::Number(value) => {
                 self.check_write(None, at)?;
-                if let (Binary::Pow, Some(inverse)) = (op, crate::ops::elementwise::arithmetic::is_root(&other)) {
+                if let (Binary::Pow, Some(inverse)) = (op, is_root(&other)) {
                     let value = self.apply_root(inverse, at)?;
                     return self.put(value, at);
                 }
@@ -236,9 +177,9 @@ impl<T: Element> InPlace for Tensor<T> {
                 return self.put_binary(op, &y, at);
             }
         }
-        crate::ops::eager::check_binary(op, y, at)?;
+        check_binary(op, y, at)?;
         let mut expanded = None;
-        let y = crate::ops::eager::over(y, self.shape(), &mut expanded);
+        let y = over(y, self.shape(), &mut expanded);
         let (data, layout) = self.writable(at)?;
         elementwise::binary_in_place(op, data, layout, y);
         Ok(())
@@ -263,13 +204,14 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
-        crate::ops::eager::check_binary(op, y, at)?;
+        check_binary(op, y, at)?;
         let (data, layout) = self.writable(at)?;
         elementwise::binary_in_place(op, data, layout, y.source());
         Ok(())
     }
 }
 
+/// The operand, where it is no number.
 pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     match argument {
         Argument::Array(y) => Some(y),
@@ -278,28 +220,48 @@ pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
 }
 
 /// Refuses a target that cannot be written to while `others` are read, or whose shape is not that of all together.
-///
-/// A function and no closure around the operation: what the operation refuses is blamed on the caller's line.
-pub(crate) fn check<A: InPlace>(target: &A, others: &[&A], at: Site) -> Result<(), A::Error> {
+pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: Site) -> Result<(), A::Error> {
     target.check_write(None, at)?;
-    for other in others {
+    for other in others.iter().flatten() {
         target.check_write(Some(other), at)?;
     }
     let own = target.shape();
-    let others: Vec<Shape> = others.iter().map(|other| other.shape()).collect();
+    let others: Vec<Shape> = others.iter().flatten().map(|other| other.shape()).collect();
     let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
     let joined = join_all(&shapes, at)?;
     if joined != own {
         // The error names the operand that does not expand to the target.
-        let other = others.iter().find(|other| crate::ExpandMismatch::between(other, &own).is_some());
+        let other = others.iter().find(|other| ExpandMismatch::between(other, &own).is_some());
         same_shape(&own, other.unwrap_or(&joined), &joined, at)?;
     }
     Ok(())
 }
 
-/// `other` beside `target`, which is checked.
-pub(crate) fn readable<A: InPlace>(target: &A, other: impl Operand<A>, at: Site) -> Result<Argument<A>, A::Error> {
-    let other = other.into_argument(target);
-    check(target, array(&other).as_slice(), at)?;
-    Ok(other)
+/// `target` becomes `value`, which must have its shape.
+pub(crate) fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), A::Error> {
+    same_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
+    target.put(value, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn the_left_side_keeps_its_shape() {
+        let mut x = Tensor::<f64>::zeros([2, 1]);
+        let error = x.try_addcmul_(&Tensor::ones([2, 3]), &Tensor::ones([1]), 1.0).unwrap_err();
+        assert_eq!(error.sentence(), "output with shape [2, 1] doesn't match the broadcast shape [2, 3]");
+        let mut expanded = Tensor::<f64>::ones([1]).expand([3]);
+        assert!(expanded.try_clamp_(0.0, 1.0).is_err());
+        expanded.fill_(2.0);
+        assert_eq!(expanded.to_vec(), [2.0; 3]);
+    }
+
+    #[test]
+    fn comparisons_in_place_give_numbers() {
+        let mut x = Tensor::from([1.0, 2.0, 3.0]);
+        x.lt_(2.5);
+        assert_eq!(x.to_vec(), [1.0, 1.0, 0.0]);
+    }
 }

@@ -11,65 +11,6 @@ use crate::{Error, Number, Site, Tensor};
 /// Writing by index tensors, in place.
 #[twins]
 pub trait ScatterInPlace: InPlace {
-    /// `self = self.scatter(dim, index, source)`. PyTorch: `scatter_`.
-    fn try_scatter_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error> {
-        let at = Site::here("scatter_");
-        self.check_write(Some(source), at)?;
-        let value = self.try_scatter(dim, index, source)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.scatter_value(dim, index, value)`. PyTorch: `scatter_` with a value.
-    fn try_scatter_value_(&mut self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Result<(), Self::Error> {
-        let at = Site::here("scatter_value_");
-        self.check_write(None, at)?;
-        let value = self.try_scatter_value(dim, index, value)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.scatter_add(dim, index, source)`. PyTorch: `scatter_add_`.
-    fn try_scatter_add_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        let at = Site::here("scatter_add_");
-        self.check_write(Some(source), at)?;
-        let value = self.try_scatter_add(dim, index, source)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.index_add(dim, index, source, alpha)`. PyTorch: `index_add_`.
-    fn try_index_add_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Result<(), Self::Error>
-    where
-        Self::Elem: Number,
-    {
-        let at = Site::here("index_add_");
-        self.check_write(Some(source), at)?;
-        let value = self.try_index_add(dim, index, source, alpha)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.index_copy(dim, index, source)`. PyTorch: `index_copy_`.
-    fn try_index_copy_(&mut self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<(), Self::Error> {
-        let at = Site::here("index_copy_");
-        self.check_write(Some(source), at)?;
-        let value = self.try_index_copy(dim, index, source)?;
-        self.put(value, at)
-    }
-
-    /// `self = self.index_fill(dim, index, value)`. PyTorch: `index_fill_`.
-    fn try_index_fill_(
-        &mut self,
-        dim: isize,
-        index: &Tensor<i64>,
-        value: impl Operand<Self>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("index_fill_");
-        self.check_write(None, at)?;
-        let value = self.try_index_fill(dim, index, value)?;
-        self.put(value, at)
-    }
-
     /// `self = self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ pub trait Scatter: TensorLike {
     /// let y = x.scatter(1, &index, &Tensor::from([[5.0], [7.0]]));
     /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
     /// ```
+    #[in_place(reads(source))]
     fn try_scatter(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
         let at = Site::here("scatter");
         let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
@@ -39,6 +40,7 @@ pub trait Scatter: TensorLike {
 
     /// `self` with one number written, along dimension `dim`, to the positions that `index` gives. PyTorch: `scatter`
     /// with a value.
+    #[in_place(reads())]
     fn try_scatter_value(&self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Result<Self, Self::Error> {
         let at = Site::here("scatter_value");
         let Some(positions) = places(self, dim, index, None, at)? else { return Ok(self.clone()) };
@@ -47,6 +49,7 @@ pub trait Scatter: TensorLike {
 
     /// `self` with `source` added, along dimension `dim`, at the positions that `index` gives: the adjoint of
     /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
+    #[in_place(reads(source))]
     fn try_scatter_add(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -58,6 +61,7 @@ pub trait Scatter: TensorLike {
 
     /// `self` with `alpha` times the slices of `source` added to its slices at `index`, a vector, along dimension `dim`:
     /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
+    #[in_place(reads(source))]
     fn try_index_add(&self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -76,6 +80,7 @@ pub trait Scatter: TensorLike {
 
     /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
+    #[in_place(reads(source))]
     fn try_index_copy(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
         let at = Site::here("index_copy");
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
@@ -88,6 +93,7 @@ pub trait Scatter: TensorLike {
 
     /// `self` with `value`, a number or a tensor of rank 0, written to its slices at `index`, a vector, along dimension
     /// `dim`; negative positions count from the end. PyTorch: `index_fill`.
+    #[in_place(reads())]
     fn try_index_fill(&self, dim: isize, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("index_fill");
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);

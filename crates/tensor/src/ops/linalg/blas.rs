@@ -5,7 +5,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{expanded, number, same_shape};
+use crate::ops::pair::{expanded, number};
 use crate::ops::reduce::along::with_number;
 use crate::ops::{InPlace, TensorLike};
 use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
@@ -81,8 +81,37 @@ pub trait Blas: TensorLike<Elem: Number> {
         sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
     }
 
+    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
+    /// PyTorch: `addmm_`.
+    ///
+    /// # Errors
+    ///
+    /// Where the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
+    fn try_addmm_(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        beta: impl Into<f64>,
+        alpha: impl Into<f64>,
+    ) -> Result<(), Self::Error>
+    where
+        Self: InPlace,
+    {
+        let at = Site::here("addmm_");
+        self.check_write(None, at)?;
+        let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
+        if shape != own {
+            let message =
+                format!("Bad in-place call: input tensor size {own} and output tensor size {shape} should match");
+            return Err(Error::argument(at, message).into());
+        }
+        let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
+        self.put(value, at)
+    }
+
     /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
     /// `addmv`.
+    #[in_place(reads())]
     fn try_addmv(
         &self,
         matrix: &Self,
@@ -98,6 +127,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 
     /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
     /// `[b, m, n]`. PyTorch: `baddbmm`.
+    #[in_place(reads())]
     fn try_baddbmm(
         &self,
         first: &Self,
@@ -113,6 +143,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 
     /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
     /// expands to `[m, n]`. PyTorch: `addbmm`.
+    #[in_place(reads())]
     fn try_addbmm(
         &self,
         first: &Self,
@@ -131,6 +162,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 
     /// `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`; `self` expands to `[m, n]`.
     /// PyTorch: `addr`.
+    #[in_place(reads())]
     fn try_addr(
         &self,
         column: &Self,
@@ -152,99 +184,6 @@ pub trait Blas: TensorLike<Elem: Number> {
 }
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
-
-/// The in-place forms of the products that add.
-#[twins]
-pub trait BlasInPlace: Blas + InPlace {
-    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
-    /// PyTorch: `addmm_`.
-    ///
-    /// # Errors
-    ///
-    /// Where the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
-    fn try_addmm_(
-        &mut self,
-        first: &Self,
-        second: &Self,
-        beta: impl Into<f64>,
-        alpha: impl Into<f64>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("addmm_");
-        self.check_write(None, at)?;
-        let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
-        if shape != own {
-            let message =
-                format!("Bad in-place call: input tensor size {own} and output tensor size {shape} should match");
-            return Err(Error::argument(at, message).into());
-        }
-        let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
-        self.put(value, at)
-    }
-
-    /// `self` = `beta` * `self` + `alpha` * (`matrix` x `vector`); `self` is `[m]`. PyTorch: `addmv_`.
-    fn try_addmv_(
-        &mut self,
-        matrix: &Self,
-        vector: &Self,
-        beta: impl Into<f64>,
-        alpha: impl Into<f64>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("addmv_");
-        self.check_write(None, at)?;
-        let value = self.try_addmv(matrix, vector, beta, alpha)?;
-        put_same_shape(self, value, at)
-    }
-
-    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of batches; `self` is `[b, m, n]`. PyTorch: `baddbmm_`.
-    fn try_baddbmm_(
-        &mut self,
-        first: &Self,
-        second: &Self,
-        beta: impl Into<f64>,
-        alpha: impl Into<f64>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("baddbmm_");
-        self.check_write(None, at)?;
-        let value = self.try_baddbmm(first, second, beta, alpha)?;
-        put_same_shape(self, value, at)
-    }
-
-    /// `self` = `beta` * `self` + `alpha` * Σ (`first` x `second`), over the batch; `self` is `[m, n]`. PyTorch: `addbmm_`.
-    fn try_addbmm_(
-        &mut self,
-        first: &Self,
-        second: &Self,
-        beta: impl Into<f64>,
-        alpha: impl Into<f64>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("addbmm_");
-        self.check_write(None, at)?;
-        let value = self.try_addbmm(first, second, beta, alpha)?;
-        put_same_shape(self, value, at)
-    }
-
-    /// `self` = `beta` * `self` + `alpha` * (`column` x `row`); `self` is `[m, n]`. PyTorch: `addr_`.
-    fn try_addr_(
-        &mut self,
-        column: &Self,
-        row: &Self,
-        beta: impl Into<f64>,
-        alpha: impl Into<f64>,
-    ) -> Result<(), Self::Error> {
-        let at = Site::here("addr_");
-        self.check_write(None, at)?;
-        let value = self.try_addr(column, row, beta, alpha)?;
-        put_same_shape(self, value, at)
-    }
-}
-
-impl<A: Blas + InPlace> BlasInPlace for A {}
-
-/// `target` becomes `value`, which must have its shape.
-fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), A::Error> {
-    same_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
-    target.put(value, at)
-}
 
 /// The outer product of two vectors: `[m, n]`.
 pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {
