@@ -46,6 +46,11 @@ pub(crate) trait Compose: TensorLike {
         Self::apply_select(mask, &expanded(self, &shape, at)?, &y, at)
     }
 
+    /// `value` where `mask` holds, `self` elsewhere; the shapes are equal.
+    fn replaced(&self, mask: &Self::Mask, value: f64, at: Site) -> Result<Self, Self::Error> {
+        Self::apply_select(mask, &self.filled(value, &self.shape(), at)?, self, at)
+    }
+
     /// A mask of plain data, expanded to `shape`.
     fn mask_over(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask, Self::Error> {
         expanded(&self.mask(mask), shape, at)

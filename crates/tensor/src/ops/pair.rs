@@ -39,34 +39,22 @@ impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
     }
 }
 
-impl<A: TensorLike> Operand<A> for f64 {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_f64(self))
-    }
+macro_rules! numbers {
+    ($($number:ty: $from:ident;)*) => {$(
+        impl<A: TensorLike> Operand<A> for $number {
+            fn into_argument(self, _beside: &A) -> Argument<A> {
+                Argument::Number(A::Elem::$from(self.into()))
+            }
+        }
+    )*};
 }
 
-impl<A: TensorLike> Operand<A> for f32 {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_f64(f64::from(self)))
-    }
-}
-
-impl<A: TensorLike> Operand<A> for i64 {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_i64(self))
-    }
-}
-
-impl<A: TensorLike> Operand<A> for i32 {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_i64(i64::from(self)))
-    }
-}
-
-impl<A: TensorLike> Operand<A> for bool {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_i64(i64::from(self)))
-    }
+numbers! {
+    f64: from_f64;
+    f32: from_f64;
+    i64: from_i64;
+    i32: from_i64;
+    bool: from_i64;
 }
 
 /// A constant on the tape of `x`, if it has one: `value`, of rank 0, expanded to `shape`.

@@ -91,8 +91,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
     fn try_gelu(&self) -> Result<Self, Self::Error> {
-        let at = Site::here("gelu");
-        self.composed(&Gelu, at)
+        self.composed(&Gelu, Site::here("gelu"))
     }
 
     /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.

@@ -145,8 +145,7 @@ pub trait InPlace: TensorLike {
 
     /// `self = op(self)` for any function of one operand: `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
-        let at = Site::here("apply_");
-        self.update_unary(op, Site { operation: op.name(), ..at })
+        self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }
 }
 

@@ -5,8 +5,8 @@
 
 use wengert_macros::twins;
 
+use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, number};
-use crate::ops::reduce::along::with_number;
 use crate::ops::{InPlace, TensorLike};
 use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
 
@@ -263,7 +263,7 @@ pub(crate) fn grown<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, 
 
 /// `beta` * `own` + `alpha` * the product; a term with the factor 0 is left out.
 fn sum<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
-    let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { with_number(Binary::Mul, &x, by, at) };
+    let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scaled(product, alpha)?;
     if alpha == 0.0 {
         // Only the value is 0: PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN.

@@ -3,9 +3,8 @@
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
-use crate::ops::pair::number;
 use crate::shape::dims;
-use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
+use crate::{Element, Error, Shape, Site, Tensor, View};
 
 /// An array and one dimension of it; an array of rank 0 counts as one lane of one element.
 pub(crate) struct Along<A: TensorLike> {
@@ -112,19 +111,4 @@ fn positions<T: Element>(
     let mut shape = x.shape().clone();
     shape[axis] = len;
     Tensor::build(&shape, at, |out| lanes::each(x.source(), axis, len, out, f))
-}
-
-/// `op` of each element and a number.
-pub(crate) fn with_number<A: TensorLike>(op: Binary, x: &A, value: f64, at: Site) -> Result<A, A::Error> {
-    x.apply_binary(op, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, at)
-}
-
-/// Comparison of each element with a number.
-pub(crate) fn compared<A: TensorLike>(op: Compare, x: &A, value: f64, at: Site) -> Result<A::Mask, A::Error> {
-    x.apply_compare(op, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, at)
-}
-
-/// `x` with `value` where `mask` holds; the shapes are equal.
-pub(crate) fn filled<A: TensorLike>(x: &A, mask: &A::Mask, value: f64, at: Site) -> Result<A, A::Error> {
-    A::apply_select(mask, &number(x, A::Elem::from_f64(value), &x.shape(), at)?, x, at)
 }

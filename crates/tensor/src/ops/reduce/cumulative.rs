@@ -7,7 +7,8 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::reduce::along::{Along, compared, filled};
+use crate::ops::compose::Compose;
+use crate::ops::reduce::along::Along;
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Scalar, Site, Unary, View};
 
@@ -113,7 +114,7 @@ where
 {
     let larger = x.detach().apply_binary(Binary::Maximum, &y.detach(), at)?;
     let size = larger.apply_unary(Unary::Abs, at)?;
-    let shift = filled(&larger, &compared(Compare::Eq, &size, f64::INFINITY, at)?, 0.0, at)?;
+    let shift = larger.replaced(&size.compared(Compare::Eq, f64::INFINITY, at)?, 0.0, at)?;
     let power = |x: &A| x.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at);
     let sum = power(x)?.apply_binary(Binary::Add, &power(y)?, at)?;
     sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)

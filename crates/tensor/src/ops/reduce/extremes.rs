@@ -65,15 +65,13 @@ pub trait Extremes: TensorLike {
     /// Position of the largest of all elements in row-major order: of the first of several; a NaN wins. Refused over
     /// nothing. PyTorch: `argmax` without a dimension.
     fn try_argmax_all(&self) -> Result<Tensor<i64>, Self::Error> {
-        let at = Site::here("argmax_all");
-        position_of_all(self, true, Site { operation: "argmax", ..at })
+        position_of_all(self, true, Site { operation: "argmax", ..Site::here("argmax_all") })
     }
 
     /// Position of the smallest of all elements in row-major order: of the first of several; a NaN wins. Refused over
     /// nothing. PyTorch: `argmin` without a dimension.
     fn try_argmin_all(&self) -> Result<Tensor<i64>, Self::Error> {
-        let at = Site::here("argmin_all");
-        position_of_all(self, false, Site { operation: "argmin", ..at })
+        position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }
 
     /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a

@@ -9,7 +9,6 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::primitive::Composite;
-use crate::ops::reduce::along::{compared, filled, with_number};
 use crate::ops::reduce::statistics::squeezed;
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Reduction, Shape, Site, Unary, View};
 
@@ -72,7 +71,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     ) -> Result<Self, Self::Error> {
         let at = Site::here("pairwise_distance");
         let (x, y) = pair(self, other, at)?;
-        let difference = with_number(Binary::Add, &x.apply_binary(Binary::Sub, &y, at)?, eps, at)?;
+        let difference = x.apply_binary(Binary::Sub, &y, at)?.plus(eps, at)?;
         norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
     }
 
@@ -87,7 +86,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     fn try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("normalize");
         let length = norm(self, p.into(), &dims.into(), true, at)?;
-        let divisor = filled(&length, &compared(Compare::Le, &length, eps, at)?, eps, at)?;
+        let divisor = length.replaced(&length.compared(Compare::Le, eps, at)?, eps, at)?;
         self.apply_binary(Binary::Div, &expanded(&divisor, &self.shape(), at)?, at)
     }
 
@@ -101,8 +100,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
             // The lower bound changes the value only: the derivative is that of the length, as in PyTorch.
-            let short = compared(Compare::Lt, &length, eps, at)?;
-            let length = length.with_value(&filled(&length.detach(), &short, eps, at)?, at)?;
+            let short = length.compared(Compare::Lt, eps, at)?;
+            let length = length.with_value(&length.detach().replaced(&short, eps, at)?, at)?;
             x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
         };
         let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
@@ -143,8 +142,8 @@ impl Composite for Norm<'_> {
         let Norm { ord, axes } = *self;
         let each = |op: Unary| x.apply_unary(op, at);
         if ord == 0.0 {
-            let ones = Compose::filled(x, 1.0, &x.shape(), at)?;
-            return filled(&ones, &compared(Compare::Eq, x, 0.0, at)?, 0.0, at)?.summed(axes, at);
+            let ones = x.filled(1.0, &x.shape(), at)?;
+            return ones.replaced(&x.compared(Compare::Eq, 0.0, at)?, 0.0, at)?.summed(axes, at);
         }
         if ord == 1.0 {
             return each(Unary::Abs)?.summed(axes, at);
@@ -157,8 +156,8 @@ impl Composite for Norm<'_> {
             let op = if ord > 0.0 { Reduction::Amax } else { Reduction::Amin };
             return if axes.is_empty() { Ok(size) } else { size.apply_reduce(op, axes, at) };
         }
-        let sum = with_number(Binary::Pow, &size, ord, at)?.summed(axes, at)?;
-        with_number(Binary::Pow, &sum, 1.0 / ord, at)
+        let sum = size.combined(Binary::Pow, ord, at)?.summed(axes, at)?;
+        sum.combined(Binary::Pow, 1.0 / ord, at)
     }
 }
 
@@ -211,14 +210,14 @@ fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: 
     if p.is_infinite() {
         let largest = size.detach().apply_reduce(Reduction::Amax, &[axis], at)?;
         let over = expanded(&largest, &shape, at)?;
-        let tied = filled(&size, &size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
+        let tied = size.replaced(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
     // A power has no finite derivative at 0: compute it at 1 instead, and replace the result by 0.
     let power = |x: &A, exponent: f64| {
-        let zero = compared(Compare::Eq, x, 0.0, at)?;
-        let powers = with_number(Binary::Pow, &filled(x, &zero, 1.0, at)?, exponent, at)?;
-        filled(&powers, &zero, 0.0, at)
+        let zero = x.compared(Compare::Eq, 0.0, at)?;
+        let powers = x.replaced(&zero, 1.0, at)?.combined(Binary::Pow, exponent, at)?;
+        powers.replaced(&zero, 0.0, at)
     };
     let powers = if p == 2.0 { x.apply_unary(Unary::Square, at)? } else { power(&size, p)? };
     power(&sum(&powers)?, 1.0 / p)

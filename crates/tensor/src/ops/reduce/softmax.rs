@@ -20,8 +20,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
     fn try_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
-        let at = Site::here("softmax");
-        self.composed(&Normalized { dim, log: false }, at)
+        self.composed(&Normalized { dim, log: false }, Site::here("softmax"))
     }
 
     /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
@@ -33,8 +32,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
     /// `log_softmax`.
     fn try_log_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
-        let at = Site::here("log_softmax");
-        self.composed(&Normalized { dim, log: true }, at)
+        self.composed(&Normalized { dim, log: true }, Site::here("log_softmax"))
     }
 
     /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.

@@ -9,7 +9,6 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, number};
 use crate::ops::primitive::Composite;
-use crate::ops::reduce::along::{filled, with_number};
 use crate::ops::reduce::reductions::reduced;
 use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 use crate::{Scalar, Shape};
@@ -67,7 +66,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
     fn try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
-        let known = filled(self, &self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
+        let known = self.replaced(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
         reduced(&known, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
@@ -76,9 +75,9 @@ pub trait Statistics: TensorLike<Elem: Float> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
-        let total = reduced(&filled(self, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let total = reduced(&self.replaced(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
         let one = number(self, Self::Elem::ONE, &self.shape(), at)?;
-        let count = reduced(&filled(&one, &unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
+        let count = reduced(&one.replaced(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
         total.apply_binary(Binary::Div, &count, at)
     }
 }
@@ -101,7 +100,7 @@ fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A,
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     let sum = reduced(x, Reduction::Sum, dims, keepdim, at)?;
-    with_number(Binary::Div, &sum, count(&shape, &axes), at)
+    sum.divided(count(&shape, &axes), at)
 }
 
 fn count(shape: &Shape, axes: &[usize]) -> f64 {
@@ -121,9 +120,9 @@ impl Composite for Variance<'_> {
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expanded(y, &shape, at)?, at);
         // Seen from the first element, the mean of equal elements is exact, and so is their variance: 0.
         let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
-        let distance = minus(&x, &with_number(Binary::Div, &x.summed(axes, at)?, count, at)?)?;
+        let distance = minus(&x, &x.summed(axes, at)?.divided(count, at)?)?;
         let squares = distance.apply_unary(Unary::Square, at)?.summed(axes, at)?;
-        with_number(Binary::Div, &squares, (count - self.correction).max(0.0), at)
+        squares.divided((count - self.correction).max(0.0), at)
     }
 }
 
