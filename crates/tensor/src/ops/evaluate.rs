@@ -12,7 +12,7 @@ use crate::{Compare, Error, Float, Shape, Site, Tensor, View};
 
 /// An expression with what evaluation needs beside it.
 pub trait Evaluate<T: Float> {
-    /// What a failure gives.
+    /// The error of a failed evaluation.
     type Error: From<Error>;
 
     /// The expression.
@@ -21,7 +21,7 @@ pub trait Evaluate<T: Float> {
     /// The value of a node that is data, or was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
-    /// Who is to blame where memory cannot hold the value of a node: the line that recorded it.
+    /// The line that recorded a node; the error names it where memory cannot hold the node's value.
     fn site(&self, node: Index) -> Site;
 
     /// The value of a node that is an [`Op::Other`].

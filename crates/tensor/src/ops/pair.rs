@@ -62,6 +62,21 @@ pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Si
     expanded(&x.number(value), shape, at)
 }
 
+/// `value`, a number or an array of rank 0, expanded to `shape`; `refusal` is the error's sentence for another rank.
+pub(crate) fn one_value<A: TensorLike>(
+    x: &A,
+    value: impl Operand<A>,
+    shape: &Shape,
+    at: Site,
+    refusal: impl FnOnce(usize) -> String,
+) -> Result<A, A::Error> {
+    match value.into_argument(x) {
+        Argument::Number(value) => number(x, value, shape, at),
+        Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, shape, at),
+        Argument::Array(value) => Err(Error::argument(at, refusal(value.shape().rank())).into()),
+    }
+}
+
 /// `x` expanded to `shape`, which the caller has checked; `x` itself where it has that shape.
 pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }

@@ -11,7 +11,7 @@ use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tens
 pub trait TensorLike: Clone + Sized {
     /// Type of the elements.
     type Elem: Element;
-    /// What a comparison gives: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
+    /// The result of a comparison: `Tensor<bool>` for tensors; zeros and ones for recorded variables. Masks compare to masks.
     type Mask: TensorLike<Error = Self::Error, Mask = Self::Mask>;
     /// The error of an operation that is refused.
     type Error: std::error::Error + From<Error> + 'static;

@@ -186,7 +186,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// One pass over this tensor, `input` and `states`, all of one shape: `f` of an element of each gives the new elements of
-    /// this tensor and of the states. What nothing else holds is changed in place; no memory is asked for.
+    /// this tensor and of the states. A tensor that shares its storage with no other is changed in place, without allocation.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

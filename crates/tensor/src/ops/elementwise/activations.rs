@@ -2,7 +2,7 @@
 //!
 //! They are made of other operations, so their derivatives follow. At a kink they are written so that the derivative is the
 //! one that PyTorch gives. A branch that is not taken must not overflow: its zero gradient times an infinite slope would be
-//! NaN. So a branch sees the argument only where it is taken, and a harmless number elsewhere.
+//! NaN. So a branch is given the argument only where it is taken, and a number that it is finite at elsewhere.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{binary, expanded, join_all, pair};
+use crate::ops::pair::{binary, expanded, join_all, one_value, pair};
 use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
@@ -147,17 +147,9 @@ pub trait Masking: TensorLike<Elem: Element> {
         // PyTorch names the mask first.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
-        let value = match value.into_argument(self) {
-            Argument::Number(value) => crate::ops::pair::number(self, value, &shape, at)?,
-            Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
-            Argument::Array(value) => {
-                let message = format!(
-                    "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
-                    value.shape().rank()
-                );
-                return Err(crate::Error::argument(at, message).into());
-            }
-        };
+        let value = one_value(self, value, &shape, at, |rank| {
+            format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
+        })?;
         Self::apply_select(&mask, &value, &x, at)
     }
 }

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::engine::elementwise;
 use crate::ops::eager::{check_binary, over};
 use crate::ops::elementwise::arithmetic::is_root;
-use crate::ops::pair::{expanded, join_all, number, pair_in_place, same_shape};
+use crate::ops::pair::{expanded, join_all, number, one_value, pair_in_place, same_shape};
 use crate::ops::{Argument, Masking, Operand, TensorLike};
 use crate::shape::compat;
 use crate::shape::compat::Resolved;
@@ -122,17 +122,9 @@ pub trait InPlace: TensorLike {
     fn try_fill_(&mut self, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("fill_");
         let shape = self.shape();
-        let filled = match value.into_argument(self) {
-            Argument::Number(value) => number(self, value, &shape, at)?,
-            Argument::Array(value) if value.shape().rank() == 0 => expanded(&value, &shape, at)?,
-            Argument::Array(value) => {
-                let message = format!(
-                    "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-                    value.shape().rank()
-                );
-                return Err(Error::argument(at, message).into());
-            }
-        };
+        let filled = one_value(self, value, &shape, at, |rank| {
+            format!("fill_ only supports 0-dimension value tensor but got tensor with {rank} dimensions.")
+        })?;
         self.put(filled, at)
     }
 

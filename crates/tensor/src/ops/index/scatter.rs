@@ -156,7 +156,7 @@ pub trait Scatter: TensorLike {
     }
 
     /// `self` with the elements of `source`, in row-major order, written where `mask` holds; `self` and `mask` broadcast.
-    /// What is left of `source` is not read. PyTorch: `masked_scatter`.
+    /// The other elements of `source` are not read. PyTorch: `masked_scatter`.
     fn try_masked_scatter(&self, mask: &Tensor<bool>, source: &Self) -> Result<Self, Self::Error> {
         let at = Site::here("masked_scatter");
         let shape = join(&self.shape(), mask.shape(), at)?;

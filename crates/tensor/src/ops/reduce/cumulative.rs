@@ -14,7 +14,7 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Scalar, Site, Unary, V
 
 /// `cumsum` and its kin.
 #[twins]
-pub trait Cumulative: TensorLike {
+pub trait Cumulative: TensorLike<Elem: Number> {
     /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.
     ///
     /// ```
@@ -23,10 +23,7 @@ pub trait Cumulative: TensorLike {
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
     #[in_place]
-    fn try_cumsum(&self, dim: isize) -> Result<Self, Self::Error>
-    where
-        Self::Elem: Number,
-    {
+    fn try_cumsum(&self, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("cumsum");
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: DType::U8, at }.into());
@@ -38,10 +35,7 @@ pub trait Cumulative: TensorLike {
     /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
     /// `cumprod`.
     #[in_place]
-    fn try_cumprod(&self, dim: isize) -> Result<Self, Self::Error>
-    where
-        Self::Elem: Number,
-    {
+    fn try_cumprod(&self, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("cumprod");
         scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
@@ -63,10 +57,7 @@ pub trait Cumulative: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```
-    fn try_diff(&self, n: usize, dim: isize) -> Result<Self, Self::Error>
-    where
-        Self::Elem: Number,
-    {
+    fn try_diff(&self, n: usize, dim: isize) -> Result<Self, Self::Error> {
         let at = Site::here("diff");
         let shape = self.shape();
         if shape.rank() == 0 {
@@ -84,7 +75,7 @@ pub trait Cumulative: TensorLike {
     }
 }
 
-impl<A: TensorLike> Cumulative for A {}
+impl<A: TensorLike<Elem: Number>> Cumulative for A {}
 
 /// `combine` of the elements up to each along `dim`, for an associative `combine`.
 fn scan<A: TensorLike>(

@@ -17,7 +17,7 @@ use crate::{Dims, Error, Reduction, Shape, Site, View};
 #[twins]
 pub trait Extremes: TensorLike {
     /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-    /// Refused over nothing. PyTorch: `max` with a dimension.
+    /// Refused if empty. PyTorch: `max` with a dimension.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -31,13 +31,13 @@ pub trait Extremes: TensorLike {
     }
 
     /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
-    /// Refused over nothing. PyTorch: `min` with a dimension.
+    /// Refused if empty. PyTorch: `min` with a dimension.
     fn try_min(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         extreme(self, false, dim, keepdim, Site::here("min"))
     }
 
     /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-    /// over nothing. PyTorch: `max` without a dimension.
+    /// if empty. PyTorch: `max` without a dimension.
     fn try_max_all(&self) -> Result<Self, Self::Error> {
         let at = Site::here("max_all");
         not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "max", ..at })?;
@@ -45,7 +45,7 @@ pub trait Extremes: TensorLike {
     }
 
     /// The smallest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
-    /// over nothing. PyTorch: `min` without a dimension.
+    /// if empty. PyTorch: `min` without a dimension.
     fn try_min_all(&self) -> Result<Self, Self::Error> {
         let at = Site::here("min_all");
         not_over_nothing(&self.shape(), &Dims::from(..), Site { operation: "min", ..at })?;
@@ -53,7 +53,7 @@ pub trait Extremes: TensorLike {
     }
 
     /// The smallest and the largest over `dims`; both NaN if any is NaN. Derivative: evenly over the ties, from both
-    /// sides. Refused over nothing. PyTorch: `aminmax`.
+    /// sides. Refused if empty. PyTorch: `aminmax`.
     fn try_aminmax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("aminmax");
         let dims = dims.into();

@@ -19,8 +19,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// largest or smallest magnitude for ±∞; the number of elements that are not zero for 0. Squares and powers may
     /// overflow where the norm would not.
     ///
-    /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 of nothing; for `ord` below 0
-    /// and for ∞, refused over nothing. PyTorch: `linalg.vector_norm`.
+    /// Derivative: 0 at the zero vector; for ±∞ shared evenly over the ties; for 0 none. 0 if empty; for `ord` below 0
+    /// and for ∞, refused if empty. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

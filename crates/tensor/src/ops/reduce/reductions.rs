@@ -14,7 +14,7 @@ use crate::{
 /// dimensions stay with size 1.
 #[twins]
 pub trait Reductions: TensorLike {
-    /// The sum over `dims`, pairwise; 0 of nothing. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
+    /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
     /// refused (cast first). PyTorch: `sum`.
     ///
     /// ```
@@ -33,7 +33,7 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
-    /// The mean over `dims`; NaN of nothing. PyTorch: `mean`.
+    /// The mean over `dims`; NaN if empty. PyTorch: `mean`.
     fn try_mean(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -48,7 +48,7 @@ pub trait Reductions: TensorLike {
         sum.apply_binary(Binary::Div, &count, at)
     }
 
-    /// The product over `dims`; 1 of nothing. PyTorch: `prod`.
+    /// The product over `dims`; 1 if empty. PyTorch: `prod`.
     fn try_prod(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -56,7 +56,7 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
     }
 
-    /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+    /// The largest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused if empty. PyTorch:
     /// `amax`.
     fn try_amax(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amax");
@@ -65,7 +65,7 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Amax, &dims, keepdim, at)
     }
 
-    /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused over nothing. PyTorch:
+    /// The smallest over `dims`; NaN if any is NaN. Derivative: evenly over the ties. Refused if empty. PyTorch:
     /// `amin`.
     fn try_amin(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("amin");
@@ -74,13 +74,13 @@ pub trait Reductions: TensorLike {
         reduced(self, Reduction::Amin, &dims, keepdim, at)
     }
 
-    /// Where any element over `dims` is not zero (or `true`); `false` of nothing. PyTorch: `any`.
+    /// Where any element over `dims` is not zero (or `true`); `false` if empty. PyTorch: `any`.
     fn try_any(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("any");
         Ok(reduced(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
     }
 
-    /// Where all elements over `dims` are not zero (or `true`); `true` of nothing. PyTorch: `all`.
+    /// Where all elements over `dims` are not zero (or `true`); `true` if empty. PyTorch: `all`.
     fn try_all(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("all");
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
@@ -93,13 +93,13 @@ pub trait Reductions: TensorLike {
         Ok(reduced(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
-    /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch: `argmax`.
+    /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch: `argmax`.
     fn try_argmax(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmax");
         Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
     }
 
-    /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused over nothing. PyTorch:
+    /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch:
     /// `argmin`.
     fn try_argmin(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");

@@ -35,7 +35,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
         self.composed(&Normalized { dim, log: true }, Site::here("log_softmax"))
     }
 
-    /// ln Σ eˣ over `dims`; -∞ of nothing, and of only -∞. PyTorch: `logsumexp`.
+    /// ln Σ eˣ over `dims`; -∞ if empty or if all are -∞. PyTorch: `logsumexp`.
     fn try_logsumexp(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
         let shape = self.shape();

@@ -83,7 +83,7 @@ pub trait Sorting: TensorLike {
     }
 
     /// The commonest element along `dim`, the smallest of several, and the position of its last occurrence. Refused
-    /// over nothing. PyTorch: `mode`.
+    /// if empty. PyTorch: `mode`.
     fn try_mode(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
         let along = Along::new(self, dim, at)?;
@@ -92,7 +92,7 @@ pub trait Sorting: TensorLike {
         along.taken_with(positions, keepdim, at)
     }
 
-    /// The median of all elements, the lower one of two; NaN if any is NaN, and of nothing. Derivative: evenly over the
+    /// The median of all elements, the lower one of two; NaN if any is NaN or there is none. Derivative: evenly over the
     /// elements equal to it, NaNs being equal to NaNs. PyTorch: `median` without a dimension.
     fn try_median_all(&self) -> Result<Self, Self::Error>
     where

@@ -63,7 +63,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
         Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
     }
 
-    /// The sum over `dims` of what is not NaN; 0 of nothing. PyTorch: `nansum`.
+    /// The sum over `dims` of what is not NaN; 0 if empty. PyTorch: `nansum`.
     fn try_nansum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
         let known = self.replaced(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;

@@ -94,7 +94,7 @@ pub trait Padding: TensorLike {
         let mut x = self.clone();
         for (axis, left, right) in sides {
             x = match mode {
-                // What is cropped is not there to be repeated at the other end.
+                // Elements that are cropped at one end are not repeated at the other.
                 PadMode::Circular => extended(&cropped(&x, axis, left, right, at)?, axis, left, right, mode, at)?,
                 _ => cropped(&extended(&x, axis, left, right, mode, at)?, axis, left, right, at)?,
             };

@@ -93,7 +93,7 @@ fn resampled<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<A, A::Error> {
     let from = x.shape()[axis];
-    // What is multiplied by 1 alone is read as it is: 0 · ∞ would make NaN of its neighbour.
+    // An element of weight 1 is read without its neighbour, whose weight is 0: 0 · ∞ would be NaN.
     if from == to && !matches!(mode, InterpolateMode::Area) {
         return Ok(x.clone());
     }

@@ -9,10 +9,10 @@ use crate::{Shape, Site};
 pub enum LossReduction {
     /// They stay as they are.
     None,
-    /// Their mean; NaN of nothing.
+    /// Their mean; NaN if empty.
     #[default]
     Mean,
-    /// Their sum; 0 of nothing.
+    /// Their sum; 0 if empty.
     Sum,
 }
 

@@ -53,7 +53,7 @@ fn inside(axis: &Axis, number: usize) -> (usize, usize) {
     (place(start), place(start.saturating_add(axis.window.kernel)))
 }
 
-/// Elements of a window that its mean counts; at least one, as a sum of nothing is 0 whatever it is divided by.
+/// How many elements of a window its mean divides by; at least one, so that the mean of no elements is 0.
 fn elements(axis: &Axis, number: usize, options: &PoolOptions) -> usize {
     if !options.count_include_pad {
         let (first, last) = inside(axis, number);

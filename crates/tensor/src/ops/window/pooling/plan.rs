@@ -15,7 +15,7 @@ pub(crate) struct Axis {
     pub(crate) count: usize,
 }
 
-/// What a pooling does, checked.
+/// The checked arguments of a pooling.
 pub(crate) struct Plan {
     /// Whether the input has no batch dimension.
     pub(crate) unbatched: bool,
