@@ -10,30 +10,53 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use lexopt::prelude::*;
 use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalize};
 use wengert::nn::{Result, Sgd, accuracy, cross_entropy, save};
 use wengert::prelude::*;
 
-/// Trains a small network to read handwritten digits.
-#[derive(Parser)]
+const USAGE: &str = "\
+Trains a small network to read handwritten digits
+
+Usage: train_digits [OPTIONS]
+
+Options:
+      --data <FILE>      Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
+                         [default: the digits that come with the example]
+      --epochs <EPOCHS>  How often every training sample is seen [default: 40]
+      --lr <LR>          Learning rate of the first epoch, more than 0 [default: 0.2]
+      --seed <SEED>      What the split, the initial weights and the order of the samples are drawn from [default: 0]
+      --out <DIR>        Folder for the loss curve and the checkpoint [default: out/train_digits]
+  -h, --help             Print help";
+
 struct Arguments {
-    /// Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
-    #[arg(long, value_name = "FILE", default_value = DIGITS)]
     data: PathBuf,
-    /// How often every training sample is seen
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
-    /// Learning rate of the first epoch, more than 0
-    #[arg(long, default_value_t = 0.2, value_parser = learning_rate, allow_negative_numbers = true)]
     lr: f64,
-    /// What the split, the initial weights and the order of the samples are drawn from
-    #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Folder for the loss curve and the checkpoint
-    #[arg(long, value_name = "DIR", default_value = "out/train_digits")]
     out: PathBuf,
+}
+
+impl Arguments {
+    /// Those of the command line; `None` where it asks for help.
+    fn parse() -> std::result::Result<Option<Self>, lexopt::Error> {
+        let (data, out) = (DIGITS.into(), "out/train_digits".into());
+        let mut arguments = Arguments { data, epochs: 40, lr: 0.2, seed: 0, out };
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("data") => arguments.data = parser.value()?.into(),
+                Long("epochs") => arguments.epochs = parser.value()?.parse_with(epochs)?,
+                Long("lr") => arguments.lr = parser.value()?.parse_with(learning_rate)?,
+                Long("seed") => arguments.seed = parser.value()?.parse()?,
+                Long("out") => arguments.out = parser.value()?.into(),
+                Short('h') | Long("help") => return Ok(None),
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(Some(arguments))
+    }
 }
 
 /// Found from whatever folder the example is run in.
@@ -80,7 +103,18 @@ impl Module<f32> for Mlp {
 }
 
 fn main() -> ExitCode {
-    match train(&Arguments::parse()) {
+    let arguments = match Arguments::parse() {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match train(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -134,6 +168,13 @@ fn train(arguments: &Arguments) -> Result<()> {
 fn progress_bar(epochs: u32) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} epoch {pos}/{len}, {eta} left");
     ProgressBar::new(epochs.into()).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn epochs(text: &str) -> std::result::Result<u32, String> {
+    match text.parse() {
+        Ok(epochs) if epochs > 0 => Ok(epochs),
+        _ => Err("expected a whole number above 0".to_owned()),
+    }
 }
 
 fn learning_rate(text: &str) -> std::result::Result<f64, String> {

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // Pixels come as [h, w, 3]; a batch of one image is [1, 3, h, w]. No pixel is moved for that.
-    let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/chelsea.png"))?;
+    let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/chelsea.png"))?;
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let images = (pixels.cast::<f32>() / 255.0).permute([2, 0, 1]).unsqueeze(0);
 
