@@ -1,29 +1,29 @@
-//! What can go wrong on a tape, as values.
+//! Errors of tapes, as values.
 
 use std::panic::Location;
 
 use wengert_tensor::{self as tensor, Shape, Site};
 
-/// Everything that recording, evaluating and differentiating refuse.
+/// Every error of recording, evaluating and differentiating.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tensor operation itself refuses its operands, or its result.
+    /// The tensor operation itself refuses its operands or its result.
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 
-    /// Operands of two tapes in one operation.
+    /// Operands on different tapes in one operation.
     #[error(
         "the operands belong to two tapes\n  --> {}, in {}\n  hint: record both on one tape, or pass a value from one to \
          the other with `tape.constant(&x.value())`",
         at.location, at.operation
     )]
     OtherTape {
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
-    /// A gradient of something that is not one number, without a seed.
+    /// A gradient, without a seed, of an output that is not one number.
     #[error(
         "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
          reduce it to one number first (`.sum(.., false)`), or give the upstream gradient (`tape.vjp`)",
@@ -32,34 +32,34 @@ pub enum Error {
     NotScalar {
         /// Shape of the output.
         shape: Shape,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
-    /// The one number of something that has fewer or more.
+    /// `item` of a value with fewer or more elements than one.
     #[error("a Tensor with {} elements cannot be converted to Scalar\n  --> {}, in {}\n  its shape is {shape}", shape.numel(),
         at.location, at.operation)]
     NotOneNumber {
         /// The shape.
         shape: Shape,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
-    /// An upstream gradient whose shape is not that of its output, or a tangent whose shape is not that of its input.
+    /// A seed whose shape is not that of its output, or a tangent whose shape is not that of its input.
     #[error(
         "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of {expected}.\n  \
          --> {}, in {}",
         at.location, at.operation
     )]
     SeedShape {
-        /// Which of the outputs (or inputs).
+        /// Position of the output (or input).
         position: usize,
         /// The output's shape.
         expected: Box<Shape>,
         /// The seed's shape.
         got: Box<Shape>,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
@@ -74,24 +74,24 @@ pub enum Error {
         operation: &'static str,
         /// The line that recorded it.
         recorded: &'static Location<'static>,
-        /// Where the derivative was asked for.
+        /// The operation and line that requested the derivative.
         at: Site,
     },
 
-    /// A gradient with respect to something that the output does not depend on.
+    /// A gradient with respect to a variable that the output does not depend on.
     #[error(
         "the output does not depend on {what}\n  --> {}, in {}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `grad_or_zeros`",
         at.location, at.operation
     )]
     Unreached {
-        /// Which one: a parameter's name or a variable's line.
+        /// The parameter's name or the variable's line.
         what: String,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
-    /// A derivative rule that gave a gradient of the wrong shape.
+    /// A derivative rule whose gradient has the wrong shape.
     #[error(
         "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \
          recorded at {recorded}"
@@ -103,9 +103,9 @@ pub enum Error {
         operation: &'static str,
         /// Position of the input.
         input: usize,
-        /// What the rule gave.
+        /// The shape that the rule gave.
         got: Box<Shape>,
-        /// What it should have given.
+        /// The shape that it should have given.
         expected: Box<Shape>,
         /// The line that recorded the operation.
         recorded: &'static Location<'static>,
@@ -114,16 +114,16 @@ pub enum Error {
     /// More nodes than a tape can number (2³² - 1).
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
     TapeFull {
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 
-    /// A shape that a custom operation refuses, in its own words.
+    /// Shapes that a custom operation refuses, in its own words.
     #[error("{message}\n  --> {}, in {}", at.location, at.operation)]
     Refused {
         /// The sentence.
         message: String,
-        /// Where.
+        /// The operation and its line.
         at: Site,
     },
 }
@@ -138,7 +138,7 @@ impl Error {
     }
 }
 
-/// What plain methods do with the result of their twin. (In a closure, the panic would name our line.)
+/// Panics on an error, for methods that return no `Result`. (In a closure, the panic would name our line.)
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {
@@ -147,7 +147,7 @@ pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     }
 }
 
-/// What plain methods do with an error: panic at the caller's line with the whole diagnostic.
+/// Panics at the caller's line with the whole diagnostic.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: Error) -> ! {

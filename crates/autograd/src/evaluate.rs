@@ -1,7 +1,6 @@
 //! Values of variables: the tape's expression, planned and run by the engine.
 //!
-//! What nobody asked for is not computed and not kept: an evaluation visits the ancestors of what was asked for, and keeps
-//! the values of just that.
+//! An evaluation visits only the ancestors of the requested nodes and keeps only the requested values.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Evaluate;
@@ -35,11 +34,11 @@ impl<T: Float> Tape<T> {
 
 #[twins]
 impl<T: Float> Var<'_, T> {
-    /// The value, computed now if it was not before.
+    /// The value, computed now unless it was computed before.
     ///
     /// # Errors
     ///
-    /// If memory cannot hold it, or a custom operation fails.
+    /// If there is not enough memory, or a custom operation fails.
     pub fn try_value(self) -> Result<Tensor<T>, Error> {
         let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
         Ok(values.swap_remove(0))
@@ -93,7 +92,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// The oracle of the tests: the same values, one node at a time.
+/// The oracle of the tests: the same values, evaluated one node at a time.
 #[cfg(test)]
 pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();

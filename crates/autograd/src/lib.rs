@@ -1,8 +1,8 @@
 //! A lazy tape over tensors, and derivatives of any order on it.
 //!
-//! A [`Tape`] records operations on [`Var`]s and computes nothing until a value is asked for. A gradient is more program on
-//! the same tape: [`Var::grad`] gives variables again, so a second derivative is `grad` once more. [`Var::backward`] gives
-//! owned [`Gradients`] that outlive the tape.
+//! A [`Tape`] records operations on [`Var`]s and computes nothing until a value is requested. A gradient is appended to the program
+//! on the same tape: [`Var::grad`] returns variables, so a second derivative is `grad` once more. [`Var::backward`] returns owned
+//! [`Gradients`] that outlive the tape.
 //!
 //! ```
 //! use wengert_autograd::prelude::*;
@@ -18,15 +18,15 @@
 //!
 //! | module | duty |
 //! |---|---|
-//! | `record` | an expression, and beside it data, operations with parameters and lines of code |
-//! | [`Tape`], [`Var`], [`Operation`] | where is recorded; a `Copy` handle to a node; what an operation must say of itself |
+//! | `record` | an expression, with data, operations with parameters and lines of code beside it |
+//! | [`Tape`], [`Var`], [`Operation`] | the record; a `Copy` handle to a node; the interface of operations |
 //! | `evaluate` | values, computed by the engine of the tensor crate from the tape's expression |
-//! | `rules` | the derivative of every primitive, a line each |
-//! | `variable` | every operation of tensors, recorded; the operators |
+//! | `rules` | the derivative of every primitive, one line each |
+//! | `variable` | recording of every tensor operation; the operators |
 //! | `derive` | reverse and forward mode: both only append nodes; [`Gradients`] |
 //! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
 //! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
-//! | [`Graph`], [`NonFinite`] | the recorded program, shown; where its first NaN was made |
+//! | [`Graph`], [`NonFinite`] | the recorded program as a graph; the origin of its first NaN |
 //!
 //! A module uses those above it in this table, and none below.
 
@@ -53,7 +53,7 @@ pub use wengert_tensor::plan::{set_simplification, simplification};
 
 pub use wengert_tensor as tensor;
 
-/// What most programs want: the tape, its variables, tensors and their operations.
+/// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {
     pub use crate::{Gradients, Parameter, Tape, Var};
     pub use wengert_tensor::prelude::*;

@@ -1,23 +1,23 @@
-//! Parameters: tensors with a name that live in a model and are trained.
+//! Parameters: named tensors that belong to a model and are trained.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wengert_tensor::{Float, Tensor};
 
-/// A trained tensor. It lives in the model, not on a tape: [`Tape::parameter`](crate::Tape::parameter) makes it a variable
-/// for one step, and the step's [`Gradients`](crate::Gradients) are looked up by it.
+/// A trained tensor. It belongs to the model, not to a tape: [`Tape::parameter`](crate::Tape::parameter) makes it a variable for
+/// one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients).
 ///
-/// A clone is a parameter of its own, with the same name and values.
+/// A clone is a separate parameter with the same name and values.
 #[derive(Debug)]
 pub struct Parameter<T: Float> {
     id: u64,
     name: String,
-    /// The present values.
+    /// The current values.
     pub value: Tensor<T>,
 }
 
 impl<T: Float> Parameter<T> {
-    /// A parameter named `name`, as checkpoints will know it (`fc1.weight`).
+    /// A parameter named `name`, which is its name in checkpoints (`fc1.weight`).
     pub fn new(name: impl Into<String>, value: Tensor<T>) -> Self {
         Parameter { id: next_id(), name: name.into(), value }
     }
@@ -27,7 +27,7 @@ impl<T: Float> Parameter<T> {
         &self.name
     }
 
-    /// What tells this parameter from every other one in the process.
+    /// The parameter's unique number in this process.
     pub fn id(&self) -> u64 {
         self.id
     }

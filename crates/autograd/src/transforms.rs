@@ -1,4 +1,4 @@
-//! Functions of tensors in, derivatives as tensors out: no tape to be seen.
+//! Derivatives of functions of tensors, as tensors, without a visible tape.
 //!
 //! | here | JAX | `torch.func` | how |
 //! |---|---|---|---|
@@ -8,12 +8,10 @@
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, a `jvp` of it per input |
 //!
-//! Each call records the function once, on a tape of its own, and evaluates everything asked for in one run. A function of
-//! several inputs takes an array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are
-//! constants.
+//! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an
+//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants.
 //!
-//! To differentiate a derivative once more in ways that are not here, record on a [`Tape`] and use
-//! [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
+//! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
 
 use wengert_macros::twins;
 use wengert_tensor::plan::Index;
@@ -21,8 +19,8 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Error, Tape, Var};
 
-/// The gradients of a function that gives one number, with respect to each input: tensors of the inputs' shapes, zeros where
-/// the function does not depend on one. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// The gradients of a function with a single number as its result, with respect to each input: tensors of the inputs' shapes, zeros
+/// where the function does not depend on one. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -35,7 +33,7 @@ use crate::{Error, Tape, Var};
 ///
 /// # Errors
 ///
-/// If the function gives not one number, or an operation in it has no derivative.
+/// If the function's result is not one number, or an operation in it has no derivative.
 #[twins]
 pub fn try_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
@@ -44,7 +42,7 @@ pub fn try_grad<T: Float, const N: usize>(
     value_and_gradients(f, inputs, false, Site::here("grad")).map(|(_, gradients)| gradients)
 }
 
-/// What a function gives, which is one number, and its gradients as [`grad`] has them, from one evaluation. JAX:
+/// The value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
 /// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
 ///
 /// ```
@@ -56,7 +54,7 @@ pub fn try_grad<T: Float, const N: usize>(
 ///
 /// # Errors
 ///
-/// If the function gives not one number, or an operation in it has no derivative.
+/// If the function's result is not one number, or an operation in it has no derivative.
 #[twins]
 pub fn try_value_and_grad<T: Float, const N: usize>(
     f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
@@ -68,12 +66,12 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
     })
 }
 
-/// All derivatives of a function at `input`, of shape `[d…]`, as a tensor of shape `[e…, d…]` where the function gives
-/// `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where it does not depend on the input. JAX: `jax.jacrev`,
-/// `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
+/// All derivatives of a function at `input`, of shape `[d…]`, as a tensor of shape `[e…, d…]` if the function's result has the
+/// shape `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where the output does not depend on the input. JAX:
+/// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// Of many outputs from few inputs it is computed in forward mode, otherwise in reverse mode. The result has as many elements
-/// as input and output multiplied.
+/// With more outputs than inputs it is computed in forward mode, otherwise in reverse mode. Its element count is the product of
+/// those of input and output.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::jacobian};
@@ -86,7 +84,7 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 ///
 /// # Errors
 ///
-/// If an operation in the function has no derivative, or memory cannot hold the result.
+/// If an operation in the function has no derivative, or there is not enough memory for the result.
 #[twins]
 pub fn try_jacobian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -99,8 +97,8 @@ pub fn try_jacobian<T: Float>(
     jacobian_of(&tape, y, x, at)
 }
 
-/// The second derivatives, in all pairs of elements, of a function that gives one number: of shape `[d…, d…]` for an input
-/// `[d…]`, and symmetric where it is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+/// The second derivatives, in all pairs of elements, of a function with a single number as its result: of shape `[d…, d…]` for an
+/// input `[d…]`, and symmetric where the function is smooth. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
 ///
 /// Forward over reverse, as in both of them. For products with vectors see [`hvp`], which needs no `[d…, d…]`.
 ///
@@ -115,7 +113,7 @@ pub fn try_jacobian<T: Float>(
 ///
 /// # Errors
 ///
-/// If the function gives not one number, or an operation in it has no second derivative.
+/// If the function's result is not one number, or an operation in it has no second derivative.
 #[twins]
 pub fn try_hessian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -128,9 +126,9 @@ pub fn try_hessian<T: Float>(
     columns_of(&tape, gradient, x, at)
 }
 
-/// The Hessian times `v`, for a function that gives one number and an input and a direction `v` of one shape: how the
-/// gradient changes as the input moves along `v`. Costs a few evaluations of the function, whatever the size of the input.
-/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// The Hessian times `v`, for a function with a single number as its result, and an input and a direction `v` of the same shape:
+/// the change of the gradient as the input moves along `v`. Costs a few evaluations of the function, whatever the size of the
+/// input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::hvp};
@@ -142,7 +140,7 @@ pub fn try_hessian<T: Float>(
 ///
 /// # Errors
 ///
-/// If the function gives not one number, the shapes of input and direction differ, or an operation in the function has no
+/// If the function's result is not one number, the shapes of input and direction differ, or an operation in the function has no
 /// second derivative.
 #[twins]
 pub fn try_hvp<T: Float>(
@@ -170,7 +168,7 @@ fn value_and_gradients<T: Float, const N: usize>(
     let gradients = tape.reverse(&[(y, y.one(at)?)], &vars, at)?;
     let mut roots: Vec<Index> =
         gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index).collect();
-    // What is not asked for is not computed.
+    // Only the requested results are computed.
     roots.extend(with_value.then_some(y.index));
     let values = tape.evaluate(&roots, at)?;
     let value = values.get(N).map(Tensor::try_item).transpose()?;
@@ -198,7 +196,7 @@ fn jacobian_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at
     Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
 }
 
-/// The Jacobian by forward mode: an element of the input moves at a time.
+/// The Jacobian by forward mode: one `jvp` per element of the input.
 fn columns_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {
     let (from, to) = (x.shape(), y.shape());
     let mut columns = Vec::with_capacity(from.numel());
@@ -210,7 +208,7 @@ fn columns_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at:
     Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
 }
 
-/// Each tensor of `shape` that is 1 in one place and 0 elsewhere, in row-major order.
+/// Each tensor of `shape` with a single 1 and zeros elsewhere, in row-major order.
 fn units<T: Float>(shape: &Shape) -> impl Iterator<Item = Tensor<T>> {
     let (shape, count) = (shape.clone(), shape.numel());
     (0..count).map(move |place| {
@@ -230,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// To 32 roundings of numbers of size `scale`.
+    /// Equal up to 32 roundings of numbers of size `scale`.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
         assert_eq!(got.shape(), expected.shape());
         for (x, y) in got.iter().zip(expected.iter()) {
@@ -300,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_plays_no_part_has_zeros() {
+    fn unused_inputs_have_zeros() {
         let (x, y) = (point(), Tensor::from([[1.0, 2.0]]));
         let [dx, dy] = grad(|[x, _]| x.sum(.., false), [&x, &y]);
         assert_eq!((dx, dy), (Tensor::ones([4]), Tensor::zeros([1, 2])));

@@ -1,4 +1,4 @@
-//! Forward mode as a program transformation: tangents are recorded from the inputs up to the outputs asked for.
+//! Forward mode as a program transformation: records tangents from the inputs up to the requested outputs.
 
 use wengert_macros::twins;
 use wengert_tensor::plan::{Index, Op};
@@ -10,8 +10,8 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// The directional derivative of each of `outputs` as each input moves along its tangent, as variables on the same tape;
-    /// zeros for an output that depends on no input. PyTorch: `torch.func.jvp`.
+    /// The directional derivative of each of `outputs` as each input moves along its tangent, as variables on the same tape; zeros
+    /// for an output that depends on no input. PyTorch: `torch.func.jvp`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -25,7 +25,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a tangent's shape is not its input's, or an operation on the way has no derivative.
+    /// If a tangent's shape is not its input's, or an operation in between has no derivative.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -63,13 +63,13 @@ impl<'t, T: Float> Tape<T> {
                 tangents[slot] = Some(rules::accumulate(tangents[slot], tangent, at)?);
             }
         }
-        let lines = self.derive();
+        let deriving = self.derive();
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let index = path.first + slot as Index;
-            let (op, operands) = lines.on_behalf_of(index);
+            let (op, operands) = deriving.on_behalf_of(index);
             if matches!(op, Op::Alias(_)) && op != DETACH {
                 let operation = self.record.borrow().name(index);
-                // Even where the tangent is zero (after a `floor`).
+                // Refused even if the tangent is zero (after a `floor`).
                 let recorded = self.record.borrow().location(index);
                 return Err(Error::NotDifferentiable { operation, recorded, at });
             }
@@ -83,7 +83,7 @@ impl<'t, T: Float> Tape<T> {
                 }
             }
         }
-        drop(lines);
+        drop(deriving);
         Ok(outputs
             .iter()
             .map(|output| {
@@ -94,11 +94,11 @@ impl<'t, T: Float> Tape<T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// The directional derivative of this as each input moves along its tangent, as a variable on the same tape.
+    /// The directional derivative of this variable as each input moves along its tangent, as a variable on the same tape.
     ///
     /// # Panics
     ///
-    /// If a tangent's shape is not its input's, or an operation on the way has no derivative; see [`Tape::try_jvp`].
+    /// If a tangent's shape is not its input's, or an operation in between has no derivative; see [`Tape::try_jvp`].
     #[track_caller]
     pub fn jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Var<'t, T> {
         self.tape.jvp(&[self], inputs)[0]

@@ -8,8 +8,8 @@ use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable.
 ///
-/// What the loss does not depend on has no gradient here: [`get`](Self::get) gives `None`, [`of`](Self::of) says so and
-/// panics, [`of_or_zeros`](Self::of_or_zeros) gives zeros for those who mean it.
+/// Without a dependence of the loss there is no gradient: [`get`](Self::get) then returns `None`, [`of`](Self::of) panics, and
+/// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float> {
     tape: u64,
@@ -19,16 +19,16 @@ pub struct Gradients<T: Float> {
     nodes: Vec<(u64, Index)>,
 }
 
-/// What a gradient is looked up by: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
+/// The key of a gradient: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
 pub trait Key {
-    /// Its gradient among `gradients`, where the loss depends on it.
+    /// The key's gradient among `gradients`, if the loss depends on it.
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
-    /// How a sentence names it.
+    /// Its description in error messages.
     fn describe(&self) -> String;
 }
 
 impl<T: Float> Gradients<T> {
-    /// `by_node` ascending.
+    /// `by_node` must be in ascending order.
     pub(crate) fn new(tape: u64, by_node: Vec<(Index, Tensor<T>)>, mut parameters: Vec<(u64, Index)>) -> Self {
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
         parameters.sort_unstable();
@@ -69,7 +69,7 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| Error::Unreached { what: key.describe(), at })
     }
 
-    /// The gradient with respect to a parameter, zeros where the loss does not depend on it.
+    /// The gradient with respect to a parameter, zeros if the loss does not depend on it.
     #[track_caller]
     pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
@@ -80,7 +80,7 @@ impl<T: Float> Gradients<T> {
         self.by_node.len()
     }
 
-    /// Whether the loss depends on nothing.
+    /// Whether there are no gradients.
     pub fn is_empty(&self) -> bool {
         self.by_node.is_empty()
     }

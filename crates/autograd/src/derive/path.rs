@@ -1,4 +1,4 @@
-//! The part of a tape that a derivative passes through, and under whose line it is recorded.
+//! The part of a tape between the inputs and outputs of a derivative, and the source lines under which the derivative is recorded.
 
 use std::panic::Location;
 
@@ -7,7 +7,7 @@ use wengert_tensor::{Float, compat};
 
 use crate::{Tape, Var, rules};
 
-/// The nodes from `first` on that a derivative passes through.
+/// For the nodes starting at `first`, whether a derivative passes through them.
 pub(crate) struct Path {
     pub(crate) first: Index,
     pub(crate) marks: Vec<bool>,
@@ -22,8 +22,7 @@ impl Path {
 }
 
 impl<'t, T: Float> Tape<T> {
-    /// Which nodes up to `last` depend on one of `sources`, themselves included, along operations that a derivative flows
-    /// through.
+    /// The nodes up to `last` that depend on one of `sources` (which are included) through differentiable inputs.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
@@ -42,7 +41,7 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks }
     }
 
-    /// Which nodes of `path` one of the outputs depends on.
+    /// Which nodes of `path` an output depends on.
     pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
@@ -61,7 +60,7 @@ impl<'t, T: Float> Tape<T> {
         reaching
     }
 
-    /// Begins to record a derivative.
+    /// Starts to record a derivative.
     pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
         Deriving {
             tape: self,
@@ -71,10 +70,10 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// While this lives, recorded nodes get the line of the operation that they derive, and the rules of compatibility are not
-/// asked: what they refuse was refused when that operation was recorded.
+/// While this exists, recorded nodes get the line of the operation that they differentiate, and the compatibility rules are not
+/// applied: they were when that operation was recorded.
 ///
-/// Dropping it restores the state before, because a rule may take derivatives itself.
+/// Dropping it restores the previous state, because a rule may take derivatives itself.
 pub(crate) struct Deriving<'t, T: Float> {
     tape: &'t Tape<T>,
     before: Option<&'static Location<'static>>,
@@ -82,7 +81,7 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<T: Float> Deriving<'_, T> {
-    /// What follows derives node `index`; gives its operation and its inputs.
+    /// From now on, recorded nodes belong to the derivative of node `index`. Returns its operation and its inputs.
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));

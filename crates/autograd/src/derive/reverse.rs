@@ -1,6 +1,6 @@
-//! Reverse mode as a program transformation: adjoints are recorded from the outputs down to the inputs asked for.
+//! Reverse mode as a program transformation: records adjoints from the outputs down to the requested inputs.
 //!
-//! Nothing is computed here, and no node is changed: the derivative is more program on the same tape, which can be
+//! Nothing is computed here, and no node is changed: the derivative is appended to the program on the same tape, and can be
 //! differentiated again.
 
 use wengert_macros::twins;
@@ -15,8 +15,8 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the
-    /// outputs do not depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the outputs do not
+    /// depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -30,7 +30,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a seed's shape is not its output's, or an operation on the way has no derivative.
+    /// If a seed's shape is not its output's, or an operation in between has no derivative.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -68,8 +68,8 @@ impl<'t, T: Float> Tape<T> {
                 adjoints.0[slot] = rules::accumulate(adjoints.get(self, slot), seed, at)?.index;
             }
         }
-        self.descend(&path, &mut adjoints, at)?;
-        // An input that only zero derivatives lead to is reached, and has zeros.
+        self.propagate(&path, &mut adjoints, at)?;
+        // An input that is reached only through zero derivatives has zeros.
         let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) {
             self.reaching(&path, outputs.iter().map(|&(output, _)| output))
@@ -85,14 +85,14 @@ impl<'t, T: Float> Tape<T> {
             .collect())
     }
 
-    fn descend(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
-        let lines = self.derive();
+    fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
+        let deriving = self.derive();
         let mut end = path.marks.len();
         while let Some(slot) = self.apply_slopes(path, adjoints, end, at)? {
             end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
             let index = path.first + slot as Index;
-            let (op, inputs) = lines.on_behalf_of(index);
+            let (op, inputs) = deriving.on_behalf_of(index);
             for (position, &input) in inputs.iter().enumerate() {
                 let Some(below) = path.position(input).filter(|_| rules::flows(op, position)) else {
                     continue;
@@ -105,8 +105,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// The derivatives of nodes that have a [`Slope`], from slot `end` down: there is no formula to write and no shape to check,
-    /// and one look at the tape does for all. Gives the slot of the first node that is something else.
+    /// The derivatives of nodes that have a [`Slope`], in descending order below slot `end`. They need no formula and no shape
+    /// check, so the tape is borrowed only once. Returns the slot of the first node without a slope.
     fn apply_slopes(
         &'t self,
         path: &Path,
@@ -147,7 +147,7 @@ impl<'t, T: Float> Tape<T> {
 /// No node.
 const NONE: Index = Index::MAX;
 
-/// By slot of a path: the node of the adjoint so far.
+/// For each slot of a path, the node of the adjoint so far.
 struct Adjoints(Vec<Index>);
 
 impl Adjoints {
@@ -158,12 +158,12 @@ impl Adjoints {
 
 #[twins]
 impl<'t, T: Float> Var<'t, T> {
-    /// The gradient of this one number with respect to each of `inputs`, as variables on the same tape: they can be
+    /// The gradient of this single number with respect to each of `inputs`, as variables on the same tape: they can be
     /// differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
     ///
     /// # Panics
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative; see
+    /// If this is not one number, does not depend on one of the inputs, or an operation in between has no derivative; see
     /// [`try_grad`](Self::try_grad).
     #[track_caller]
     pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
@@ -177,7 +177,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation on the way has no derivative.
+    /// If this is not one number, does not depend on one of the inputs, or an operation in between has no derivative.
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
@@ -194,7 +194,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, or an operation on the way has no derivative.
+    /// If this is not one number, or an operation in between has no derivative.
     #[track_caller]
     pub fn grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
@@ -203,8 +203,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
 
-    /// Computes the gradients of this one number with respect to every variable and parameter of the tape that it depends
-    /// on, in one run. They outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this single number with respect to every variable and parameter of the tape that it depends on, in
+    /// one evaluation. They outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -220,7 +220,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, or an operation on the way has no derivative.
+    /// If this is not one number, or an operation in between has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let at = Site::here("backward");
         let seed = self.one(at)?;
@@ -232,7 +232,7 @@ impl<'t, T: Float> Var<'t, T> {
         let reached: Vec<(Index, Index)> =
             leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
-        // The value of the loss is nearly always asked for next, and costs nothing here.
+        // The value of the loss is usually requested next, and costs nothing here.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?;
         values.pop();
@@ -241,7 +241,7 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(Gradients::new(self.tape.id, entries, record.parameters.clone()))
     }
 
-    /// The seed of a gradient: one, where this is one number.
+    /// The seed of a gradient: one, provided this is a single number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

@@ -1,4 +1,4 @@
-//! The engine against the oracle, one node at a time; what is fused; what is kept.
+//! The engine against the oracle that evaluates one node at a time; fusion; which values are kept.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, TensorLike};
@@ -9,7 +9,7 @@ use wengert_tensor::plan::{Index, Step, Work, plan};
 use crate::evaluate::one_at_a_time;
 use crate::{Tape, Var};
 
-/// Instructions of each step; 0 for what is no fused program.
+/// Number of instructions in each step; 0 for a step that is no fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -41,14 +41,14 @@ fn softmax_is_one_pass() {
 fn a_sum_over_columns_is_finished_before_it_is_read() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([30, 40]));
-    // x - mean is computed again: that is cheaper than storing it.
+    // x - mean is computed twice, which is cheaper than storing it.
     let centred = x - x.mean(0, true);
     let y = centred / centred.square().mean(0, true).sqrt();
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
 #[test]
-fn what_is_expanded_is_computed_before_it_is_expanded() {
+fn operands_are_computed_before_they_are_expanded() {
     let tape = Tape::<f64>::new();
     let row = tape.var(&Tensor::ones([40]));
     let y = row.expand([30, 40]).exp() * 2.0;
@@ -78,7 +78,7 @@ fn a_plan_is_found_again_and_another_program_is_not_taken_for_it() {
     }
 }
 
-/// What a random program does next; numbers choose among the values that are there.
+/// A step of a random program; its numbers choose among the existing values.
 #[derive(Clone, Debug)]
 enum Move {
     Unary(u8, usize),
@@ -106,7 +106,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Plays the moves; those that shapes do not allow are left out.
+/// Records the steps; those that shapes do not allow are skipped.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;
@@ -168,7 +168,7 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Programs of operations that are smooth and bounded, so that another order of summation changes little.
+/// Smooth and bounded operations, so that another order of summation changes little.
 fn is_smooth(step: &Move) -> bool {
     match step {
         Move::Unary(op, _) => *op != 0,
@@ -186,7 +186,7 @@ proptest! {
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // More elements than a few vectors have, in shapes that meet.
+            // More elements than fit into a few vectors, in shapes that broadcast.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),
@@ -215,7 +215,7 @@ proptest! {
         several in any::<bool>(),
         simplify in any::<bool>(),
     ) {
-        // Sizes that meet: of one of three lengths, or 1.
+        // Sizes that broadcast: one of three lengths, or 1.
         let shapes: Vec<Vec<usize>> = which
             .iter()
             .map(|which| which.iter().enumerate().map(|(k, &w)| if w == k { 1 } else { sizes[k] }).collect())
@@ -230,7 +230,7 @@ proptest! {
             let scale = expected.iter().filter(|x| x.is_finite()).fold(1e-3f64, |most, x| most.max(x.abs()));
             for (x, y) in got.iter().zip(expected.iter()) {
                 let close = (x - y).abs() <= 1e-7 * scale || x == y || x.is_nan() && y.is_nan();
-                // Products of products leave the range of numbers on either side of the limit.
+                // Repeated products overflow or underflow.
                 prop_assert!(close || scale > 1e100, "{} for {}", x, y);
             }
         }
@@ -238,7 +238,7 @@ proptest! {
 }
 
 #[test]
-fn as_many_dimensions_as_one_likes() {
+fn any_number_of_dimensions() {
     for rank in [63, 64, 65, 70] {
         let mut shape = vec![1; rank];
         (shape[0], shape[rank - 1]) = (80, 60);

@@ -1,56 +1,55 @@
 //! Central differences with an estimate of their error.
 //!
-//! It knows functions from lists of tensors to lists of numbers, and nothing of tapes or derivatives.
+//! This file knows functions from lists of tensors to lists of numbers, but no tapes or derivatives.
 //!
 //! # The step
 //!
-//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h is off by h²/6 φ‴ (truncation) and by about σ/h (rounding: σ is the
-//! error of one value of φ, at best ε|φ|). The sum is smallest near h = ∛(3σ/|φ‴|), that is ∛ε for a function of size,
-//! scale and curvature 1 (Press et al., "Numerical Recipes", 5.7); h = ∛ε max(1, |x|) is used. A larger one would suit the
-//! extrapolation below, but would step over more kinks.
+//! The central difference C(h) = (φ(x+h) - φ(x-h)) / 2h has the errors h²/6 φ‴ (truncation) and about σ/h (rounding: σ is the error
+//! of one value of φ, at best ε|φ|). Their sum is smallest near h = ∛(3σ/|φ‴|), that is ∛ε for a function of size, scale and
+//! curvature 1 (Press et al., "Numerical Recipes", 5.7); h = ∛ε max(1, |x|) is used. A larger step would suit the extrapolation
+//! below, but cross more kinks.
 //!
 //! # The value
 //!
-//! The function is looked at in x, x ± h, x ± rh and x ± r²h, where r is the golden ratio: the points are never in step with
-//! one another, and neither is their rounding. With r² = r + 1, Richardson's extrapolation, which cancels the term in h²,
-//! is R = r C(h) - C(rh)/r.
+//! The function is evaluated at x, x ± h, x ± rh and x ± r²h, where r is the golden ratio: the distances have no common divisor, so
+//! the roundings are unrelated. With r² = r + 1, Richardson's extrapolation, which cancels the term in h², is R = r C(h) - C(rh)/r.
 //!
 //! # The tolerance
 //!
-//! Truncation: |C(h) - C(rh)| = r h²/6 |φ‴|, which is more than C(h) is off by, and exceeds by far what R is off by.
+//! Truncation: |C(h) - C(rh)| = r h²/6 |φ‴|, which is more than the error of C(h), and far more than that of R.
 //!
-//! Rounding: combinations that cancel all terms up to h³ show what is left of a smooth function (of the order of
-//! h⁴φ⁗ ≈ 10⁻²¹) and the rounding of its values; divided by the root of the sum of their squared coefficients, each is an
-//! estimate of σ, as in J. J. Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference
-//! E(h) = φ(x+h) + φ(x-h) - 2φ(x), they are:
+//! Rounding: combinations that cancel all terms up to h³ leave a remainder of a smooth function (of the order of h⁴φ⁗ ≈ 10⁻²¹) and
+//! the rounding of its values; divided by the root of the sum of their squared coefficients, each is an estimate of σ, as in J. J.
+//! Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference E(h) = φ(x+h) + φ(x-h) - 2φ(x), they
+//! are:
 //!
 //! | combination | in σ |
 //! |---|---|
 //! | E(rh) - r² E(h), and E(r²h) - r² E(rh) | √(2 + 2r⁴ + 4r²) = 5.117 |
 //! | R(h) - R(rh), times h | √((r² + 5/r² + 1/r⁶) / 2) = 1.514 |
 //!
-//! σ is the largest of the three, at least ε|φ|, and at least the median along all inputs that φ depends on, lest all three be
+//! σ is the largest of the three, at least ε|φ|, and at least the median over all inputs that φ depends on, in case all three are
 //! small by chance.
-//! R itself has a standard deviation of √((r² + 1/r⁴) / 2) = 1.18 σ/h. Allowed is:
+//! R itself has a standard deviation of √((r² + 1/r⁴) / 2) = 1.18 σ/h. The tolerance is:
 //!
 //! ```text
 //! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + a max(|expected|, s)
 //! ```
 //!
-//! The last term is the rounding of the derivative's own formula: a is 64 ε, enough for 64 roundings, unless told otherwise.
-//! Its terms may cancel (of x/x they do); they are taken to be as large as the function's values or 1: that is s.
+//! The last term covers rounding in the derivative's own formula: a is 64 ε by default, enough for 64 roundings. Its terms may
+//! cancel (those of x/x do), so they are assumed to be as large as the function's values or 1, which is s.
 
 /// The golden ratio.
 const RATIO: f64 = 1.618_033_988_749_895;
 
-/// Where a function is looked at, besides the point itself: pairs on both sides, so many steps away.
+/// The distances of the evaluation points from x, in steps; there is one point on either side.
 pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 
-/// Function values around a point, moving along one direction: each a list of all outputs.
+/// Function values around a point along one direction, each a list of all outputs.
 pub(super) struct Samples {
-    /// On the left and on the right of the point, at each of [`DISTANCES`].
+    /// Values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
-    /// Half the distance between the two of a pair, as it was in fact: x + h is rounded.
+    /// Half the actual distance between the points of a pair: x + h is rounded.
     pub(super) steps: [f64; 3],
 }
 
@@ -58,19 +57,19 @@ pub(super) struct Samples {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) value: f64,
-    /// By how much it may be off.
+    /// A bound of its error.
     pub(super) tolerance: f64,
     /// The slopes to the left and to the right.
     pub(super) slopes: [f64; 2],
 }
 
-/// How often the rounding of one value, over the step, is allowed.
+/// The tolerance for rounding, in multiples of σ/h.
 const NOISE: f64 = 8.0;
 
-/// The derivatives of Σ weights · outputs along every direction that was sampled.
+/// The derivatives of Σ weights · outputs along every sampled direction.
 ///
-/// The formulas that they are compared with have the relative accuracy `accuracy`, and `scale` is the size of what may cancel
-/// in them.
+/// `accuracy` is the relative accuracy of the formulas that they are compared with, and `scale` the size of terms that may cancel
+/// in those.
 pub(super) fn estimates(
     centre: &[f64],
     samples: &[Samples],
@@ -108,7 +107,7 @@ pub(super) fn estimates(
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
         })
         .collect();
-    // Along an input that the function does not depend on there is none.
+    // There is no noise along an input that the function does not depend on.
     let typical = median(raw.iter().map(|&(_, noise)| noise).filter(|&noise| noise > 0.0).collect());
     raw.into_iter()
         .zip(samples)
@@ -145,7 +144,7 @@ mod tests {
             (|x| 1.0 / x, |x| -1.0 / (x * x)),
             (|x| x.powi(7), |x| 7.0 * x.powi(6)),
             (|x| (30.0 * x).sin(), |x| 30.0 * (30.0 * x).cos()),
-            // Six digits are lost to cancellation: the noise must be seen.
+            // Six digits are lost to cancellation: the noise must be detected.
             (|x| (1e6 + x.sin()) - 1e6, f64::cos),
             (|x| x.exp().ln(), |_| 1.0),
         ];
@@ -155,7 +154,7 @@ mod tests {
                 let estimate = derivative(f, x);
                 let error = (estimate.value - df(x)).abs();
                 assert!(error <= estimate.tolerance, "case {k} at {x}: off by {error:e}, {estimate:?}");
-                // Truncation is 30³ h²/2 = 5e-7 in case 4; of 1e6 only ten digits are left behind the point in case 5.
+                // Truncation is 30³ h²/2 = 5e-7 in case 4; the value 1e6 leaves only ten decimals in case 5.
                 let allowed = [1e-8, 1e-8, 1e-8, 1e-6, 1e-6, 1e-3, 1e-8][k] * df(x).abs().max(f(x).abs()).max(1.0);
                 assert!(estimate.tolerance < allowed, "case {k} at {x}: {estimate:?}");
             }

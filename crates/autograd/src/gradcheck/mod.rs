@@ -1,25 +1,23 @@
 //! Derivatives against central differences: orders 1 and 2, reverse and forward mode.
 //!
-//! [`gradcheck`](fn@gradcheck) is for any function of variables, of one custom operation or of a whole model;
+//! [`gradcheck`](fn@gradcheck) checks any function of variables, from one custom operation to a whole model;
 //! [`assert_gradcheck!`](crate::assert_gradcheck) is the same in a test. [`GradCheck`] has the options.
 //!
-//! What is checked, for y = f(x₁, …, xₙ) of any shapes, over all inputs and all elements:
+//! For y = f(x₁, …, xₙ) of any shapes, these are checked over all inputs and all elements:
 //!
 //! | order | the map | its derivative in reverse mode | in forward mode |
 //! |---|---|---|---|
 //! | 1 | f | `vjp` | `jvp` |
 //! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
+//! u and v are random, and the same in every run. Each map's Jacobian is compared, element by element, with central differences of
+//! the same map; where there are many inputs or outputs, randomly weighted sums are compared instead. Step and tolerance are
+//! derived in `difference`. Each evaluation records the function again on a new tape, so it may branch on values.
 //!
-//! u and v are random, and the same in every run. Each map's Jacobian is compared, element by element, with central
-//! differences of the same map; where there are very many inputs or outputs, sums with random weights stand for them. How the
-//! step and the tolerance come about is derived in `difference`. Each evaluation records the function anew on a tape of its
-//! own, so it may branch on values.
+//! If a derivative is wrong, each recorded operation is checked alone, and the faulty one is named.
 //!
-//! When a derivative is wrong, each recorded operation is checked alone, and the one at fault is named.
-//!
-//! It checks derivatives, not values: a wrong function with the derivative that belongs to it passes. At kinks central
-//! differences prove nothing, and the check says so instead of passing.
+//! Derivatives are checked, not values: a wrong function passes if its derivative belongs to it. At kinks central differences prove
+//! nothing, and the check reports that instead of passing.
 
 mod difference;
 mod report;
@@ -35,7 +33,7 @@ pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 use crate::{Error, Tape, Var, rules};
 use difference::{DISTANCES, Samples, estimates};
 
-/// Above this share of the largest derivative (or of 1), a tolerance decides nothing.
+/// A tolerance above this share of the largest derivative (or of 1) is inconclusive.
 const WIDEST: f64 = 1e-2;
 
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
@@ -55,8 +53,8 @@ const WIDEST: f64 = 1e-2;
 ///
 /// # Errors
 ///
-/// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that
-/// is not repeatable): a [`Failure`] that says which.
+/// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function that is not
+/// repeatable): the [`Failure`] says which.
 #[track_caller]
 pub fn gradcheck<T: Float, const N: usize>(
     f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
@@ -65,7 +63,7 @@ pub fn gradcheck<T: Float, const N: usize>(
     GradCheck::new().check(f, inputs)
 }
 
-/// Panics, at the line where it stands, unless [`gradcheck`](fn@gradcheck) passes.
+/// Panics at the caller's line unless [`gradcheck`](fn@gradcheck) passes.
 ///
 /// ```
 /// use wengert_autograd::{GradCheck, assert_gradcheck, prelude::*};
@@ -92,7 +90,7 @@ macro_rules! assert_gradcheck {
 /// ```
 /// use wengert_autograd::{GradCheck, gradcheck::Mode, prelude::*};
 ///
-/// // All that PyTorch's `gradcheck` does unless told otherwise.
+/// // The default checks of PyTorch's `gradcheck`.
 /// let x = Tensor::from([0.5, 1.5, 7.0]);
 /// let report = GradCheck::new().order(1).skip_forward().check(|[x]| x.lgamma(), [&x]).unwrap();
 /// assert_eq!((report.modes, report.compared), (vec![Mode::Reverse], 9));
@@ -125,7 +123,7 @@ impl Default for GradCheck {
     }
 }
 
-/// What is checked: it records its result on the tape of its variables.
+/// The function under test: it records its result on the tape of its variables.
 type Recorded<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
 
 impl GradCheck {
@@ -134,52 +132,52 @@ impl GradCheck {
         GradCheck::default()
     }
 
-    /// Derivatives up to order 1 or 2. More is taken as 2, less as 1.
+    /// Derivatives up to order 1 or 2; other values are clamped.
     pub fn order(mut self, order: usize) -> Self {
         self.order = order.clamp(1, 2);
         self
     }
 
-    /// The step of the central differences, for inputs up to 1; beyond that it grows with them. The default is ∛ε: 6e-6 in
-    /// f64. Half of it and double of it are a good second try where the check is undecided.
+    /// The step of the central differences for inputs up to 1; for larger ones it grows in proportion. The default is ∛ε: 6e-6 in
+    /// f64. If the check is undecided, try half and double of it.
     pub fn step(mut self, step: f64) -> Self {
         self.step = Some(step);
         self
     }
 
-    /// The relative accuracy that the formulas of the derivatives claim. The default is 64 ε: 1.4e-14 in f64. For functions
-    /// that are approximated to fewer digits.
+    /// The relative accuracy of the derivatives' formulas, for functions that are approximated to fewer digits. The default is 64
+    /// ε: 1.4e-14 in f64.
     pub fn accuracy(mut self, accuracy: f64) -> Self {
         self.accuracy = Some(accuracy);
         self
     }
 
-    /// Reverse mode alone, for operations without a `jvp`. At order 2: reverse over reverse.
+    /// Reverse mode only, for operations without a `jvp`. At order 2: reverse over reverse.
     pub fn skip_forward(mut self) -> Self {
         self.forward = false;
         self
     }
 
-    /// Forward mode alone, for operations without a `vjp`. At order 2: forward over forward.
+    /// Forward mode only, for operations without a `vjp`. At order 2: forward over forward.
     pub fn skip_reverse(mut self) -> Self {
         self.reverse = false;
         self
     }
 
-    /// Up to this many elements, each output and each input is looked at (128 by default); beyond, some
-    /// [`projections`](Self::projections) of them.
+    /// Maximum number of elements for which each output and each input is checked (128 by default); for more,
+    /// [`projections`](Self::projections) are checked.
     pub fn full_up_to(mut self, elements: usize) -> Self {
         self.full_up_to = elements;
         self
     }
 
-    /// How many sums with random weights stand for outputs or inputs that are too many to look at each (6 by default).
+    /// The number of randomly weighted sums that are checked in place of too many outputs or inputs (6 by default).
     pub fn projections(mut self, count: usize) -> Self {
         self.projections = count.max(1);
         self
     }
 
-    /// What the random weights are made from: 0 by default.
+    /// The seed of the random weights: 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -199,7 +197,7 @@ impl GradCheck {
         self.check_slice(|vars| f(std::array::from_fn(|position| vars[position])), &inputs)
     }
 
-    /// [`check`](Self::check) of a function of any number of variables.
+    /// [`check`](Self::check) for a function of any number of variables.
     ///
     /// # Errors
     ///
@@ -263,8 +261,8 @@ impl GradCheck {
         let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
         let (centre, results) = map.at_the_point()?;
         let mut random = Random(self.seed);
-        let columns = self.places(&shapes, &mut random);
-        let rows = self.places(&results, &mut random);
+        let columns = self.probes(&shapes, &mut random);
+        let rows = self.probes(&results, &mut random);
         let epsilon = T::EPSILON.to_f64();
         let accuracy = self.accuracy.unwrap_or(64.0 * epsilon);
         report.scale = centre.iter().map(|value| value.abs()).fold(report.scale.max(1.0), f64::max);
@@ -306,8 +304,8 @@ impl GradCheck {
         Ok(results)
     }
 
-    /// What is looked at of tensors of these shapes: each element, or sums with random weights.
-    fn places(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
+    /// The probes of tensors of these shapes: each element, or randomly weighted sums.
+    fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {
             let weights = |random: &mut Random| (0..total).map(|k| (k, random.number())).collect();
@@ -325,7 +323,7 @@ impl GradCheck {
         probes
     }
 
-    /// Checks every recorded operation alone, at the operands that it has; the first whose derivative is wrong.
+    /// Checks every recorded operation alone, at its present operands; returns the first whose derivative is wrong.
     fn culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,
@@ -346,7 +344,7 @@ impl GradCheck {
                 continue;
             }
             let values = tape.evaluate(&operands, at).ok()?;
-            // The operands through which no derivative flows stay as they are.
+            // Operands through which no derivative flows stay fixed.
             let moving: Vec<usize> = (0..operands.len()).filter(|&position| rules::flows(op, position)).collect();
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
             let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
@@ -358,8 +356,8 @@ impl GradCheck {
     }
 }
 
-/// Node `index` of `tape` recorded once more on `other`: the operands at the positions `moving` are `vars`, the others have
-/// their `values`.
+/// Records node `index` of `tape` again on `other`: the operands at the positions `moving` are `vars`, the others have their
+/// `values`.
 fn replay<'t, T: Float>(
     tape: &Tape<T>,
     index: Index,
@@ -389,9 +387,9 @@ fn replay<'t, T: Float>(
     }
 }
 
-/// A map from tensors to tensors, recorded anew for each evaluation.
+/// A map from tensors to tensors, recorded again for each evaluation.
 struct Map<'f, T: Float> {
-    /// What its derivative is called, in reverse and in forward mode.
+    /// Names of its derivative in reverse and in forward mode.
     modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
@@ -399,7 +397,7 @@ struct Map<'f, T: Float> {
     at: Site,
 }
 
-/// One element, or a sum with weights, of several tensors whose elements are numbered through.
+/// One element, or a weighted sum, of several tensors whose elements are numbered consecutively.
 struct Probe {
     place: Place,
     weights: Vec<(usize, f64)>,
@@ -435,7 +433,7 @@ impl<T: Float> Map<'_, T> {
         Failure::Refused { mode: self.modes[0], error }
     }
 
-    /// The values at `inputs`, numbered through, and their shapes.
+    /// The values at `inputs`, numbered consecutively, and their shapes.
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
         let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
@@ -446,7 +444,7 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// The values at the point itself, which must be finite and the same twice.
+    /// The values at the point itself, which must be finite and repeatable.
     fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
@@ -478,7 +476,7 @@ impl<T: Float> Map<'_, T> {
     fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
-        // One element moves by its own scale, a direction by the largest.
+        // The step is scaled by the element, or by the largest element of a direction.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
             .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))
@@ -516,7 +514,7 @@ impl<T: Float> Map<'_, T> {
         Ok(Samples { pairs, steps })
     }
 
-    /// The inputs with `move_by` applied to every element and its part of the direction.
+    /// The inputs with `move_by` applied to every element and its component of the direction.
     fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
         let along = self.inputs.iter().zip(direction);
         along
@@ -527,7 +525,7 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
-    /// The Jacobian by `vjp`, a row at a time; all rows are evaluated together.
+    /// The Jacobian by `vjp`, one row per call; all rows are evaluated together.
     fn reverse(
         &self,
         mode: Mode,
@@ -541,7 +539,7 @@ impl<T: Float> Map<'_, T> {
         let vars: Vec<Var<'_, T>> = self.inputs.iter().map(|input| tape.var(input)).collect();
         let outputs = (self.record)(&tape, &vars).map_err(refused)?;
         let mut roots: Vec<Index> = Vec::new();
-        // Where nothing is to be compared, the rules are run all the same.
+        // The rules run even if there is nothing to compare.
         let none = Probe { place: Place::Projection(0), weights: Vec::new() };
         let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
         for row in seeds {
@@ -565,7 +563,7 @@ impl<T: Float> Map<'_, T> {
         Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
     }
 
-    /// The Jacobian by `jvp`, a column at a time; all columns are evaluated together.
+    /// The Jacobian by `jvp`, one column per call; all columns are evaluated together.
     fn forward(
         &self,
         mode: Mode,
@@ -605,7 +603,7 @@ fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Resul
     let compared = derivatives.len();
     let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();
     let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
-    // Where both are the same number, down to the last digit, a wide tolerance does not matter: a flat function.
+    // If both are exactly equal, as for a flat function, a wide tolerance does not matter.
     let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && c.expected != c.got;
     let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
     let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));
@@ -640,7 +638,7 @@ fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
     index
 }
 
-/// Which element number `k` is, of tensors that are numbered through.
+/// The position of element number `k` of tensors that are numbered consecutively.
 fn place_of(shapes: &[Shape], k: usize) -> Place {
     let mut rest = k;
     for (tensor, shape) in shapes.iter().enumerate() {
@@ -652,12 +650,12 @@ fn place_of(shapes: &[Shape], k: usize) -> Place {
     unreachable!("there are not {k} elements")
 }
 
-/// Weights away from zero, so that none of them hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable
-/// pseudorandom number generators", 2014).
+/// Weights away from zero, so that none hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
 struct Random(u64);
 
 impl Random {
-    /// From ±0.5 to ±1.5.
+    /// A number of magnitude 0.5 to 1.5.
     fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;

@@ -1,4 +1,4 @@
-//! What a gradient check found, and how it says so.
+//! The results of a gradient check and their text.
 
 use std::fmt;
 use std::panic::Location;
@@ -29,7 +29,7 @@ impl Mode {
         if matches!(self, Mode::Reverse | Mode::Forward) { 1 } else { 2 }
     }
 
-    /// The name, as reports show it.
+    /// The name shown in reports.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Reverse => "reverse",
@@ -48,18 +48,18 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Which number among those of one or several tensors.
+/// A number of one or several tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
     /// One element.
     Element {
-        /// Which of the tensors.
+        /// Position of the tensor.
         tensor: usize,
         /// The element's index in it.
         index: Vec<usize>,
     },
-    /// A sum over all elements with random weights: there were too many to look at each.
+    /// A randomly weighted sum over all elements, used when there are too many to check each.
     Projection(usize),
 }
 
@@ -89,28 +89,28 @@ impl Place {
     }
 }
 
-/// One derivative, by central differences and as the tape has it.
+/// One derivative, by central differences and by the tape's rules.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Derivative {
     /// How it was computed.
     pub mode: Mode,
-    /// What was differentiated: an element of the output; at order 2 of the gradient or of the directional derivative.
+    /// The differentiated element: of the output at order 1; at order 2 of the gradient or the directional derivative.
     pub output: Place,
-    /// With respect to what.
+    /// The element of the input.
     pub input: Place,
     /// By central differences.
     pub expected: f64,
     /// By the tape's rules.
     pub got: f64,
-    /// How far they may be apart: what truncation and rounding can make of the central difference.
+    /// The allowed difference: a bound of the truncation and rounding errors of the central difference.
     pub tolerance: f64,
     /// The slopes to the left and to the right, which differ at a kink.
     pub slopes: [f64; 2],
 }
 
 impl Derivative {
-    /// The difference as a share of the tolerance: above 1 the two disagree. Infinite where one of them is NaN.
+    /// The difference divided by the tolerance: the two disagree if it exceeds 1. Infinite if one of them is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {
@@ -122,7 +122,7 @@ impl Derivative {
         }
     }
 
-    /// The slopes differ by more than curvature over one step explains: by a thousandth, where a step is a few millionths.
+    /// Whether the slopes differ by more than curvature over one step explains: by a thousandth, where a step is a few millionths.
     fn is_at_a_kink(&self) -> bool {
         let [left, right] = self.slopes;
         (left - right).abs() > 1e-3 * left.abs().max(right.abs()).max(1e-3)
@@ -143,19 +143,19 @@ fn number(value: f64) -> String {
     if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { format!("{value:.12}") } else { format!("{value:.12e}") }
 }
 
-/// What was checked, and found right.
+/// The checks that passed.
 ///
-/// Its text is what a person wants to read: how many derivatives, in which modes, and the one that came closest to failing.
+/// The text says how many derivatives were compared, in which modes, and which came closest to failing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// The modes that were checked.
     pub modes: Vec<Mode>,
-    /// How many derivatives were compared. 0 where there are no elements.
+    /// Number of compared derivatives; 0 if there are no elements.
     pub compared: usize,
-    /// The one that came closest to its tolerance.
+    /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
-    /// Inputs (by position) that the output does not depend on by the tape's account: their derivative is zero.
+    /// Positions of the inputs on which the output does not depend according to the tape: their derivative is zero.
     pub independent: Vec<usize>,
     /// The largest value of the function and its derivatives so far, at least 1.
     pub(super) scale: f64,
@@ -181,14 +181,13 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// The one that is furthest off, by its tolerance.
+    /// The derivative with the largest error relative to its tolerance.
     pub worst: Derivative,
-    /// How many disagree in this mode.
+    /// Number of disagreements in this mode.
     pub failed: usize,
-    /// How many were compared in this mode.
+    /// Number of comparisons in this mode.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, where there is one: each was checked alone, at its present
-    /// operands.
+    /// The recorded operation whose own derivative is wrong, if one is: each was checked alone, at its present operands.
     pub culprit: Option<Culprit>,
 }
 
@@ -241,7 +240,7 @@ pub enum Failure {
     #[error("gradient check failed: {0}")]
     Mismatch(Box<Mismatch>),
 
-    /// Nothing disagrees, but a tolerance is so wide that this means little.
+    /// No derivative disagrees, but a tolerance is too wide to be conclusive.
     #[error(
         "gradient check undecided: rounding or a kink hides the derivative\n{0}\n  the slope is {left:.6} on one side and \
          {right:.6} on the other\n  hint: scale the function or its inputs nearer to 1, move away from the kink, or choose \
@@ -253,13 +252,13 @@ pub enum Failure {
     /// The function, or at order 2 its derivative, is infinite or NaN.
     #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
     NonFinite {
-        /// In which mode it was noticed.
+        /// The mode in which it was found.
         mode: Mode,
-        /// Where.
+        /// The element.
         output: Place,
-        /// The value there.
+        /// Its value.
         value: f64,
-        /// Which input had been moved, and by how much; `None` at the point itself.
+        /// The input that was moved, and by how much; `None` at the point itself.
         moved: Option<(Place, f64)>,
     },
 
@@ -270,20 +269,20 @@ pub enum Failure {
         output.of("output")
     )]
     NotRepeatable {
-        /// Where.
+        /// The element.
         output: Place,
-        /// The first time.
+        /// The first value.
         first: f64,
-        /// The second time.
+        /// The second value.
         second: f64,
     },
 
     /// The function or its derivative could not be recorded or evaluated.
     #[error("gradient check impossible ({mode}): {error}")]
     Refused {
-        /// In which mode.
+        /// The mode.
         mode: Mode,
-        /// Why.
+        /// The error.
         error: Error,
     },
 }

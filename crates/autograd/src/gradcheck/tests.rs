@@ -1,5 +1,4 @@
-//! Negative controls: derivatives that are wrong on purpose, each of which must be caught; and the edges, which must be
-//! reported as what they are.
+//! Negative controls: deliberately wrong derivatives, each of which must be caught; and edge cases, which must be reported as such.
 
 use std::cell::Cell;
 
@@ -16,9 +15,9 @@ enum Cube {
     Vjp,
     /// 3x² + 1e-4 in reverse mode: a small error.
     Slightly,
-    /// The sign, in forward mode.
+    /// The wrong sign in forward mode.
     Jvp,
-    /// The right first derivative, which does not depend on x by the tape's account.
+    /// The right first derivative, but recorded as independent of x.
     DetachedVjp,
     DetachedJvp,
     /// No gradient at all.
@@ -88,7 +87,7 @@ fn every_wrong_derivative_is_caught_in_its_mode() {
 }
 
 #[test]
-fn what_is_wrong_at_order_2_passes_at_order_1() {
+fn errors_of_order_2_pass_at_order_1() {
     let x = Tensor::from([0.5, 2.0]);
     assert!(GradCheck::new().order(1).check(f_detached, [&x]).is_ok());
     assert!(gradcheck(f_detached, [&x]).is_err());
@@ -115,7 +114,7 @@ fn the_worst_element_is_named() {
     assert_eq!((failed, compared, culprit), (1, 4 * 6, None));
     assert_eq!(worst.output, Place::Element { tensor: 0, index: vec![1, 1] });
     assert_eq!(worst.input, Place::Element { tensor: 1, index: vec![1] });
-    // x[1, 1] = 4 is what the slope is.
+    // x[1, 1] = 4 is the slope.
     assert!((worst.expected - 4.0).abs() <= worst.tolerance && worst.tolerance < 1e-8);
     assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
 }
@@ -171,12 +170,12 @@ fn an_operation_without_a_derivative_is_refused_by_name() {
 }
 
 #[test]
-fn an_input_that_plays_no_part_is_reported() {
+fn an_unused_input_is_reported() {
     let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0, 5.0]));
     let report = gradcheck(|[x, _]| x * x, [&x, &y]).unwrap();
     assert_eq!(report.independent, [1]);
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
-    // The same for a function of steps: it is flat, and reached.
+    // Unlike a function of steps, which is flat but depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
     // A comparison gives zeros and ones, which depend on nothing.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
@@ -194,7 +193,7 @@ fn there_may_be_nothing_to_compare() {
         let y = Tensor::from([1.0, 2.0, 3.0]);
         assert!(gradcheck(|[x, y]| x.sum(0, false).expand([3]) * y, [&Tensor::zeros([0, 3]), &y]).is_ok());
     }
-    // The rules are run all the same.
+    // The rules run nevertheless.
     let x = Tensor::<f64>::zeros([0]);
     assert!(matches!(gradcheck(|[x]| x.floor_divide(2.0), [&x]), Err(Failure::Refused { .. })));
 }
@@ -227,7 +226,7 @@ fn kinks_and_edges_are_reported_as_such() {
 }
 
 #[test]
-fn what_rounding_hides_is_undecided() {
+fn errors_hidden_by_rounding_are_undecided() {
     let failure = gradcheck(|[x]| x + 1e12, [&Tensor::from([1.0])]).unwrap_err();
     assert!(matches!(failure, Failure::Undecided(_)), "{failure}");
 }

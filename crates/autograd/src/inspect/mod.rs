@@ -1,4 +1,4 @@
-//! The recorded program, shown; where its first NaN was made.
+//! Inspection of the recorded program: graphs, and the origin of the first NaN.
 
 mod graph;
 mod non_finite;

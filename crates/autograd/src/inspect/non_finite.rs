@@ -1,8 +1,8 @@
-//! Where a NaN or an infinity was first made.
+//! The origin of a NaN or an infinity.
 //!
-//! Evaluates the whole tape in the order in which it was recorded, one operation at a time, and looks at every value: slow,
-//! and meant for the moment when a loss has become NaN. It knows values and lines, and no derivatives; those that were
-//! recorded (by `grad`, `vjp`, `jvp`) are looked at like everything else, under the line of the operation they derive.
+//! Evaluates the whole tape in the order of recording, one operation at a time, and checks every value: slow, and meant for the
+//! moment when a loss has become NaN. It knows values and lines, but no derivatives; recorded derivatives (by `grad`, `vjp`, `jvp`)
+//! are checked like all other nodes, under the line of the operation they differentiate.
 
 use std::fmt;
 use std::panic::Location;
@@ -15,7 +15,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// A recorded operation that made the first NaN or infinity of a tape, out of operands without one.
+/// The recorded operation that produced the first NaN or infinity of a tape from operands without one.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -32,7 +32,7 @@ use crate::{Error, Tape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// The operation's name; `variable` or `constant` where the data itself is at fault.
+    /// The operation's name; `variable` or `constant` if the data itself is not finite.
     pub operation: &'static str,
     /// The line that recorded it.
     pub recorded: &'static Location<'static>,
@@ -40,13 +40,13 @@ pub struct NonFinite {
     pub node: usize,
     /// Shape of its result.
     pub shape: Shape,
-    /// The first place of the result where the NaN or infinity is.
+    /// The index of the first NaN or infinity in the result.
     pub index: Vec<usize>,
-    /// What is there.
+    /// Its value.
     pub value: f64,
-    /// How many elements are so.
+    /// Number of such elements.
     pub count: usize,
-    /// What it was computed from.
+    /// The operands.
     pub operands: Vec<NonFiniteOperand>,
 }
 
@@ -54,32 +54,32 @@ pub struct NonFinite {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFiniteOperand {
-    /// The operation that it is the result of.
+    /// The operation that produced it.
     pub operation: &'static str,
-    /// The line that recorded that.
+    /// The line that recorded that operation.
     pub recorded: &'static Location<'static>,
     /// Its number on the tape.
     pub node: usize,
     /// Its shape.
     pub shape: Shape,
-    /// Smallest and largest element; `None` if there are none.
+    /// Smallest and largest element; `None` if it has no elements.
     pub range: Option<[f64; 2]>,
-    /// The element at the same index, where the operand has the result's shape.
+    /// The element at the same index, if the operand has the result's shape.
     pub at_index: Option<f64>,
 }
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// The operation that made the first NaN or infinity, if any did: a NaN from operands without one, or an infinity from
-    /// finite operands. PyTorch: `torch.autograd.detect_anomaly`, which sees derivatives only.
+    /// The operation that produced the first NaN or infinity, if any: a NaN from operands without one, or an infinity from finite
+    /// operands. PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
-    /// Everything on the tape is evaluated, what nobody asked for too, and one operation at a time: this takes longer and
-    /// more memory than an ordinary run. Infinite constants are taken as meant (a mask of -∞ before a softmax), and so is
-    /// what carries them on; a NaN that comes of them is found.
+    /// Evaluates the whole tape, including nodes that were not requested, one operation at a time: this takes more time and memory
+    /// than an ordinary evaluation. Infinite constants are assumed to be intended (a mask of -∞ before a softmax), and so are
+    /// infinities computed from them; a NaN computed from them is found.
     ///
     /// # Errors
     ///
-    /// If memory cannot hold a value, or a custom operation fails.
+    /// If there is not enough memory for a value, or a custom operation fails.
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
         let record = self.record.borrow();
         let count = record.len() as Index;
@@ -140,7 +140,7 @@ impl Content {
 }
 
 fn described<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
-    // Of a NaN among infinities that were there before, the NaN is the news.
+    // Among infinities that were there before, the new NaN is reported.
     let has_nan = value.iter().any(T::is_nan);
     let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();
@@ -206,7 +206,7 @@ mod tests {
     use crate::Tape;
 
     #[test]
-    fn the_first_is_found_although_others_follow() {
+    fn the_first_of_several_is_found() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([[1.0, 2.0], [-3.0, 0.0]]));
         let y = x.exp() - 1.0;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_found_as_given() {
+    fn non_finite_data_is_found_as_data() {
         let tape = Tape::<f32>::new();
         let x = tape.var(&Tensor::from([1.0, f32::NAN, f32::NAN]));
         let _ = x.exp();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_mask_is_meant_but_not_the_nan_that_comes_of_it() {
+    fn an_infinite_mask_is_accepted_but_a_nan_computed_from_it_is_found() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
         let some = Tensor::from([[0.0, f64::NEG_INFINITY], [0.0, 0.0]]);

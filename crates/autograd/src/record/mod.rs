@@ -1,4 +1,4 @@
-//! What a tape holds, and the memory it is in.
+//! The contents of a tape, and the reuse of their memory.
 
 #[allow(clippy::module_inception)]
 mod record;

@@ -1,5 +1,5 @@
-//! What a tape holds: an expression, and beside it what the expression does not know: data, operations with parameters, and
-//! the lines of code.
+//! The contents of a tape: an expression, and beside it what the expression does not contain, which is data, operations with
+//! parameters, and lines of code.
 
 use std::ops::Deref;
 use std::panic::Location;
@@ -7,11 +7,11 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
-/// The input, through which no gradient flows. Through any other [`Op::Alias`], a gradient must not be asked for: its mark is
-/// the number of the name of who refuses.
+/// The operation that passes on its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its mark is
+/// the number of the refusing operation's name.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// Everything that a tape holds; `O` is the type of operations with parameters, of which it knows the name alone.
+/// The contents of a tape; `O` is the type of operations with parameters, of which only the name is known here.
 pub(crate) struct Record<T: Float, O> {
     expression: Expression<T>,
     /// The line that recorded each node. An operation's own constant (the number of `x + 2.0`) has none until the operation is
@@ -21,15 +21,15 @@ pub(crate) struct Record<T: Float, O> {
     data: Vec<Tensor<T>>,
     /// Names of operations that refuse to be differentiated.
     names: Vec<&'static str>,
-    /// Values that were asked for.
+    /// Values that were requested.
     pub(crate) values: ByNode<Tensor<T>>,
     /// The node of each parameter on this tape.
     pub(crate) parameters: Vec<(u64, Index)>,
-    /// While a derivative is being recorded: the line of the operation that it is the derivative of.
+    /// While a derivative is recorded: the line of the operation that it differentiates.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
-/// The expression, to be read.
+/// Read access to the expression.
 impl<T: Float, O> Deref for Record<T, O> {
     type Target = Expression<T>;
 
@@ -53,7 +53,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Forgets everything but the memory it was in.
+    /// Removes all contents but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.expression.clear();
         self.locations.clear();
@@ -65,7 +65,7 @@ impl<T: Float, O> Record<T, O> {
         self.on_behalf_of = None;
     }
 
-    /// The line that recorded a node. Of a constant whose operation was refused, this one.
+    /// The line that recorded a node; for a constant whose operation was refused, this file's line.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
@@ -78,40 +78,40 @@ impl<T: Float, O> Record<T, O> {
         &self.operations[number as usize].0
     }
 
-    /// Whether gradients can be taken with respect to a node, as to one that holds data.
+    /// Whether gradients can be taken with respect to a node that holds data.
     pub(crate) fn is_variable(&self, index: Index) -> bool {
         matches!(self.op(index), Op::Variable(_))
     }
 
-    /// The number of `shape`, which is kept once.
+    /// The number of `shape`; each shape is stored once.
     #[inline]
     pub(crate) fn intern(&mut self, shape: &Shape) -> u32 {
         self.expression.intern(shape)
     }
 
-    /// Keeps data; gives its number.
+    /// Stores data and returns its number.
     pub(crate) fn add_data(&mut self, data: Tensor<T>) -> u32 {
         self.data.push(data);
         (self.data.len() - 1) as u32
     }
 
-    /// The operation that is this number.
+    /// The operation for this constant number.
     pub(crate) fn add_number(&mut self, number: T) -> Op {
         self.expression.add_number(number)
     }
 
-    /// The operation that is `view`.
+    /// The operation for `view`.
     pub(crate) fn add_view(&mut self, view: View) -> Op {
         self.expression.add_view(view)
     }
 
-    /// The operation that passes its input on but must not be asked for a gradient, on behalf of `name`.
+    /// The operation that passes on its input but refuses to be differentiated, on behalf of `name`.
     pub(crate) fn add_opaque(&mut self, name: &'static str) -> Op {
         self.names.push(name);
         Op::Alias((self.names.len() - 1) as u32)
     }
 
-    /// The data of a leaf, where that is what a node is.
+    /// The data of a node, if it is a leaf.
     pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
         match self.op(index) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
@@ -120,7 +120,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Appends a node; `None` if the tape cannot number it.
+    /// Appends a node; `None` if the tape is full.
     #[inline(always)]
     pub(crate) fn push<const N: usize>(
         &mut self,
@@ -134,7 +134,7 @@ impl<T: Float, O> Record<T, O> {
         self.push_located(op, inputs, shape, location)
     }
 
-    /// [`push`](Self::push) of inputs that have a line each.
+    /// [`push`](Self::push) for inputs that already have a line.
     #[inline(always)]
     pub(crate) fn push_located<const N: usize>(
         &mut self,
@@ -148,7 +148,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Appends a node of an operation that is kept beside the nodes, with its name.
+    /// Appends a node for an operation with parameters, which is stored beside the nodes with its name.
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),
@@ -164,7 +164,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Gives the line to those inputs that have none.
+    /// Sets the line of those inputs that have none.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         for &input in inputs {
@@ -173,7 +173,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// PyTorch's name of what a node does.
+    /// PyTorch's name of a node's operation.
     pub(crate) fn name(&self, index: Index) -> &'static str {
         match self.op(index) {
             Op::Constant(_) | Op::Number(_) => "constant",

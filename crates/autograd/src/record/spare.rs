@@ -1,4 +1,4 @@
-//! The memory of records whose tapes are gone, which the next tapes of the thread take over.
+//! Memory of dropped tapes, which later tapes of the thread reuse.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,21 +8,21 @@ use wengert_tensor::Float;
 
 use crate::record::record::Record;
 
-/// Records kept for a thread, at most.
-const MOST: usize = 4;
+/// Maximum number of records kept for a thread.
+const MAX_RECORDS: usize = 4;
 
-/// Nodes of a record that is kept, at most: the memory of a very long program is given back.
-const LONGEST: usize = 1 << 16;
+/// Maximum number of nodes in a kept record: the memory of longer programs is freed.
+const MAX_NODES: usize = 1 << 16;
 
 thread_local! {
     static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A record whose memory the next tape takes over.
+/// A record whose memory the next tape reuses.
 pub(crate) struct Kept<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> Kept<T, O> {
-    /// An empty record, in memory of an earlier one where there is some.
+    /// An empty record, in memory of an earlier one if possible.
     pub(crate) fn take() -> Self {
         let spare = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
@@ -47,12 +47,12 @@ impl<T: Float, O: 'static> Deref for Kept<T, O> {
 
 impl<T: Float, O: 'static> Drop for Kept<T, O> {
     fn drop(&mut self) {
-        let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= LONGEST) else { return };
+        let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= MAX_NODES) else { return };
         record.get_mut().clear();
-        // Where the thread is ending there is nobody to keep it for.
+        // Does nothing while the thread is ending.
         let _ = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
-            if spares.len() < MOST {
+            if spares.len() < MAX_RECORDS {
                 spares.push(record);
             }
         });

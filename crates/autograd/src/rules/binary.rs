@@ -1,6 +1,6 @@
-//! Derivatives of functions of two operands of one shape, and of the choice between two: ∂z/∂xᵢ · v.
+//! Derivatives of functions of two operands of the same shape, and of selection: ∂z/∂xᵢ · v.
 //!
-//! Ties and edges are PyTorch's: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
+//! Ties and edge cases follow PyTorch: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
 use std::panic::Location;
 
@@ -12,7 +12,7 @@ use super::power;
 use crate::Var;
 use crate::tape::Record;
 
-/// A derivative ∂z/∂xᵢ that is there already: reverse mode applies it without writing a formula, in one look at the tape.
+/// A derivative ∂z/∂xᵢ that exists already as a node or a constant: reverse mode applies it without recording a formula.
 pub(crate) enum Slope {
     One,
     MinusOne,
@@ -21,7 +21,7 @@ pub(crate) enum Slope {
 }
 
 impl Slope {
-    /// The derivatives of sums, differences and products, of which programs mostly consist.
+    /// The slopes of sums, differences and products, which make up most of a program.
     #[inline]
     pub(crate) fn of(op: Op, input: usize) -> Option<Slope> {
         match (op, input) {
@@ -33,7 +33,7 @@ impl Slope {
         }
     }
 
-    /// Records its product with `v`, of the same shape as both operands, under this line. `None` if the tape is full.
+    /// Records the product with `v`, which has the operands' shape, under this line. `None` if the tape is full.
     #[inline]
     pub(crate) fn times<T: Float>(
         self,
@@ -51,7 +51,8 @@ impl Slope {
     }
 }
 
-/// Those that need a formula: ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None`: there is no derivative. The inner one: it is zero.
+/// The other derivatives: ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None` means that there is no derivative, the inner
+/// one that it is zero.
 pub(super) fn derivative<'t, T: Float>(
     op: Binary,
     input: usize,
@@ -77,20 +78,20 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
         (Binary::Hypot, 0) => v * (x / z),
         (Binary::Hypot, _) => v * (y / z),
-        // ±1 by whether the sign was changed; 0 where x is 0.
+        // ±1, depending on whether the sign was changed; 0 where x is 0.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
         (Binary::Copysign, _) => return Some(None),
         (Binary::Fmod, 0) => v,
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
         (Binary::Remainder, _) => -v * x.div_floor(y),
-        // At 0 the slope is y, but the slope's own derivatives are those of the side above.
+        // At 0 the slope is y, but the slope's own derivatives are those of the positive side.
         (Binary::Prelu, 0) => {
             let kink = (v * y).detach() + (v - v.detach());
             where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
         }
         (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
-        // 0 where x was brought into [y, 1 - y]; y is a constant.
+        // 0 where x was clamped to [y, 1 - y]; y is a constant.
         (Binary::LogitWithin, 0) => {
             let outside = x.lt(y).logical_or(x.gt(1.0 - y));
             where_(&outside, &zero(), v / (x * (1.0 - x)))
@@ -102,7 +103,7 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Xlog1py, _) => v * x / (y + 1.0),
         (Binary::Nextafter, 0) => where_(&x.eq(y), &zero(), v),
         (Binary::Nextafter, _) => return Some(None),
-        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y); PyTorch has no derivative to x either.
+        // ∂/∂y ζ(x, y) = -x ζ(x + 1, y); like PyTorch, there is no derivative with respect to x.
         (Binary::Zeta, 1) => v * -x * (x + 1.0).zeta(y),
         (Binary::FloorDivide, _) => return Some(None),
         _ => return None,
@@ -121,7 +122,7 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Half of `v` at a tie; else all of it to the one that was chosen: `x` where it `wins` or `y` is NaN.
+/// Half of `v` at a tie; otherwise all of it to the selected operand: `x` where it `wins` or `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();
@@ -129,7 +130,7 @@ fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v:
     where_(&x.eq(y), &(v * 0.5), chosen)
 }
 
-/// z = mask ? x : y. `v` to the side that was chosen, 0 to the other.
+/// z = mask ? x : y. `v` for the selected side, 0 for the other.
 pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
     match input {
         1 => Some(where_(&mask, &v, v.zeros_like())),

@@ -1,4 +1,4 @@
-//! The running sum along a dimension: its adjoint is the running sum from the other end.
+//! The cumulative sum along a dimension: its adjoint is the cumulative sum from the other end.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
@@ -6,7 +6,7 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{recorded, site};
 use crate::{Call, Error, Operation, Var};
 
-/// The running sum along `axis`.
+/// The cumulative sum along `axis`.
 pub(crate) struct CumSum {
     pub(crate) axis: usize,
 }

@@ -1,4 +1,4 @@
-//! Which rule gives the derivative of a node, and through which inputs one flows.
+//! Which rule gives the derivative of a node, and which inputs are differentiable.
 
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
@@ -11,8 +11,8 @@ use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
 use crate::{Call, Error, Tape, Var};
 
-/// The first of an operation's inputs through which a derivative flows, as it does through those after it; `None` if it
-/// flows through none. What lies behind is then not reached.
+/// The first differentiable input of an operation; all later inputs are differentiable too. `None` if none is, so that derivatives
+/// stop at this node.
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
@@ -22,13 +22,13 @@ pub(crate) fn flows_from(op: Op) -> Option<usize> {
     }
 }
 
-/// Whether a derivative flows through an operation's input number `input`.
+/// Whether the operation is differentiable with respect to input number `input`.
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     flows_from(op).is_some_and(|first| input >= first)
 }
 
-/// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse
-/// mode, the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's.
+/// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse mode,
+/// the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn derivative<'t, T: Float>(
     tape: &'t Tape<T>,
@@ -109,7 +109,7 @@ pub(crate) fn derivative<'t, T: Float>(
     Ok(result)
 }
 
-/// `v` summed over the dimensions that an expansion from `shape` has added or stretched.
+/// `v` summed over the dimensions that an expansion from `shape` added or stretched.
 fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
     let Some(expansion) = Expansion::new(shape, &v.shape()) else {
         unreachable!("what was expanded from {shape} sums to it")
@@ -119,7 +119,7 @@ fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t
     if expansion.added().is_empty() { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
-/// Sums `term` to `total`, where there is one already.
+/// Adds `term` to `total`, if there is a total already.
 pub(crate) fn accumulate<'t, T: Float>(
     total: Option<Var<'t, T>>,
     term: Var<'t, T>,

@@ -18,7 +18,7 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // The gradient of a transposed matrix is transposed again: (gᵀ x)ᵀ gives it the strides of the matrix.
+        // For a transposed matrix, (gᵀ x)ᵀ gives the gradient the strides of the matrix.
         (Mode::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))

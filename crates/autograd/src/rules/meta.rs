@@ -1,4 +1,4 @@
-//! Operations that give their input as it is, with another derivative or under a condition.
+//! Operations that return their input unchanged, with another derivative or subject to a condition.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -7,15 +7,15 @@ use crate::{Call, Error, Operation, Var};
 
 /// The values of the first input with the derivative Σ slope · d input over the others.
 pub(crate) struct WithDerivative {
-    /// For each input after the first: where its slope is, `None` for 1, or nothing at all for a slope itself.
+    /// For each input after the first: the position of its slope (`None` for 1), or that it is a slope itself.
     roles: Vec<Role>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// Has a derivative: this input times the slope at the position, or times 1.
+    /// Has a derivative: the slope at this position, or 1.
     Input(Option<usize>),
-    /// The slope of another: constant as far as this derivative goes.
+    /// The slope of another input; a constant for this derivative.
     Slope,
 }
 
@@ -66,7 +66,7 @@ impl<T: Float> Operation<T> for WithDerivative {
     }
 }
 
-/// The input, refused when it is computed if an element fails a condition.
+/// The input unchanged; evaluation fails if an element violates a condition.
 pub(crate) struct Guard<T> {
     pub(crate) holds: fn(T) -> bool,
     pub(crate) message: &'static str,

@@ -10,18 +10,18 @@
 //! | file | primitives |
 //! |---|---|
 //! | [`unary`] | functions of one operand |
-//! | [`binary`] | functions of two, and the choice between two |
+//! | [`binary`] | functions of two, and selection |
 //! | [`power`] | powers, by an array of exponents or a number |
 //! | [`reduction`] | sum, amax, amin; prod as a tree of products |
 //! | [`norm`] | p-norms |
 //! | [`variance`] | variances |
-//! | [`cumulative`] | running sums |
-//! | [`movement`] | views and their adjoints; take, put, cat |
+//! | [`cumulative`] | cumulative sums |
+//! | [`movement`] | views and their adjoints; gather, scatter-add, concatenation |
 //! | [`linear`] | matrix products |
-//! | [`windows`] | convolutions; the largest and the mean of a window |
-//! | [`meta`] | what changes no value: another derivative, a condition |
+//! | [`windows`] | convolutions; maximum and mean pooling |
+//! | [`meta`] | operations that change no value: another derivative, a condition |
 //!
-//! `docs/derivatives.md` has all the formulas on one page, and why each primitive is one. A test fails where it lacks one.
+//! `docs/derivatives.md` lists all the formulas and says why each primitive is one. A test fails if it lacks one.
 
 mod binary;
 mod cumulative;
@@ -42,7 +42,7 @@ pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{accumulate, derivative, flows, flows_from};
 pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Mode;
-pub(crate) use movement::{Cat, Embed, Put, Take};
+pub(crate) use movement::{Cat, Embed, ScatterAdd, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;

@@ -1,11 +1,11 @@
-//! The two modes of differentiation, and what all rules say.
+//! The two modes of differentiation, and helpers of all rules.
 
 use wengert_tensor::{Float, Site};
 
 use crate::error::or_raise;
 use crate::{Error, Var};
 
-/// Which of the two modes a rule is asked for.
+/// The mode for which a rule is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Reverse: from the output to an input.
@@ -23,7 +23,7 @@ impl Mode {
     }
 }
 
-/// A site for a rule, which does not know the line of the operation: the tape replaces it by that.
+/// A placeholder site for a rule, which does not know the line of its operation: the tape replaces it.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)

@@ -1,5 +1,5 @@
-//! Views and their adjoints, reading from and adding to positions, joining: linear operations that move elements. The
-//! derivative in forward mode is the operation itself; in reverse mode its adjoint.
+//! Views and their adjoints, gather and scatter-add, concatenation: linear operations that move elements. The derivative in forward
+//! mode is the operation itself; in reverse mode its adjoint.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
@@ -7,8 +7,7 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{Mode, recorded, site};
 use crate::{Call, Error, Operation, Var};
 
-/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an
-/// [`Embed`].
+/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an [`Embed`].
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -38,7 +37,7 @@ pub(super) fn is_transpose(view: &View) -> bool {
     order.iter().enumerate().all(|(position, &axis)| axis == transposed(position))
 }
 
-/// The adjoint of a view: zeros, to which elements are added where the view would have read them.
+/// The adjoint of a view: zeros, to which elements are added at the positions that the view reads.
 pub(crate) struct Embed {
     pub(crate) view: View,
     pub(crate) shape: Shape,
@@ -66,7 +65,7 @@ impl<T: Float> Operation<T> for Embed {
     }
 }
 
-/// Reading from positions. Its adjoint is [`Put`].
+/// Reads elements at positions. Its adjoint is [`ScatterAdd`].
 pub(crate) struct Take(pub(crate) Tensor<i64>);
 
 impl<T: Float> Operation<T> for Take {
@@ -91,13 +90,13 @@ impl<T: Float> Operation<T> for Take {
     }
 }
 
-/// Adding to positions of zeros. Its adjoint is [`Take`].
-pub(crate) struct Put {
+/// Adds elements to zeros at positions. Its adjoint is [`Take`].
+pub(crate) struct ScatterAdd {
     pub(crate) positions: Tensor<i64>,
     pub(crate) shape: Shape,
 }
 
-impl<T: Float> Operation<T> for Put {
+impl<T: Float> Operation<T> for ScatterAdd {
     fn name(&self) -> &'static str {
         "put"
     }
@@ -119,13 +118,13 @@ impl<T: Float> Operation<T> for Put {
     }
 }
 
-/// Joining along a dimension. Its adjoint for one part is a slice.
+/// Concatenation along a dimension. Its adjoint for one part is a slice.
 pub(crate) struct Cat {
     pub(crate) axis: usize,
 }
 
 impl Cat {
-    /// Where part number `input` lies in the result.
+    /// The view of part number `input` in the result.
     fn window<T: Float>(&self, call: &Call<'_, T>, input: usize) -> View {
         let size = |part: &Var<'_, T>| part.shape()[self.axis];
         let start = call.inputs()[..input].iter().map(size).sum();

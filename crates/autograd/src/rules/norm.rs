@@ -1,8 +1,8 @@
 //! The derivative of the p-norm, z = (Σ |x|ᵖ)^(1/p): ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
-//! Where that is open, the formulas are those of PyTorch's `norm_backward`, whose first and second derivatives they then
-//! share: 0 at the zero vector for every p; 0 at zero entries for p < 1; evenly over the ties for ±∞; and a second derivative
-//! of the 2-norm at the zero vector that is NaN, not 0.
+//! At singular points the formulas are those of PyTorch's `norm_backward`, and have its first and second derivatives: 0 at the zero
+//! vector for every p; 0 at zero entries for p < 1; an equal share for all ties for ±∞; and a second derivative of the 2-norm at
+//! the zero vector that is NaN, not 0.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -10,7 +10,7 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::site;
 use crate::{Call, Error, Operation, Var};
 
-/// The `ord`-norm over `axes`, which stay with size 1.
+/// The `ord`-norm over `axes`, which keep size 1.
 pub(crate) struct Norm {
     pub(crate) ord: f64,
     pub(crate) axes: Axes,
@@ -51,7 +51,7 @@ impl Norm {
     }
 }
 
-/// Ones where the magnitude is the norm, or is NaN.
+/// Ones where the magnitude equals the norm or is NaN.
 fn tied<'t, T: Float>(x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
     let size = x.abs();
     size.eq(z).logical_or(size.isnan())
@@ -76,7 +76,7 @@ impl<T: Float> Operation<T> for Norm {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
-        // The number of entries that are not zero is flat.
+        // The number of nonzero entries has derivative zero.
         (self.ord != 0.0).then(|| self.per_element(x, z) * self.per_result(x, z, g).expand(x.shape()))
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     const INF: f64 = f64::INFINITY;
 
-    /// The gradient of half the norm, and that of its product with (3/2, 1, 3/4), whose length fits `x`.
+    /// The gradient of half the norm, and the gradient of that gradient's product with (3/2, 1, 3/4), cut to the length of `x`.
     fn derivatives(x: &[f64], ord: f64) -> (Vec<f64>, Vec<f64>) {
         let tape = Tape::<f64>::new();
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);
@@ -109,7 +109,7 @@ mod tests {
         for ord in [-INF, 0.5, 1.0, 1.5, 2.0, 3.0, INF] {
             let (first, second) = derivatives(&[0.0, 0.0], ord);
             assert_eq!(first, [0.0, 0.0], "{ord}");
-            // What PyTorch gives.
+            // PyTorch's results.
             let is_nan = matches!(ord, 0.5 | 1.5 | 2.0);
             assert!(second.iter().all(|x| x.is_nan() == is_nan && (is_nan || *x == 0.0)), "{ord}: {second:?}");
         }

@@ -1,4 +1,4 @@
-//! Powers: ∂/∂x xʸ = y xʸ⁻¹ and ∂/∂y xʸ = xʸ ln x, with what PyTorch gives at 0 and 0⁰.
+//! Powers: ∂/∂x xʸ = y xʸ⁻¹ and ∂/∂y xʸ = xʸ ln x, with PyTorch's results at 0 and 0⁰.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::plan::Op;
@@ -26,7 +26,7 @@ pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t,
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
-/// The number that `y` repeats, where it was recorded as one.
+/// The number that `y` repeats, if it was recorded as one.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;
@@ -42,7 +42,7 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// x to the power 1/2, or -1/2 where `inverse`. Its derivative is that of a power, which at -0 is not that of a root.
+/// x to the power 1/2, or -1/2 if `inverse`. Its derivative is that of a power, which differs from that of a root at -0.
 pub(crate) struct Root {
     pub(crate) inverse: bool,
 }

@@ -1,4 +1,4 @@
-//! Derivatives of reductions. The node's shape has 1 where it was reduced, so that it expands back to the input's.
+//! Derivatives of reductions. Reduced dimensions have size 1 in the node's shape, so that it expands to the input's shape.
 
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ pub(super) fn derivative<'t, T: Float>(
         (Reduction::Sum, Mode::Vjp) => Some(v.expand(&from)),
         (Reduction::Sum, Mode::Jvp) => Some(v.sum_to(&to)),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
-            // Evenly over the ties. With a NaN nothing is equal: 0/0 makes the whole gradient of `amax` NaN; that of `max`
-            // goes to the NaNs.
+            // Ties share the gradient equally. With a NaN no element is equal: 0/0 makes the whole gradient of `amax` NaN; that of
+            // `max` goes to the NaNs.
             let equal = x.eq(z.expand(&from));
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
@@ -31,19 +31,19 @@ pub(super) fn derivative<'t, T: Float>(
                 Mode::Jvp => (v * share).sum_to(&to),
             })
         }
-        // Prod is recorded as a tree of products, which have rules of their own.
+        // Prod is recorded as a tree of products, which have their own rules.
         _ => unreachable!("{} is not recorded", op.name()),
     }
 }
 
-/// The product over `axes`, which stay with size 1, as a balanced tree of products: its derivative of any order is exact
-/// also where factors are zero, which a division by each factor would not be.
+/// The product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
+/// factors are zero, where dividing by each factor would fail.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
     let mut x = x.tape.record_operation(Rc::new(Factors), &[x], &x.shape(), at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
-            // One, but still a function of `x`: a gradient through it is empty, not missing.
+            // The value is one, but still a function of `x`: a gradient through it is empty, not missing.
             let zeros = x.apply_reduce(Reduction::Sum, &[axis], at)?;
             x = zeros.apply_binary(Binary::Add, &zeros.filled(&zeros.shape(), T::ONE), at)?;
             continue;
@@ -62,8 +62,8 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     Ok(x)
 }
 
-/// The factors of a product. Their derivative is what the product's rule says, but for PyTorch's convention at ∞ and NaN:
-/// there it divides the product by the factor, which gives NaN, unless a factor is zero.
+/// The factors of a product. Their derivative is the product's, except for PyTorch's convention at ∞ and NaN, which divides the
+/// product by the factor and gives NaN unless a factor is zero.
 struct Factors;
 
 impl Factors {

@@ -1,5 +1,5 @@
-//! Derivatives of functions of one operand: ∂z/∂x · v, from any table of derivatives (Abramowitz and Stegun, chapters 4, 6
-//! and 7). Where a formula is open at a kink, it is written so that it gives what PyTorch gives.
+//! Derivatives of functions of one operand: ∂z/∂x · v, from any table of derivatives (Abramowitz and Stegun, chapters 4, 6 and 7).
+//! At kinks the formulas are written so that they give PyTorch's result.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Site, Unary};
 use crate::Var;
 use crate::error::raise;
 
-/// ∂z/∂x · v. The outer `None`: there is no derivative. The inner one: it is zero.
+/// ∂z/∂x · v. The outer `None` means that there is no derivative, the inner one that it is zero.
 pub(super) fn derivative<'t, T: Float>(
     op: Unary,
     x: Var<'t, T>,
@@ -61,7 +61,7 @@ pub(super) fn derivative<'t, T: Float>(
             let slope = (angle * angle.cos() - angle.sin()) / square;
             where_(&square.eq(0.0), &v.zeros_like(), v * slope)
         }
-        // NaN outside [0, 1], as the value; ∞ at both ends, at -0 too.
+        // NaN outside [0, 1], like the value; ∞ at both ends, including -0.
         Unary::Logit => {
             let inside = x.ge(0.0).logical_and(x.le(1.0));
             let positive = x + 0.0;

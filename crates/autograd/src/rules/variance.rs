@@ -1,8 +1,8 @@
-//! The derivative of the variance, Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The part that goes through the mean m
-//! is zero, the distances from it summing to zero, and is not computed.
+//! The derivative of the variance, Σ (x - m)² / (n - c): ∂z/∂x = 2 (x - m) / (n - c). The contribution through the mean m is
+//! omitted: it is zero, since the deviations sum to zero.
 //!
-//! Where n - c is not positive, the formulas are those of PyTorch's `var_backward`: of a variance over named dimensions the
-//! one above, with a divisor that may be negative; over everything, NaN at elements equal to the mean and ∞ at others.
+//! If n - c is not positive, the formulas are those of PyTorch's `var_backward`: for a variance over named dimensions the one
+//! above, with a divisor that may be negative; over all dimensions, NaN at elements equal to the mean and ∞ at others.
 
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -10,11 +10,11 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::site;
 use crate::{Call, Error, Operation, Var};
 
-/// The variance over `axes`, which stay with size 1.
+/// The variance over `axes`, which keep size 1.
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// Whether the dimensions were not named.
+    /// Whether it is over all dimensions, without naming them.
     pub(crate) is_total: bool,
 }
 
@@ -28,7 +28,7 @@ impl Variance {
         shape
     }
 
-    /// ∂z/∂x for every element as two factors: a number, and the rest.
+    /// ∂z/∂x for every element as two factors: a number, and the remaining formula.
     fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
@@ -58,7 +58,7 @@ impl<T: Float> Operation<T> for Variance {
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
         let (factor, slope) = self.slope(x);
-        // The factor may be infinite: it comes before the expansion, whose adjoint then sums finite numbers.
+        // The factor may be infinite, so it is applied before the expansion, whose adjoint then sums finite numbers.
         Some((g * factor).expand(x.shape()) * slope)
     }
 
@@ -80,7 +80,7 @@ mod tests {
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
         let [dx] = x.var(0, 1, false).grad([x]);
         assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
-        // 2/(n - 1) (identity - 1/n): the mean moves too.
+        // 2/(n - 1) (identity - 1/n), where 1/n comes from the mean.
         let weight = Tensor::from([3.0, 0.0, 0.0]);
         let [ddx] = (dx * &weight).sum(.., false).grad([x]);
         assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);

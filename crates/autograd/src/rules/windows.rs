@@ -1,7 +1,7 @@
-//! Convolutions, the largest element of a window, and the mean of one.
+//! Convolutions, maximum pooling and mean pooling.
 //!
-//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each leave out one of the three, and a
-//! derivative with respect to another puts the incoming gradient in the place of the one left out: one rule for all orders.
+//! ⟨x * w, z⟩ is linear in each of x, w and z. The convolution and its two derivatives each omit one of the three. The derivative
+//! with respect to another one puts the incoming gradient in the omitted position: one rule for all orders.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 use super::mode::{recorded, site};
 use crate::{Call, Error, Operation, Var};
 
-/// What is linear in two of a convolution's three, in order, and gives the third.
+/// A function of two of a convolution's three arrays, linear in each, that computes the third.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,
@@ -36,7 +36,7 @@ impl<T: Float> Operation<T> for Convolution {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let operands = self.slot.others();
-        // The one asked for; of the others, `g` has the place of the result.
+        // Computes the requested array; among the other two, `g` replaces the result.
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);
@@ -49,8 +49,8 @@ impl<T: Float> Operation<T> for Convolution {
     }
 }
 
-/// The elements of the second input where the first is largest in its window. The first one's derivative is zero but where
-/// two are equal, where there is none.
+/// The elements of the second input at which the first is largest in its window. The derivative with respect to the first is zero,
+/// or undefined at ties.
 struct Choose {
     form: PoolingForm,
     nothing: f64,
@@ -84,12 +84,12 @@ impl<T: Float> Operation<T> for Choose {
     }
 }
 
-/// The adjoint of [`Choose`]: the second input, put where the first is largest.
-struct GiveBack {
+/// The adjoint of [`Choose`]: scatters the second input to the positions at which the first is largest.
+struct ScatterToLargest {
     form: PoolingForm,
 }
 
-impl<T: Float> Operation<T> for GiveBack {
+impl<T: Float> Operation<T> for ScatterToLargest {
     fn name(&self) -> &'static str {
         "max_unpool"
     }
@@ -144,7 +144,7 @@ impl<T: Float> Operation<T> for Mean {
     }
 }
 
-/// The adjoint of [`Mean`]: of what each window gets, an equal share to each of its elements.
+/// The adjoint of [`Mean`]: spreads each window's value equally over its elements.
 struct Spread {
     form: MeanForm,
 }
@@ -183,7 +183,7 @@ impl<T: Float> Windowed for Var<'_, T> {
     }
 
     fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(GiveBack { form: form.clone() }), &[*self, *g], form.input(), at)
+        self.tape.record_operation(Rc::new(ScatterToLargest { form: form.clone() }), &[*self, *g], form.input(), at)
     }
 
     fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
@@ -200,7 +200,7 @@ mod tests {
     use wengert_tensor::ops::{ConvOptions, PoolOptions};
     use wengert_tensor::prelude::*;
 
-    /// Numbers that are all different.
+    /// Distinct numbers.
     fn numbers(shape: [usize; 4], seed: usize) -> Tensor<f64> {
         let count: usize = shape.iter().product();
         let values = (0..count).map(|i| ((i * 37 + seed) % 101) as f64 * 0.02 - 1.0).collect();

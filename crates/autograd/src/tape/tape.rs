@@ -1,4 +1,4 @@
-//! The tape, its variables, and what an operation must say of itself: three types of which each needs the other two.
+//! The tape, its variables, and the interface of operations: three types that depend on each other.
 //!
 //! This file records; it computes nothing and knows no derivative.
 
@@ -15,13 +15,13 @@ use crate::error::{or_raise, raise};
 use crate::record::{self, Kept};
 use crate::{Error, Parameter};
 
-/// What a tape holds.
+/// The contents of a tape.
 pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 
 /// A recorded program: Wengert's list of elementary operations.
 ///
-/// Recording computes nothing. A tape lives for one step: make it, record, take values and gradients, drop it. It computes in
-/// one floating-point type, and belongs to one thread.
+/// Recording computes nothing. A tape lives for one step: create it, record, take values and gradients, drop it. It has one
+/// floating-point type and belongs to one thread.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -35,7 +35,7 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// ```
 pub struct Tape<T: Float> {
     pub(crate) record: Kept<T, Rc<dyn Operation<T>>>,
-    /// What tells this tape from every other one in the process.
+    /// The tape's unique number in this process.
     pub(crate) id: u64,
 }
 
@@ -57,19 +57,19 @@ impl<T: Float> Tape<T> {
         self.len() == 0
     }
 
-    /// A variable with the values of `data`, which gradients can be taken with respect to. Nothing is copied.
+    /// A variable with the values of `data`, with respect to which gradients can be taken. Nothing is copied.
     #[track_caller]
     pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// A variable with the values of `data`, through which no gradient flows: inputs, targets, masks. Nothing is copied.
+    /// A variable with the values of `data` that stops gradients: inputs, targets, masks. Nothing is copied.
     #[track_caller]
     pub fn constant(&self, data: &Tensor<T>) -> Var<'_, T> {
         self.leaf(data, Op::Constant, Some(Site::here("constant")))
     }
 
-    /// The variable of a parameter; asked for twice, the same one.
+    /// The variable of a parameter; repeated calls return the same one.
     #[track_caller]
     pub fn parameter(&self, parameter: &Parameter<T>) -> Var<'_, T> {
         let id = parameter.id();
@@ -82,22 +82,22 @@ impl<T: Float> Tape<T> {
         var
     }
 
-    /// A variable that the line of `at` is to blame for.
+    /// A variable with the source line of `at`.
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    /// Data as a variable. Without a site, an operation has made it for its own use: its line will be that of the operation.
+    /// Data as a variable. Without a site, it is the constant of an operation and gets the line of that operation.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.intern(data.shape())))
     }
 
-    /// A number as a variable, through which no gradient flows; without a site as [`leaf`](Self::leaf).
+    /// A number as a variable that stops gradients; without a site as in [`leaf`](Self::leaf).
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (record.add_number(value), record.intern(&Shape::scalar())))
     }
 
-    /// Records what `add` adds to the record, without inputs.
+    /// Records the leaf that `add` adds to the record.
     fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
         let pushed = {
             let mut record = self.record.borrow_mut();
@@ -122,7 +122,7 @@ impl<T: Float> Tape<T> {
         self.record_operation(Rc::new(operation), inputs, &shape, at)
     }
 
-    /// Records an operation that is kept beside the nodes; its shape is known.
+    /// Records an operation with parameters, which is stored beside the nodes; its shape is known.
     pub(crate) fn record_operation<'t>(
         &'t self,
         operation: Rc<dyn Operation<T>>,
@@ -138,7 +138,7 @@ impl<T: Float> Tape<T> {
         pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
     }
 
-    /// Records an operation on inputs of this tape, whose result has shape number `shape`.
+    /// Records an operation on inputs of this tape whose result has shape number `shape`.
     #[inline]
     pub(crate) fn push<const N: usize>(
         &self,
@@ -180,10 +180,10 @@ impl<T: Float> fmt::Debug for Tape<T> {
     }
 }
 
-/// A value on a [`Tape`]: recorded, computed when asked for.
+/// A value on a [`Tape`], recorded now and computed when requested.
 ///
-/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and
-/// numbers. Where two shapes differ, an `expand` is recorded before the operation: it is the one operation that broadcasts.
+/// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers.
+/// If two shapes differ, an `expand` is recorded before the operation: it is the only operation that broadcasts.
 pub struct Var<'t, T: Float> {
     pub(crate) tape: &'t Tape<T>,
     pub(crate) index: Index,
@@ -212,13 +212,13 @@ impl<'t, T: Float> Var<'t, T> {
         self.tape.record.borrow().shape(self.index).clone()
     }
 
-    /// Records a function of this, of the same shape.
+    /// Records a function of this variable with the same shape.
     #[inline]
     pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
     }
 
-    /// Records a function of this, of the shape `shape`.
+    /// Records a function of this variable with the shape `shape`.
     pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.intern(shape), at)
     }
@@ -229,24 +229,24 @@ impl<'t, T: Float> Var<'t, T> {
         if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
     }
 
-    /// Zeros of the same shape, which occupy one element.
+    /// Zeros of the same shape, stored as one element.
     #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
-    /// [`zeros_like`](Self::zeros_like), under the line of `at`.
+    /// [`zeros_like`](Self::zeros_like) with the source line of `at`.
     pub(crate) fn zeros_like_at(self, at: Site) -> Self {
         self.filled_at(&self.shape(), T::ZERO, at)
     }
 
-    /// One number over a shape, on the same tape.
+    /// One number expanded to a shape, on the same tape.
     #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
         self.filled_at(shape, value, Site::here("full"))
     }
 
-    /// [`filled`](Self::filled), under the line of `at`.
+    /// [`filled`](Self::filled) with the source line of `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
         let number = self.tape.number(value, Some(at));
         if shape.rank() == 0 {
@@ -266,8 +266,8 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 
 /// An operation on variables.
 ///
-/// The derivative is given as formulas over recorded variables, so that it can be differentiated again: second and higher
-/// derivatives, and forward over reverse, need nothing more.
+/// The derivative is given as formulas over recorded variables, so it can be differentiated again: higher derivatives and forward
+/// over reverse need nothing else.
 ///
 /// ```
 /// use wengert_autograd::{Call, Error, Operation, prelude::*};
@@ -306,7 +306,7 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 /// assert_eq!(y.grad([x])[0].value().to_vec(), [12.0]);
 /// ```
 pub trait Operation<T: Float>: 'static {
-    /// The name, as errors and graphs show it.
+    /// The name shown in errors and graphs.
     fn name(&self) -> &'static str;
 
     /// The result's shape, or a sentence that says why these inputs are refused.
@@ -331,14 +331,13 @@ pub trait Operation<T: Float>: 'static {
     /// the result's shape. `None` if the derivative is zero everywhere.
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// Whether a derivative exists. Where it does not, asking for one is an error that names this operation and the line
-    /// that recorded it.
+    /// Whether a derivative exists. If not, requesting one is an error that names this operation and the line that recorded it.
     fn is_differentiable(&self) -> bool {
         true
     }
 }
 
-/// One use of an operation: its inputs and its result, as variables.
+/// One call of an operation: its inputs and its result, as variables.
 #[derive(Clone, Debug)]
 pub struct Call<'t, T: Float> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,

@@ -1,4 +1,4 @@
-//! What is recorded, and what comes of it.
+//! Recording, and values and derivatives of what was recorded.
 
 use wengert_tensor::prelude::*;
 
@@ -49,7 +49,7 @@ fn forward_mode_agrees_with_reverse() {
 }
 
 #[test]
-fn what_is_zero_everywhere_is_reached_and_what_is_not_on_the_way_is_not() {
+fn zero_derivatives_reach_an_input_and_unrelated_inputs_are_not_reached() {
     let tape = Tape::<f64>::new();
     let (x, y) = (tape.var(&Tensor::from([1.5])), tape.var(&Tensor::from([2.0])));
     let z = (x.floor() + 1.0).sum(.., false);
@@ -100,13 +100,13 @@ fn an_operation_without_a_derivative_names_its_line() {
 }
 
 #[test]
-fn neither_mode_passes_through_what_has_no_derivative() {
+fn neither_mode_passes_through_operations_without_a_derivative() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
-    // The quotient is flat, so that nothing is left to derive when its end is reached.
+    // The quotient has derivative zero, so nothing is left to differentiate at its operands.
     let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
-    // What an output does not need may have no derivative.
+    // Nodes that an output does not depend on may lack a derivative.
     let _ = x.floor_divide(2.0);
     assert_eq!(tape.jvp(&[x * 3.0], &[(x, x)])[0].value().to_vec(), [3.0, 3.0]);
 }
@@ -131,11 +131,11 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(&Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // Outside of the derivative the rules hold again.
+    // Outside of the derivative the rules apply again.
     assert!(y.try_mul(y).is_err());
 }
 
-/// x², whose rule takes a derivative itself.
+/// x², with a rule that takes a derivative itself.
 struct Nested;
 
 impl crate::Operation<f64> for Nested {
@@ -181,7 +181,7 @@ fn a_rule_may_take_derivatives() {
     let before = tape.len();
     let [dx] = y.grad([x]);
     assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
-    // All of it under the line of the operation, what the rule records after its own derivative included.
+    // All nodes have the line of the operation, including those recorded after the rule's own derivative.
     let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
     assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
     crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));
@@ -205,7 +205,7 @@ fn several_outputs_share_their_inputs() {
 }
 
 #[test]
-fn the_gradient_of_a_result_in_between_is_not_kept_and_says_so() {
+fn the_gradient_of_an_intermediate_result_is_not_kept_and_says_so() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::from([2.0, 3.0]));
     let y = x * x;

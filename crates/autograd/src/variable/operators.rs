@@ -43,7 +43,7 @@ macro_rules! operator {
             }
         }
 
-        // Numbers are f64 whatever the tape computes in: with a second type, `(1.0 - x).sqrt()` would be ambiguous.
+        // Numbers are f64 whatever the tape's type is: with a second type, `(1.0 - x).sqrt()` would be ambiguous.
         impl<'t, T: Float> $trait<f64> for Var<'t, T> {
             type Output = Var<'t, T>;
 
@@ -116,7 +116,7 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Where both are equal: ones, elsewhere zeros. The shapes broadcast. PyTorch: `eq`.
+    /// Ones where both are equal, zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
     ///
     /// # Panics
     ///
@@ -127,7 +127,7 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::eq(&self, other)
     }
 
-    /// Where they differ: ones, elsewhere zeros. The shapes broadcast. PyTorch: `ne`.
+    /// Ones where they differ, zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
     ///
     /// # Panics
     ///
@@ -138,8 +138,8 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::ne(&self, other)
     }
 
-    /// `op` of two variables of one tape and one shape, recorded at once: there is nothing to broadcast, and no rule of
-    /// compatibility to ask. `None` otherwise: then the method of the same name does.
+    /// `op` of two variables of the same tape and shape, recorded directly: nothing to broadcast, no compatibility rule to apply.
+    /// `None` otherwise; then the method of the same name records it.
     #[inline]
     pub(crate) fn recorded_with(self, op: Binary, other: Self, location: &'static Location<'static>) -> Option<Self> {
         if !std::ptr::eq(self.tape, other.tape) || !compat::zero_dim_allowed() {

@@ -7,7 +7,7 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 use crate::record::DETACH;
-use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Put, Root, Take, Variance, WithDerivative};
+use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Root, ScatterAdd, Take, Variance, WithDerivative};
 use crate::{Error, Var};
 
 impl<'t, T: Float> TensorLike for Var<'t, T> {
@@ -21,7 +21,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is on a tape once. Of another tape, the operation itself will say so.
+        // Each shape is stored once per tape. For another tape, the operation itself reports the error.
         let record = self.tape.record.borrow();
         std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -155,8 +155,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        let put = Put { positions: positions.clone(), shape: shape.clone() };
-        self.tape.record_operation(Rc::new(put), &[*self], shape, at)
+        let operation = ScatterAdd { positions: positions.clone(), shape: shape.clone() };
+        self.tape.record_operation(Rc::new(operation), &[*self], shape, at)
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
@@ -168,7 +168,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
-        // Values are values: only what PyTorch would refuse for its own reasons is refused here.
+        // Variables are immutable values: only what PyTorch refuses for its own reasons is refused here.
         let record = self.tape.record.borrow();
         let stretched = record.node(self.index).op == Op::Expand
             && record
