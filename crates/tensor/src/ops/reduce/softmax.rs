@@ -2,11 +2,11 @@
 
 use wengert_macros::twins;
 
+use crate::ops::TensorLike;
 use crate::ops::pair::number;
 use crate::ops::primitive::Composite;
-use crate::ops::{Comparison, TensorLike, try_where_};
 use crate::shape::dims;
-use crate::{Axes, Binary, Dims, Float, Reduction, Site, Unary, View};
+use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Scalar, Site, Unary, View};
 
 /// `softmax` and its kin.
 #[twins]
@@ -76,9 +76,11 @@ impl Composite for LogSumExp<'_> {
         }
         let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
         // inf - inf would make NaN of the value. The largest finite number leaves an ∞ where it is, and nothing else.
-        let most = number(&largest, A::Elem::MAX, &largest.shape(), at)?;
-        let finite = try_where_(&largest.try_isfinite()?, &largest, 0.0)?;
-        let shift = try_where_(&largest.try_eq(f64::INFINITY)?, &most, &finite)?;
+        let filled = |value: A::Elem| number(&largest, value, &largest.shape(), at);
+        let (most, infinity, zero) = (filled(A::Elem::MAX)?, filled(A::Elem::INFINITY)?, filled(A::Elem::ZERO)?);
+        let is_finite = largest.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)?;
+        let finite = A::apply_select(&is_finite, &largest, &zero, at)?;
+        let shift = A::apply_select(&largest.apply_compare(Compare::Eq, &infinity, at)?, &most, &finite, at)?;
         let shifted = x.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape), at)?, at)?;
         let sum = shifted.apply_unary(Unary::Exp, at)?.apply_reduce(Reduction::Sum, axes, at)?;
         sum.apply_unary(Unary::Log, at)?.apply_binary(Binary::Add, &shift, at)
