@@ -58,7 +58,7 @@ pub(crate) fn each<T: Element, U: Element>(
         return partition::chunks(out, len, schedule, one);
     }
     let stride = x.layout.strides()[axis];
-    // Adjacent lanes are processed together: each cache lane holds an element of every one.
+    // Adjacent lanes are processed together: each cache line holds an element of every one.
     let groups = inner.div_ceil(ADJACENT);
     let number = count / inner * groups;
     let grid = Grid::equal(out, inner, (len, ADJACENT));
