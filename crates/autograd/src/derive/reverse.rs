@@ -130,14 +130,15 @@ impl<'t, T: Float> Tape<T> {
             let location = record.location(index);
             for (slope, input, other) in [(first, x, y), (second, y, x)] {
                 let Some(below) = path.position(input) else { continue };
-                let total = match (adjoints.0[below], slope.times(record, g, other, location)) {
+                let total = match (adjoints.0[below], slope.times(record, [g, other], node.shape, location)) {
                     (NONE, term) => term,
                     (total, Some(term)) => {
                         record.push_located(Op::Binary(Binary::Add), [total, term], node.shape, Some(location))
                     }
                     (_, None) => None,
                 };
-                adjoints.0[below] = total.ok_or(Error::TapeFull { at })?;
+                let Some(total) = total else { return Err(Error::TapeFull { at }) };
+                adjoints.0[below] = total;
             }
         }
         Ok(None)

@@ -33,16 +33,15 @@ impl Slope {
         }
     }
 
-    /// Records the product with `v`, which has the operands' shape, under this line. `None` if the tape is full.
+    /// Records the product with `v`, which has the operands' `shape`, under this line. `None` if the tape is full.
     #[inline]
     pub(crate) fn times<T: Float>(
         self,
         record: &mut Record<T>,
-        v: Index,
-        other: Index,
+        [v, other]: [Index; 2],
+        shape: u32,
         location: &'static Location<'static>,
     ) -> Option<Index> {
-        let shape = record.node(v).shape;
         match self {
             Slope::One => Some(v),
             Slope::MinusOne => record.push_located(Op::Unary(Unary::Neg), [v], shape, Some(location)),

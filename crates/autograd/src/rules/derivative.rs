@@ -42,9 +42,11 @@ pub(crate) fn derivative<'t, T: Float>(
 ) -> Result<Option<Var<'t, T>>, Error> {
     if let Some(slope) = Slope::of(op, input) {
         let mut record = tape.record.borrow_mut();
-        let location = record.location(index);
-        let term = slope.times(&mut record, v.index, inputs[1 - input], location);
-        return term.map(|term| Some(tape.at(term))).ok_or(Error::TapeFull { at });
+        let (shape, location) = (record.node(index).shape, record.location(index));
+        let Some(term) = slope.times(&mut record, [v.index, inputs[1 - input]], shape, location) else {
+            return Err(Error::TapeFull { at });
+        };
+        return Ok(Some(tape.at(term)));
     }
     let said = || {
         let record = tape.record.borrow();

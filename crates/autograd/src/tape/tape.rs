@@ -134,8 +134,10 @@ impl<T: Float> Tape<T> {
         let mut record = self.record.borrow_mut();
         let shape = record.intern(shape);
         let name = operation.name();
-        let pushed = record.push_operation((operation, name), &indices, shape, at.location);
-        pushed.map(|index| Var::new(self, index)).ok_or(Error::TapeFull { at })
+        match record.push_operation((operation, name), &indices, shape, at.location) {
+            Some(index) => Ok(Var::new(self, index)),
+            None => Err(Error::TapeFull { at }),
+        }
     }
 
     /// Records an operation on inputs of this tape whose result has shape number `shape`.

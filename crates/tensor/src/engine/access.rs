@@ -11,10 +11,10 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Shape};
 
 /// Rows of fewer elements are written out where they repeat: at longer ones loops go along well enough.
-const SHORT_ROW: usize = 256;
+const SHORT_ROW: usize = 128;
 
 /// The longest period of an operand that is written out.
-const LONGEST_PERIOD: usize = 8192;
+const LONGEST_PERIOD: usize = 4096;
 
 /// An input of a program as it is run: a tensor or one number. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]

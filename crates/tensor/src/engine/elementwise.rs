@@ -22,19 +22,15 @@ pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
 
 /// `out = op(x, y)`; one shape.
 pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    let planes = T::plane(op, Plane::NONE, &[], &[], &mut []);
-    let plane = |plane, x: &[T], y: &[T], out: &mut [T]| {
-        T::plane(op, plane, x, y, out);
-    };
-    two(x, y, out, op.cost(), planes.then_some(plane), |x, y, out| {
+    let plane = |plane: Plane, x: &[T], y: &[T], out: &mut [T]| T::plane(op, plane, x, y, out);
+    two(x, y, out, op.cost(), plane, |x, y, out| {
         T::binary(op, x, y, out);
     });
 }
 
 /// `out = x op y`; one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
-    let none = None::<fn(Plane, &[T], &[T], &mut [bool])>;
-    two(x, y, out, 1, none, |x, y, out| T::compare(op, x, y, out));
+    two(x, y, out, 1, |_, _, _, _| false, |x, y, out| T::compare(op, x, y, out));
 }
 
 /// `out = mask ? x : y`; one shape.
@@ -112,22 +108,20 @@ fn one<T: Element, U: Element>(
     tiling.fill(out, fresh, || x.reader(&tiling), |x, start, out| f(x.read(start, out.len()), out));
 }
 
-/// `out = f(x, y)`, where short rows make it worth it by `plane`, if there is one.
+/// `out = f(x, y)`; by `plane` where rows are short, unless it gives `false`: there is no such loop.
 fn two<T: Element, U: Element>(
     x: Source<T>,
     y: Source<T>,
     out: &mut [U],
     cost: usize,
-    plane: Option<impl Fn(Plane, &[T], &[T], &mut [U]) + Sync>,
+    plane: impl Fn(Plane, &[T], &[T], &mut [U]) -> bool + Sync,
     f: impl Fn(Operand<T>, Operand<T>, &mut [U]) + Sync,
 ) {
     if out.is_empty() || out.len() <= BLOCK && small::two(x, y, out, &f) {
         return;
     }
     let accesses = [x.layout, y.layout].map(Access::new);
-    if let (Some(plane), true) = (plane, accesses.iter().any(|access| matches!(access, Access::Strided(_))))
-        && in_planes(x, y, out, plane)
-    {
+    if accesses.iter().any(|access| matches!(access, Access::Strided(_))) && in_planes(x, y, out, plane) {
         return;
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
@@ -151,13 +145,16 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// `out = f(x, y)` by the two innermost loops at once, whose rows alone would not be worth the call; `false`, and nothing done,
-/// where rows are long, or an operand neither stands still along them nor goes on one by one.
+/// where rows are long, an operand neither stands still along them nor goes on one by one, or `f` gives `false`.
 fn in_planes<T: Element, U: Element>(
     x: Source<T>,
     y: Source<T>,
     out: &mut [U],
-    f: impl Fn(Plane, &[T], &[T], &mut [U]) + Sync,
+    f: impl Fn(Plane, &[T], &[T], &mut [U]) -> bool + Sync,
 ) -> bool {
+    if !f(Plane::NONE, &[], &[], &mut []) {
+        return false;
+    }
     let space = IterationSpace::new(x.layout.shape(), [x.layout, y.layout]);
     let Some(outer) = space.depth().checked_sub(2) else { return false };
     let ((height, [x_row, y_row]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));

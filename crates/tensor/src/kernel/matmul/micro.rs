@@ -225,23 +225,30 @@ where
 {
     let DotProducts { left, pitch, right, runs, count, sums, .. } = dots;
     let vectors = count / L;
-    let left: [&[[T; L]]; R] = from_fn(|r| &left[r * pitch..][..count].as_chunks().0[..vectors]);
+    // By loops: the compiler would call `from_fn`.
+    let mut rows: [&[[T; L]]; R] = [&[]; R];
+    for (r, row) in rows.iter_mut().enumerate() {
+        *row = &left[r * pitch..][..count].as_chunks().0[..vectors];
+    }
     for (number, some) in runs.chunks(C).enumerate() {
         // In an incomplete chunk, the last run is computed several times.
-        let right: [&[[T; L]]; C] =
-            from_fn(|c| &right[some[c.min(some.len() - 1)]..][..count].as_chunks().0[..vectors]);
+        let mut columns: [&[[T; L]]; C] = [&[]; C];
+        for (c, column) in columns.iter_mut().enumerate() {
+            *column = &right[some[c.min(some.len() - 1)]..][..count].as_chunks().0[..vectors];
+        }
         let mut totals = [[cpu.splat(T::ZERO); C]; R];
         for i in 0..vectors {
-            let left: [S::Vector; R] = from_fn(|r| cpu.load(&left[r][i]));
+            let left: [S::Vector; R] = from_fn(|r| cpu.load(&rows[r][i]));
             for c in 0..C {
-                let right = cpu.load(&right[c][i]);
+                let right = cpu.load(&columns[c][i]);
                 for r in 0..R {
                     totals[r][c] = cpu.multiply_add(left[r], right, totals[r][c]);
                 }
             }
         }
         for (r, totals) in totals.into_iter().enumerate() {
-            for (sum, total) in sums[r * runs.len()..][..runs.len()].iter_mut().skip(number * C).zip(totals) {
+            let sums = &mut sums[r * runs.len() + number * C..][..some.len()];
+            for (sum, total) in sums.iter_mut().zip(totals) {
                 *sum = *sum + cpu.sum(total);
             }
         }
