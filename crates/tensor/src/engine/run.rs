@@ -238,9 +238,10 @@ impl<'r, T: Float> Task<'_, 'r, T> {
                     T::accumulate(reducer.op, staged, total);
                     total.fill(T::start(reducer.op));
                 }
-                let value = self.expand(self.values[reducer.value], 0, block);
+                let expanded = self.expand(reducer.value, 0, block);
                 let spare = take(&mut self.slots[self.layout.spare + 1]);
-                reducer.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
+                let value = self.operand(reducer.value, expanded, len);
+                reducer.accumulate(value, start, len, total, &mut spare[..len]);
                 self.slots[self.layout.spare + 1] = spare;
             }
             number += 1;
@@ -252,19 +253,26 @@ impl<'r, T: Float> Task<'_, 'r, T> {
         }
     }
 
-    fn elements(&self, elements: Elements<'r, T>, len: usize) -> &[T] {
-        match elements {
+    #[inline]
+    fn elements(&self, elements: &Elements<'r, T>, len: usize) -> &[T] {
+        match *elements {
             Elements::Input(elements) => &elements[..len],
             Elements::Slot(slot) => &self.slots[slot][..len],
         }
     }
 
-    /// The value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows.
+    /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows; a value that
+    /// was [expanded](Self::expand) is read from that slot.
     #[inline]
-    fn operand(&self, value: BlockValue<'r, T>, len: usize) -> Operand<'_, T> {
-        match value {
-            BlockValue::Slice(elements) | BlockValue::Rows(elements) => Operand::Slice(self.elements(elements, len)),
-            BlockValue::Splat(value) => Operand::Splat(value),
+    fn operand(&self, value: usize, expanded: Option<usize>, len: usize) -> Operand<'_, T> {
+        // Values are matched where they lie: one that was just written in parts is not copied as a whole before all stores
+        // are done.
+        match (expanded, &self.values[value]) {
+            (Some(slot), _) => Operand::Slice(&self.slots[slot][..len]),
+            (None, BlockValue::Slice(elements) | BlockValue::Rows(elements)) => {
+                Operand::Slice(self.elements(elements, len))
+            }
+            (None, BlockValue::Splat(value)) => Operand::Splat(*value),
         }
     }
 
@@ -286,26 +294,24 @@ impl<'r, T: Float> Task<'_, 'r, T> {
         }
     }
 
-    /// The value, expanded over the rows into spare slot `number` where there is one number for each row.
-    fn expand(&mut self, value: BlockValue<'r, T>, number: usize, block: Block) -> BlockValue<'r, T> {
-        let BlockValue::Rows(rows) = value else { return value };
+    /// Expands a value over the rows into spare slot `number`, whose place is given, where there is one number for each row.
+    fn expand(&mut self, value: usize, number: usize, block: Block) -> Option<usize> {
+        let BlockValue::Rows(rows) = &self.values[value] else { return None };
         let slot = self.layout.spare + number;
         let out = take(&mut self.slots[slot]);
         let rows = self.elements(rows, block.rows);
         out[..block.len].chunks_exact_mut(self.run.tiling.row).zip(rows).for_each(|(out, &value)| out.fill(value));
         self.slots[slot] = out;
-        BlockValue::Slice(Elements::Slot(slot))
+        Some(slot)
     }
 
     /// The result of an instruction over a block.
     fn compute(&mut self, position: usize, instruction: Instruction, block: Block) -> BlockValue<'r, T> {
         let Block { len, rows, .. } = block;
-        let mut read: [BlockValue<'r, T>; 3] = [BlockValue::Splat(T::ZERO); 3];
         let (mut by_rows, mut slices) = (false, false);
-        for (value, read) in instruction.operands().zip(&mut read) {
-            *read = self.values[value as usize];
-            by_rows |= matches!(read, BlockValue::Rows(_));
-            slices |= matches!(read, BlockValue::Slice(_));
+        for value in instruction.operands() {
+            by_rows |= matches!(self.values[value as usize], BlockValue::Rows(_));
+            slices |= matches!(self.values[value as usize], BlockValue::Slice(_));
         }
         // Is there one number for each row, of such numbers and of those that are the same everywhere?
         let one_for_each = match instruction {
@@ -317,16 +323,20 @@ impl<'r, T: Float> Task<'_, 'r, T> {
             Place::Output(output) if self.run.streams || one_for_each => self.layout.aside + output as usize,
             Place::Output(output) => self.first_output + output as usize,
         };
-        if by_rows && !one_for_each {
-            for (number, read) in read.iter_mut().enumerate() {
-                *read = self.expand(*read, number, block);
-            }
+        let mut operands = [(0, None); 3];
+        for (number, value) in instruction.operands().enumerate() {
+            let value = value as usize;
+            let expanded = if by_rows && !one_for_each { self.expand(value, number, block) } else { None };
+            operands[number] = (value, expanded);
         }
         let out = take(&mut self.slots[slot]);
         let len = if one_for_each { rows } else { len };
         let single = match instruction {
-            Instruction::Reduce(op, _) => self.reduce(op, read[0], block, out),
-            _ => execute(instruction, read.map(|value| self.operand(value, len)), &mut out[..len]),
+            Instruction::Reduce(op, x) => self.reduce(op, &self.values[x as usize], block, out),
+            _ => {
+                let read = |number: usize| self.operand(operands[number].0, operands[number].1, len);
+                execute(instruction, read, &mut out[..len])
+            }
         };
         self.slots[slot] = out;
         match single {
@@ -337,10 +347,10 @@ impl<'r, T: Float> Task<'_, 'r, T> {
     }
 
     /// The reduction of each row of a block: one number where the block is one row or all are equal, else one for each row in `out`.
-    fn reduce(&self, op: Reduction, x: BlockValue<'r, T>, block: Block, out: &mut [T]) -> Option<T> {
+    fn reduce(&self, op: Reduction, x: &BlockValue<'r, T>, block: Block, out: &mut [T]) -> Option<T> {
         let (row, out) = (self.run.tiling.row, &mut out[..block.rows]);
         match x {
-            BlockValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), row)),
+            &BlockValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), row)),
             BlockValue::Slice(x) => {
                 let x = self.elements(x, block.len);
                 if block.rows == 1 {
@@ -361,12 +371,13 @@ impl<'r, T: Float> Task<'_, 'r, T> {
         let slot = self.first_output + k;
         match output {
             Output::Whole(value) => {
-                let value = self.expand(self.values[value as usize], 0, block);
-                if matches!(value, BlockValue::Slice(Elements::Slot(own)) if own == slot) {
+                let value = value as usize;
+                if matches!(self.values[value], BlockValue::Slice(Elements::Slot(own)) if own == slot) {
                     return;
                 }
+                let expanded = self.expand(value, 0, block);
                 let out = take(&mut self.slots[slot]);
-                match self.operand(value, block.len) {
+                match self.operand(value, expanded, block.len) {
                     Operand::Splat(value) => out.fill(value),
                     Operand::Slice(from) if self.run.streams => cpu::stream(from, out),
                     Operand::Slice(from) => out.copy_from_slice(from),
@@ -375,8 +386,8 @@ impl<'r, T: Float> Task<'_, 'r, T> {
             }
             Output::PerRow(value) => {
                 let out = take(&mut self.slots[slot]);
-                match self.values[value as usize] {
-                    BlockValue::Splat(value) => out.fill(value),
+                match &self.values[value as usize] {
+                    BlockValue::Splat(value) => out.fill(*value),
                     BlockValue::Rows(rows) => out.copy_from_slice(self.elements(rows, block.rows)),
                     BlockValue::Slice(elements) => {
                         let firsts = self.elements(elements, block.len).iter().step_by(self.run.tiling.row);
@@ -390,35 +401,38 @@ impl<'r, T: Float> Task<'_, 'r, T> {
     }
 }
 
-/// The result of an instruction over a block: one number, or, where that is `None`, in `out`.
+/// The result of an instruction over a block: one number, or, where that is `None`, in `out`. `read` gives operand 0, 1 or 2.
 #[inline(always)]
-fn execute<T: Float>(instruction: Instruction, [x, y, z]: [Operand<'_, T>; 3], out: &mut [T]) -> Option<T> {
+fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(usize) -> Operand<'a, T>, out: &mut [T]) -> Option<T> {
     use Operand::Splat;
     let mut one = [T::ZERO];
-    let single = match (instruction, x, y) {
-        (Instruction::Select(..), Splat(mask), _) => {
-            return match if mask != T::ZERO { y } else { z } {
-                Splat(value) => Some(value),
+    let is_number = |number| matches!(read(number), Splat(_));
+    let single = match instruction {
+        Instruction::Unary(..) => is_number(0),
+        Instruction::Binary(..) | Instruction::Compare(..) => is_number(0) && is_number(1),
+        Instruction::Select(..) => match read(0) {
+            Splat(mask) => match read(if mask != T::ZERO { 1 } else { 2 }) {
+                Splat(value) => return Some(value),
                 Operand::Slice(values) => {
                     out.copy_from_slice(values);
-                    None
+                    return None;
                 }
-            };
-        }
-        (Instruction::Unary(..), Splat(_), _) | (_, Splat(_), Splat(_)) => true,
-        _ => false,
+            },
+            Operand::Slice(_) => false,
+        },
+        Instruction::Reduce(..) => unreachable!("reductions have as many results as there are rows"),
     };
     let target = if single { &mut one[..] } else { out };
     match instruction {
         Instruction::Unary(op, _) => {
-            T::unary(op, x, target);
+            T::unary(op, read(0), target);
         }
         Instruction::Binary(op, ..) => {
-            T::binary(op, x, y, target);
+            T::binary(op, read(0), read(1), target);
         }
-        Instruction::Compare(op, ..) => T::flags(op, x, y, target),
-        Instruction::Select(..) => T::choose(x, y, z, target),
-        Instruction::Reduce(..) => unreachable!("reductions have as many results as there are rows"),
+        Instruction::Compare(op, ..) => T::flags(op, read(0), read(1), target),
+        Instruction::Select(..) => T::choose(read(0), read(1), read(2), target),
+        Instruction::Reduce(..) => {}
     }
     single.then_some(one[0])
 }

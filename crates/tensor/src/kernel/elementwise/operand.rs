@@ -1,7 +1,11 @@
 //! The operands of block kernels.
 
 /// An operand of a block operation.
+///
+/// So represented, the number of a splat has a place beside the tag, not over half of the slice's length: a length written as two
+/// halves is read back only when all stores before it are done.
 #[derive(Clone, Copy, Debug)]
+#[repr(u32)]
 pub enum Operand<'a, T> {
     /// A slice as long as the block.
     Slice(&'a [T]),
