@@ -82,6 +82,7 @@ impl From<&Tensor<bool>> for IndexItem {
 /// may stand once: `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
 ///
 /// ```
+/// use wengert_tensor::index_items;
 /// use wengert_tensor::prelude::*;
 ///
 /// let x = Tensor::<f32>::zeros([2, 3, 4]);
