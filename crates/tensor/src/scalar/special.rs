@@ -204,7 +204,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
         sum += term;
         w += 1.0;
         // The terms that are left add up to about term w / (s - 1).
-        if term * (w / (s - 1.0)).max(1.0) <= f64::EPSILON / 4.0 * sum {
+        if term <= f64::EPSILON / 4.0 * sum / (w / (s - 1.0)).max(1.0) {
             return sum;
         }
     }
