@@ -44,14 +44,14 @@ impl Case {
     /// The forward result is recorded but, as nobody asks for it, not computed.
     fn input_gradient(&self) {
         black_box(grad(
-            |[x]| (x.conv2d(&x.tape().constant(&self.w), None, &self.options) * &self.z).sum(.., false),
+            |[x]| (x.conv2d(&x.tape().constant(&self.w), None, &self.options) * &self.z).sum(..),
             [&self.x],
         ));
     }
 
     fn weight_gradient(&self) {
         black_box(grad(
-            |[w]| (w.tape().constant(&self.x).conv2d(&w, None, &self.options) * &self.z).sum(.., false),
+            |[w]| (w.tape().constant(&self.x).conv2d(&w, None, &self.options) * &self.z).sum(..),
             [&self.w],
         ));
     }
@@ -108,10 +108,10 @@ fn poolings(c: &mut Criterion) {
         group.bench_function(format!("max {name}"), |b| b.iter(|| x.max_pool2d(kernel, &options)));
         group.bench_function(format!("mean {name}"), |b| b.iter(|| x.avg_pool2d(kernel, &options)));
         group.bench_function(format!("max {name}/gradient"), |b| {
-            b.iter(|| grad(|[x]| x.max_pool2d(kernel, &options).sum(.., false), [&x]));
+            b.iter(|| grad(|[x]| x.max_pool2d(kernel, &options).sum(..), [&x]));
         });
         group.bench_function(format!("mean {name}/gradient"), |b| {
-            b.iter(|| grad(|[x]| x.avg_pool2d(kernel, &options).sum(.., false), [&x]));
+            b.iter(|| grad(|[x]| x.avg_pool2d(kernel, &options).sum(..), [&x]));
         });
     }
     group.finish();

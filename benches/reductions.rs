@@ -10,9 +10,9 @@ fn sums(c: &mut Criterion) {
     let mut group = c.benchmark_group("sum");
     let x = Tensor::<f32>::ones([1024, 1024]);
     group.throughput(Throughput::Bytes(4 * x.numel() as u64));
-    group.bench_function("rows", |b| b.iter(|| black_box(&x).sum(0, false)));
-    group.bench_function("columns", |b| b.iter(|| black_box(&x).sum(1, false)));
-    group.bench_function("all", |b| b.iter(|| black_box(&x).sum(.., false)));
+    group.bench_function("rows", |b| b.iter(|| black_box(&x).sum(0)));
+    group.bench_function("columns", |b| b.iter(|| black_box(&x).sum(1)));
+    group.bench_function("all", |b| b.iter(|| black_box(&x).sum(..)));
     group.finish();
     let mut group = c.benchmark_group("rows");
     group.throughput(Throughput::Bytes(8 * x.numel() as u64));
@@ -25,10 +25,10 @@ fn limits(_: &mut Criterion) {
     const SIDE: usize = 4096;
     let x = Tensor::<f32>::ones([SIDE, SIDE]);
     let len = SIDE * SIDE;
-    against_traffic("sum of all, 4096x4096", len, 1, false, || drop(black_box(x.sum(.., false))));
-    against_traffic("sum of rows, 4096x4096", len, 1, false, || drop(black_box(x.sum(0, false))));
-    against_traffic("sum of columns, 4096x4096", len, 1, false, || drop(black_box(x.sum(1, false))));
-    against_traffic("amax of columns, 4096x4096", len, 1, false, || drop(black_box(x.amax(1, false))));
+    against_traffic("sum of all, 4096x4096", len, 1, false, || drop(black_box(x.sum(..))));
+    against_traffic("sum of rows, 4096x4096", len, 1, false, || drop(black_box(x.sum(0))));
+    against_traffic("sum of columns, 4096x4096", len, 1, false, || drop(black_box(x.sum(1))));
+    against_traffic("amax of columns, 4096x4096", len, 1, false, || drop(black_box(x.amax(1))));
 }
 
 criterion_group!(benches, limits, sums);

@@ -36,13 +36,13 @@ fn chain<'t>([a, b]: [Var<'t, f32>; 2]) -> Var<'t, f32> {
     for _ in 0..50 {
         y = y * b + a;
     }
-    y.sum(.., false)
+    y.sum(..)
 }
 
 fn layer_norm<'t>([a, b]: [Var<'t, f32>; 2]) -> Var<'t, f32> {
-    let d = a - a.mean(1, true);
-    let y = d / (d.square().mean(1, true) + 1e-5).sqrt() * b + b;
-    (y * y).sum(.., false)
+    let d = a - a.mean_keepdim(1);
+    let y = d / (d.square().mean_keepdim(1) + 1e-5).sqrt() * b + b;
+    (y * y).sum(..)
 }
 
 fn gradients(c: &mut Criterion) {
@@ -54,7 +54,7 @@ fn gradients(c: &mut Criterion) {
         b.iter(|| black_box(grad(layer_norm, [&x, &row])));
     });
     group.bench_function("gelu", |b| {
-        b.iter(|| black_box(grad(|[a, b]| (a * b).gelu().sum(.., false), [&x, &row])));
+        b.iter(|| black_box(grad(|[a, b]| (a * b).gelu().sum(..), [&x, &row])));
     });
     group.finish();
 }

@@ -115,28 +115,28 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
         "gelu" => unary(a, |a| a.gelu()),
         "sum" => {
             let axes = second.to_vec();
-            unary(a, move |a| a.sum(&axes[..], false))
+            unary(a, move |a| a.sum(&axes[..]))
         }
         "amax" => {
             let axes = second.to_vec();
-            unary(a, move |a| a.amax(&axes[..], false))
+            unary(a, move |a| a.amax(&axes[..]))
         }
         "norm" => {
             let axes = second.to_vec();
-            unary(a, move |a| a.vector_norm(2, &axes[..], false))
+            unary(a, move |a| a.vector_norm(2, &axes[..]))
         }
         "var" => {
             let axes = second.to_vec();
-            unary(a, move |a| a.var(&axes[..], 1, false))
+            unary(a, move |a| a.var(&axes[..], 1))
         }
         "logsumexp" => {
             let axes = second.to_vec();
-            unary(a, move |a| a.logsumexp(&axes[..], false))
+            unary(a, move |a| a.logsumexp(&axes[..]))
         }
         // Of every second element of the last dimension.
         "sum_step" => {
             let axes = second.to_vec();
-            unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..], false))
+            unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..]))
         }
         "softmax" => {
             let axis = axis()?;
@@ -164,33 +164,33 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 "pool_max_fwd" => unary(a, move |a| a.max_pool2d(kernel, &options)),
                 "pool_avg_fwd" => unary(a, move |a| a.avg_pool2d(kernel, &options)),
                 "pool_max_bwd" => Box::new(move || {
-                    black_box(grad(|[x]| x.max_pool2d(kernel, &options).sum(.., false), [&a]));
+                    black_box(grad(|[x]| x.max_pool2d(kernel, &options).sum(..), [&a]));
                 }),
                 _ => Box::new(move || {
-                    black_box(grad(|[x]| x.avg_pool2d(kernel, &options).sum(.., false), [&a]));
+                    black_box(grad(|[x]| x.avg_pool2d(kernel, &options).sum(..), [&a]));
                 }),
             }
         }
         "matmul" => binary(a, uniform(second), |a, b| a.matmul(b)),
-        "grad_add" => gradient(a, uniform(second), |a, b| (a + b).sum(.., false)),
-        "grad_mul" => gradient(a, uniform(second), |a, b| (a * b).sum(.., false)),
-        "grad_gelu" => gradient(a, uniform(second), |a, b| (a * b).gelu().sum(.., false)),
+        "grad_add" => gradient(a, uniform(second), |a, b| (a + b).sum(..)),
+        "grad_mul" => gradient(a, uniform(second), |a, b| (a * b).sum(..)),
+        "grad_gelu" => gradient(a, uniform(second), |a, b| (a * b).gelu().sum(..)),
         "grad_normalize" => gradient(a, uniform(second), |a, b| {
-            let mean = a.mean(0, true);
-            let variance = (a - mean).square().mean(0, true);
-            ((a - mean) / (variance + 1e-5).sqrt() * b + b).sum(.., false)
+            let mean = a.mean_keepdim(0);
+            let variance = (a - mean).square().mean_keepdim(0);
+            ((a - mean) / (variance + 1e-5).sqrt() * b + b).sum(..)
         }),
         "grad_layernorm" => gradient(a, uniform(second), |a, b| {
-            let d = a - a.mean(1, true);
-            let y = d / (d.square().mean(1, true) + 1e-5).sqrt() * b + b;
-            (y * y).sum(.., false)
+            let d = a - a.mean_keepdim(1);
+            let y = d / (d.square().mean_keepdim(1) + 1e-5).sqrt() * b + b;
+            (y * y).sum(..)
         }),
         "grad_chain" => gradient(a, uniform(second), |a, b| {
             let mut y = a;
             for _ in 0..50 {
                 y = y * b + a;
             }
-            y.sum(.., false)
+            y.sum(..)
         }),
         "train_linear" => {
             let (&[features, outputs], Some(&rows)) = (second, first.first()) else {
@@ -248,10 +248,10 @@ fn convolution(kind: &str, [x, w, z]: [Tensor<f32>; 3], options: ConvOptions) ->
     match kind {
         "conv_fwd" => binary(x, w, move |x, w| x.conv2d(w, None, &options)),
         "conv_dx" => Box::new(move || {
-            black_box(grad(|[x]| (x.conv2d(&x.tape().constant(&w), None, &options) * &z).sum(.., false), [&x]));
+            black_box(grad(|[x]| (x.conv2d(&x.tape().constant(&w), None, &options) * &z).sum(..), [&x]));
         }),
         _ => Box::new(move || {
-            black_box(grad(|[w]| (w.tape().constant(&x).conv2d(&w, None, &options) * &z).sum(.., false), [&w]));
+            black_box(grad(|[w]| (w.tape().constant(&x).conv2d(&w, None, &options) * &z).sum(..), [&w]));
         }),
     }
 }

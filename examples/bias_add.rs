@@ -37,7 +37,7 @@ fn main() {
     println!("4. Its gradient is summed over exactly these dimensions, back to [32, 1, 1]:\n");
     let tape = Tape::<f32>::new();
     let (m, b) = (tape.constant(&maps), tape.var(&bias));
-    let gradients = (m + b).sum(.., false).backward();
+    let gradients = (m + b).sum(..).backward();
     let gradient = gradients.of(b);
     println!(
         "   shape {}, each element 4 x 14 x 14 = {}",

@@ -41,7 +41,7 @@ fn fit(inputs: &Tensor<f64>, targets: &Tensor<f64>) -> (f64, Vec<f64>) {
         let (a, b) = (tape.var(&slope), tape.var(&offset));
         let predictions = a * inputs + b; // [8, 1]
         let errors = predictions - targets; // [8, 1] - [8] is [8, 8]
-        let loss = (errors * errors).mean(.., false);
+        let loss = (errors * errors).mean(..);
         let gradients = loss.backward();
         losses.push(loss.item());
         slope -= &(gradients.of(a) * 0.2);

@@ -66,7 +66,7 @@ fn main() {
     for step in 0..=30 {
         let tape = Tape::new();
         let at = tape.var(&location);
-        let total = log_density(&data, at, tape.constant(&scale)).sum(.., false);
+        let total = log_density(&data, at, tape.constant(&scale)).sum(..);
         let [gradient] = total.grad([at]);
         if step % 10 == 0 {
             println!("   step {step:>2}: location {:.6?}, log-likelihood {:.6}", location.to_vec(), total.item());
@@ -76,6 +76,6 @@ fn main() {
     println!("\n   The mean of the first column is 2.66; the wild 9.0 hardly moves this one.\n");
 
     println!("3. The curvature there, [2, 2], by forward over reverse mode:");
-    let h = hessian(|at| log_density(&data, at, at.tape().constant(&scale)).sum(.., false), &location);
+    let h = hessian(|at| log_density(&data, at, at.tape().constant(&scale)).sum(..), &location);
     println!("   {:.4?}", h.to_vec());
 }

@@ -128,10 +128,10 @@ fn sizes_beside_a_zero_are_not_multiplied() {
         assert_eq!(view.to_string().lines().nth(1), Some("[]"));
     }
     assert!(is_too_large(x.try_flatten(1, 2)));
-    assert!(is_too_large(x.try_sum(3, false)));
+    assert!(is_too_large(x.try_sum(3)));
     assert!(is_too_large(x.try_matmul(&Tensor::zeros([0, 5]))));
     assert!(x.try_matmul(&Tensor::zeros([1, 5])).is_err());
-    assert!(x.mean(.., false).item().is_nan());
+    assert!(x.mean(..).item().is_nan());
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn what_needs_no_memory_works() {
     let text = x.to_string();
     assert!(text.starts_with("Tensor<f32> [1099511627776, 262144]\n[[1.0, 1.0, 1.0, ...") && text.len() < 1000);
     // A sum over an expanded dimension is a product; the largest of equal numbers is one of them.
-    assert_eq!(x.sum(.., false).item(), 2f32.powi(58));
-    assert_eq!((x.amax(0, false).numel(), x.amin(.., false).item()), (1 << 18, 1.0));
-    assert!(x.mean(0, true).narrow(1, 0, 5).to_vec() == [1.0; 5]);
+    assert_eq!(x.sum(..).item(), 2f32.powi(58));
+    assert_eq!((x.amax(0).numel(), x.amin(..).item()), (1 << 18, 1.0));
+    assert!(x.mean_keepdim(0).narrow(1, 0, 5).to_vec() == [1.0; 5]);
     assert_eq!(x.as_ndarray().shape(), [TEBI as usize, MEBI as usize / 4]);
     assert_eq!(x.narrow(0, TEBI / 2, 2).narrow(1, 0, 3).neg().to_vec(), [-1.0; 6]);
     let layout = x.t().flip(..).layout().clone();
@@ -158,7 +158,7 @@ fn tensors_cross_threads() {
     // One that shares the memory of an array as well.
     let array = ndarray::ArcArray::from(vec![1.0f64, 2.0]);
     let x = Tensor::from(array.clone());
-    let sum = std::thread::spawn(move || x.sum(.., false).item()).join();
+    let sum = std::thread::spawn(move || x.sum(..).item()).join();
     assert_eq!((sum.ok(), array.sum()), (Some(3.0), 3.0));
 }
 

@@ -59,9 +59,9 @@ fn maps() {
 fn reductions() {
     let layouts = layouts();
     every_number_of_threads(|| {
-        let computed = layouts.iter().flat_map(|x| {
-            [x.sum(.., false), x.sum(0, false), x.sum(-1, true), x.mean(0, true), x.amax(-1, false), x.amin(.., false)]
-        });
+        let computed = layouts
+            .iter()
+            .flat_map(|x| [x.sum(..), x.sum(0), x.sum_keepdim(-1), x.mean_keepdim(0), x.amax(-1), x.amin(..)]);
         computed.collect()
     });
 }

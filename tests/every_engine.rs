@@ -23,16 +23,16 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     // Layer norm: rows reduced within the pass, columns by the gradient.
     let tape = Tape::new();
     let (a, b) = (tape.var(&x), tape.var(&row));
-    let d = a - a.mean(1, true);
-    let y = d / (d.square().mean(1, true) + 1e-5).sqrt() * b + b;
-    let [da, db] = (y * y * y).sum(.., false).grad([a, b]);
+    let d = a - a.mean_keepdim(1);
+    let y = d / (d.square().mean_keepdim(1) + 1e-5).sqrt() * b + b;
+    let [da, db] = (y * y * y).sum(..).grad([a, b]);
     results.extend([y.value(), da.value(), db.value()]);
     // Columns reduced and read again; functions; transposed operands.
     let tape = Tape::new();
     let (a, c) = (tape.var(&x), tape.var(&column));
-    let centred = a - a.mean(0, true);
+    let centred = a - a.mean_keepdim(0);
     let y = (centred.tanh() * c.sigmoid() + (a * 0.3).exp()).log_softmax(-1) + a.t().gelu().t();
-    let [da, dc] = y.square().mean(.., false).grad([a, c]);
+    let [da, dc] = y.square().mean(..).grad([a, c]);
     results.extend([y.value(), da.value(), dc.value()]);
     // Products, and a network with its loss.
     let tape = Tape::new();
@@ -43,7 +43,7 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let [dw, dv] = loss.grad([w, v]);
     results.extend([loss.value(), dw.value(), dv.value()]);
     // At once.
-    results.extend([x.softmax(1), &x + &row, x.amax(0, false), x.sum(.., false), x.matmul(&x.t()), x.t() + x.t()]);
+    results.extend([x.softmax(1), &x + &row, x.amax(0), x.sum(..), x.matmul(&x.t()), x.t() + x.t()]);
     results
 }
 

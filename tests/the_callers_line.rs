@@ -24,25 +24,25 @@ fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
     x /= &Tensor::scalar(3.0);
     x = 1.0 - x / (2.0 * x + b.pow(2.0));
     x = &Tensor::from([1.0, 2.0, 3.0]) * x % 0.7;
-    x = x.softmax(-1) + x.log_softmax(0) + x.logsumexp([0, 1], true) + x.mean(1, true) + x.prod(0, false);
+    x = x.softmax(-1) + x.log_softmax(0) + x.logsumexp_keepdim([0, 1]) + x.mean_keepdim(1) + x.prod(0);
     x = where_(&x.gt(0.0).logical_and(x.lt(2.0).logical_or(x.isnan()).logical_not()), &x, 0.25) * x.isfinite();
-    x = try_where_(&x.isinf().logical_xor(b), &x, b).unwrap().maximum(-1.0).fmax(b).rsqrt() - x.amax(0, false);
+    x = try_where_(&x.isinf().logical_xor(b), &x, b).unwrap().maximum(-1.0).fmax(b).rsqrt() - x.amax(0);
     x = cat(&[x, stack(&[x, x], 0).select(0, 1)], 0).narrow(0, 0, 2).transpose(0, 1).flip(0).t().detach() + x;
     x = x.gather(1, &Tensor::from([[0i64, 1, 1], [2, 0, 0]])).index_select(0, &Tensor::from([1i64, 0]));
     x = x.matmul(&w.t()).unsqueeze(0).squeeze(..).flatten(0, 1).unfold(0, 2, 1).diagonal(0, 0, 1).unflatten(0, [1, -1]);
-    let [mut x, _] = broadcast_tensors(&[x, b.sum(.., false)])[..] else { unreachable!() };
-    x = x.clamp(-1e9, b.sum(.., false)).nan_to_num(0.0, None, None).elu(1.0).logaddexp(0.5);
+    let [mut x, _] = broadcast_tensors(&[x, b.sum(..)])[..] else { unreachable!() };
+    x = x.clamp(-1e9, b.sum(..)).nan_to_num(0.0, None, None).elu(1.0).logaddexp(0.5);
     x.leaky_relu_(0.1);
     x.lerp_(&x.clone(), 0.5);
     x.clamp_(-1e9, 1e9);
     x.ldexp_(1.0);
-    x.logical_or_(b.sum(.., false));
-    let y = x.expand([4, 1, 2]).sum_to([2]).floor_divide(1e9).sum(.., false) + x.hypot(2.0).sum(.., false);
+    x.logical_or_(b.sum(..));
+    let y = x.expand([4, 1, 2]).sum_to([2]).floor_divide(1e9).sum(..) + x.hypot(2.0).sum(..);
     assert_eq!(strangers(&tape), [""; 0]);
 
-    let z = (w * w).sum(.., false) * w.amin(.., false) + (w.softmax(1) * w.copysign(b).atan2(w)).sum(.., false);
+    let z = (w * w).sum(..) * w.amin(..) + (w.softmax(1) * w.copysign(b).atan2(w)).sum(..);
     let [dw] = z.grad([w]);
-    let [ddw] = (dw * dw).sum(.., false).grad([w]);
+    let [ddw] = (dw * dw).sum(..).grad([w]);
     let _ = ddw.jvp(&[(w, tape.constant(&parameter.value))]);
     let _ = z.grad_or_zeros(&[w, b]).unwrap();
     let _ = z.backward();
@@ -97,14 +97,14 @@ fn every_method_that_panics_names_the_line_that_called_it() {
     at_this_line(blamed(|| ignore(x.item())));
     at_this_line(blamed(|| ignore(x.backward())));
     at_this_line(blamed(|| ignore(x.grad([x]))));
-    at_this_line(blamed(|| ignore(x.sum(.., false).grad([three]))));
+    at_this_line(blamed(|| ignore(x.sum(..).grad([three]))));
     at_this_line(blamed(|| ignore(x.jvp(&[(x, three)]))));
     at_this_line(blamed(|| ignore(tape.jvp(&[x], &[(x, three)]))));
     at_this_line(blamed(|| ignore(tape.vjp(&[(x, three)], &[x]))));
     at_this_line(blamed(|| ignore(tape.vjp(&[(x, y)], &[x]))));
     at_this_line(blamed(|| ignore(tape.vjp(&[(x, x)], &[y]))));
-    at_this_line(blamed(|| ignore(x.sum(.., false).backward().of(three))));
-    at_this_line(blamed(|| ignore(x.sum(.., false).backward().of(&Parameter::new("w", Tensor::scalar(1.0))))));
+    at_this_line(blamed(|| ignore(x.sum(..).backward().of(three))));
+    at_this_line(blamed(|| ignore(x.sum(..).backward().of(&Parameter::new("w", Tensor::scalar(1.0))))));
     at_this_line(blamed(|| ignore(transforms::grad(|[x]| x, [&Tensor::<f64>::ones([2])]))));
     at_this_line(blamed(|| ignore(transforms::value_and_grad(|[x]| x, [&Tensor::<f64>::ones([2])]))));
     at_this_line(blamed(|| ignore(transforms::hessian(|x| x, &Tensor::<f64>::ones([2])))));
@@ -117,7 +117,7 @@ fn an_error_of_a_derivative_names_both_lines() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
     let line = line!() + 1;
-    let y = x.floor_divide(2.0).sum(.., false);
+    let y = x.floor_divide(2.0).sum(..);
     let errors = [
         y.try_grad(&[x]).unwrap_err(),
         y.try_backward().unwrap_err(),

@@ -52,7 +52,7 @@ pub const SHAPED: &[Row] = of! {
     movedim: REAL [2, 3, 2] => |x| x.exp().movedim([0], [2]);
     narrow: REAL [4, 2] => |x| x.exp().narrow(0, 1, 2);
     slice: REAL [5, 2] => |x| x.exp().slice(0, Some(-4), None, 2);
-    select: REAL [3, 2] => |x| x.exp().select(0, -1) * x.select(1, 0).sum(0, false);
+    select: REAL [3, 2] => |x| x.exp().select(0, -1) * x.select(1, 0).sum(0);
     diagonal: REAL [3, 4] => |x| x.exp().diagonal(1, 0, 1);
     unfold "windows that overlap": REAL [5] => |x| x.exp().unfold(0, 3, 1);
     unfold "windows with gaps": REAL [2, 5] => |x| x.exp().unfold(1, 1, 2);
@@ -138,7 +138,7 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     };
     index_fill_: REAL => |x| {
         let mut z = matrix(x);
-        z.index_fill_(0, &Tensor::from([2i64, 0]), x.exp().sum(.., false));
+        z.index_fill_(0, &Tensor::from([2i64, 0]), x.exp().sum(..));
         x = z
     };
     index_put_: REAL => |x| {
@@ -160,12 +160,12 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
 
 /// `[3, 2]`, made of any shape.
 fn matrix(x: V<'_>) -> V<'_> {
-    x.exp().sum(.., false) * x.tape().constant(&Tensor::from([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]))
+    x.exp().sum(..) * x.tape().constant(&Tensor::from([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]))
 }
 
 /// `[2, 2]`, made of any shape.
 fn source(x: V<'_>) -> V<'_> {
-    (x.sin().sum(.., false) * x.tape().constant(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
+    (x.sin().sum(..) * x.tape().constant(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
 }
 
 /// Views in place.

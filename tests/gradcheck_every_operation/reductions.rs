@@ -12,32 +12,32 @@ fn is_empty(x: super::row::V<'_>) -> bool {
 
 /// Of one operand of any shape; what is not defined of nothing leaves it as it is.
 pub const ANY: &[Row] = one! {
-    sum: REAL => |x| x.square().sum(.., false);
-    sum "kept": REAL => |x| x.sum(-1, true) * x;
-    mean: REAL => |x| if is_empty(x) { x } else { x.square().mean(0, false) };
-    prod: REAL => |x| x.prod(.., false);
-    prod "along a dimension": REAL => |x| x.prod(-1, true) * x;
-    amax: UNEQUAL => |x| if is_empty(x) { x } else { x.amax(.., false) };
-    amin "kept": UNEQUAL => |x| if is_empty(x) { x } else { x * x.amin(-1, true) };
-    max: UNEQUAL => |x| if is_empty(x) { x } else { x.square().max(-1, true).0 * x };
-    min: UNEQUAL => |x| if is_empty(x) { x } else { x.min(0, false).0.square() };
+    sum: REAL => |x| x.square().sum(..);
+    sum "kept": REAL => |x| x.sum_keepdim(-1) * x;
+    mean: REAL => |x| if is_empty(x) { x } else { x.square().mean(0) };
+    prod: REAL => |x| x.prod(..);
+    prod "along a dimension": REAL => |x| x.prod_keepdim(-1) * x;
+    amax: UNEQUAL => |x| if is_empty(x) { x } else { x.amax(..) };
+    amin "kept": UNEQUAL => |x| if is_empty(x) { x } else { x * x.amin_keepdim(-1) };
+    max: UNEQUAL => |x| if is_empty(x) { x } else { x.square().max_keepdim(-1).0 * x };
+    min: UNEQUAL => |x| if is_empty(x) { x } else { x.min(0).0.square() };
     max_all: UNEQUAL => |x| if is_empty(x) { x } else { x.max_all().square() };
     min_all: UNEQUAL => |x| if is_empty(x) { x } else { x.min_all().square() };
     aminmax: UNEQUAL => |x| if is_empty(x) { x } else {
-        let (low, high) = x.aminmax(.., false);
+        let (low, high) = x.aminmax(..);
         low.square() * high
     };
     softmax: REAL => |x| x.softmax(-1);
     softmax "along the first": REAL => |x| x.softmax(0);
     softmin: REAL => |x| x.softmin(-1);
     log_softmax: REAL => |x| x.log_softmax(-1);
-    logsumexp: REAL => |x| if is_empty(x) { x } else { x.logsumexp(.., false) };
-    logsumexp "kept": REAL => |x| x - x.logsumexp(-1, true);
-    var: REAL => |x| if is_empty(x) { x } else { x.var(.., 0, false) };
-    std: REAL => |x| if x.shape().numel() < 2 { x } else { x.std(.., 0.5, true) };
-    nansum: REAL => |x| x.square().nansum(.., false);
-    nanmean: REAL => |x| if is_empty(x) { x } else { x.square().nanmean(-1, true) * x };
-    vector_norm: REAL => |x| x.vector_norm(2, .., false);
+    logsumexp: REAL => |x| if is_empty(x) { x } else { x.logsumexp(..) };
+    logsumexp "kept": REAL => |x| x - x.logsumexp_keepdim(-1);
+    var: REAL => |x| if is_empty(x) { x } else { x.var(.., 0) };
+    std: REAL => |x| if x.shape().numel() < 2 { x } else { x.std_keepdim(.., 0.5) };
+    nansum: REAL => |x| x.square().nansum(..);
+    nanmean: REAL => |x| if is_empty(x) { x } else { x.square().nanmean_keepdim(-1) * x };
+    vector_norm: REAL => |x| x.vector_norm(2, ..);
     norm: REAL => |x| x.norm(3);
     normalize: REAL => |x| x.normalize(2, -1, 1e-12);
     cumsum: REAL => |x| x.square().cumsum(-1);
@@ -54,32 +54,32 @@ pub const PAIRS: &[Row] = two! {
 
 /// Of certain shapes.
 pub const SHAPED: &[Row] = of! {
-    sum "over two dimensions": REAL [2, 3, 2] => |x| x.square().sum([0, 2], false);
-    mean "over two dimensions": REAL [2, 3, 2] => |x| x.square().mean([1, -1], true);
-    prod "with a zero": REAL [2] [2] => |x, y| cat(&[x, y * 0.0, x], 0).prod(.., false) + y.prod(0, false);
-    var "over two dimensions": REAL [2, 3, 2] => |x| x.var([0, -1], 1, true);
-    std "along a dimension": REAL [3, 2] => |x| x.std(0, 1, false);
+    sum "over two dimensions": REAL [2, 3, 2] => |x| x.square().sum([0, 2]);
+    mean "over two dimensions": REAL [2, 3, 2] => |x| x.square().mean_keepdim([1, -1]);
+    prod "with a zero": REAL [2] [2] => |x, y| cat(&[x, y * 0.0, x], 0).prod(..) + y.prod(0);
+    var "over two dimensions": REAL [2, 3, 2] => |x| x.var_keepdim([0, -1], 1);
+    std "along a dimension": REAL [3, 2] => |x| x.std(0, 1);
     var_mean: REAL [2, 3] => |x| {
-        let (variance, mean) = x.var_mean(-1, 1, false);
+        let (variance, mean) = x.var_mean(-1, 1);
         variance * mean.exp()
     };
     std_mean: REAL [2, 3] => |x| {
-        let (deviation, mean) = x.std_mean(-1, 1, false);
+        let (deviation, mean) = x.std_mean(-1, 1);
         deviation * mean.exp()
     };
-    vector_norm "1, along a dimension": REAL [2, 3] => |x| x.vector_norm(1, 0, false).square();
-    vector_norm "2, kept": REAL [2, 3] => |x| x / x.vector_norm(2, -1, true);
-    vector_norm "3": REAL [2, 3] => |x| x.vector_norm(3, .., false);
-    vector_norm "1.5": REAL [2, 3] => |x| x.vector_norm(1.5, -1, false);
-    vector_norm "0.5": REAL [2, 3] => |x| x.vector_norm(0.5, -1, false);
-    vector_norm "0": REAL [2, 3] => |x| x.vector_norm(0, -1, false);
-    vector_norm "infinity": REAL [2, 3] => |x| x.vector_norm(f64::INFINITY, -1, false).square();
-    vector_norm "minus infinity": REAL [2, 3] => |x| x.vector_norm(f64::NEG_INFINITY, 0, false).square();
+    vector_norm "1, along a dimension": REAL [2, 3] => |x| x.vector_norm(1, 0).square();
+    vector_norm "2, kept": REAL [2, 3] => |x| x / x.vector_norm_keepdim(2, -1);
+    vector_norm "3": REAL [2, 3] => |x| x.vector_norm(3, ..);
+    vector_norm "1.5": REAL [2, 3] => |x| x.vector_norm(1.5, -1);
+    vector_norm "0.5": REAL [2, 3] => |x| x.vector_norm(0.5, -1);
+    vector_norm "0": REAL [2, 3] => |x| x.vector_norm(0, -1);
+    vector_norm "infinity": REAL [2, 3] => |x| x.vector_norm(f64::INFINITY, -1).square();
+    vector_norm "minus infinity": REAL [2, 3] => |x| x.vector_norm(f64::NEG_INFINITY, 0).square();
     dist "3": REAL [2, 3] [3] => |x, y| x.dist(&y, 3);
     cdist "2": REAL [3, 2] [2, 2] => |x, y| x.cdist(&y, 2);
     cdist "1, batches that broadcast": REAL [2, 1, 2] [3, 2] => |x, y| x.cdist(&y, 1).square();
     cdist "3": REAL [3, 2] [2, 2] => |x, y| x.cdist(&y, 3);
-    pairwise_distance: REAL [2, 3] [3] => |x, y| x.pairwise_distance(&y, 2, 1e-6, false);
+    pairwise_distance: REAL [2, 3] [3] => |x, y| x.pairwise_distance(&y, 2, 1e-6);
     normalize "3, along the first": REAL [3, 2] => |x| x.normalize(3, 0, 1e-12);
     cosine_similarity: REAL [2, 3] [1, 3] => |x, y| x.cosine_similarity(&y, -1, 1e-8);
     cumsum "along the first": REAL [3, 2] => |x| x.square().cumsum(0);
@@ -88,9 +88,9 @@ pub const SHAPED: &[Row] = of! {
     cummin: UNEQUAL [3, 2] => |x| x.cummin(0).0.square();
     diff: REAL [5, 2] => |x| x.exp().diff(2, 0);
     topk: UNEQUAL [2, 5] => |x| x.topk(3, -1, true).0.square();
-    kthvalue: UNEQUAL [2, 5] => |x| x.kthvalue(2, 1, false).0.square();
-    median: UNEQUAL [4, 2] => |x| x.median(0, true).0.square();
-    mode: UNEQUAL [2, 3] => |x| x.mode(-1, false).0.square();
+    kthvalue: UNEQUAL [2, 5] => |x| x.kthvalue(2, 1).0.square();
+    median: UNEQUAL [4, 2] => |x| x.median_keepdim(0).0.square();
+    mode: UNEQUAL [2, 3] => |x| x.mode(-1).0.square();
     median_all: UNEQUAL [2, 3] => |x| x.median_all().square();
 };
 

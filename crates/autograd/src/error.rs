@@ -26,7 +26,7 @@ pub enum Error {
     /// A gradient, without a seed, of an output that is not one number.
     #[error(
         "grad can be implicitly created only for scalar outputs\n  --> {}, in {}\n  the output has shape {shape}\n  hint: \
-         reduce it to one number first (`.sum(.., false)`), or give the upstream gradient (`tape.vjp`)",
+         reduce it to one number first (`.sum(..)`), or give the upstream gradient (`tape.vjp`)",
         at.location, at.operation
     )]
     NotScalar {

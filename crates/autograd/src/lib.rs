@@ -9,9 +9,9 @@
 //!
 //! let tape = Tape::<f64>::new();
 //! let x = tape.var(&Tensor::from([1.0, 2.0, 3.0]));
-//! let y = (x * x * x).sum(.., false); // Σ x³
+//! let y = (x * x * x).sum(..); // Σ x³
 //! let [dx] = y.grad([x]); // 3x²
-//! let [ddx] = dx.sum(.., false).grad([x]); // 6x
+//! let [ddx] = dx.sum(..).grad([x]); // 6x
 //! assert_eq!(dx.value().to_vec(), [3.0, 12.0, 27.0]);
 //! assert_eq!(ddx.value().to_vec(), [6.0, 12.0, 18.0]);
 //! ```

@@ -26,7 +26,7 @@ use crate::{Error, Tape, Var};
 /// use wengert_autograd::{prelude::*, transforms::grad};
 ///
 /// let (x, w) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([10.0, 100.0]));
-/// let [dx, dw] = grad(|[x, w]| (x * w).sum(.., false), [&x, &w]);
+/// let [dx, dw] = grad(|[x, w]| (x * w).sum(..), [&x, &w]);
 /// assert_eq!(dx, Tensor::from([[10.0, 100.0], [10.0, 100.0]]));
 /// assert_eq!(dw, Tensor::from([4.0, 6.0]));
 /// ```
@@ -48,7 +48,7 @@ pub fn try_grad<T: Float, const N: usize>(
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::value_and_grad};
 ///
-/// let (value, [dx]) = value_and_grad(|[x]| x.square().sum(.., false), [&Tensor::from([3.0, 4.0])]);
+/// let (value, [dx]) = value_and_grad(|[x]| x.square().sum(..), [&Tensor::from([3.0, 4.0])]);
 /// assert_eq!((value, dx.to_vec()), (25.0, vec![6.0, 8.0]));
 /// ```
 ///
@@ -79,7 +79,7 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// let matrix = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
 /// let x = Tensor::from([0.5, -1.0, 2.0]);
 /// // The Jacobian of a linear map is its matrix.
-/// assert_eq!(jacobian(|x| (x * &matrix).sum(1, false), &x), matrix);
+/// assert_eq!(jacobian(|x| (x * &matrix).sum(1), &x), matrix);
 /// ```
 ///
 /// # Errors
@@ -135,7 +135,7 @@ pub fn try_hessian<T: Float>(
 ///
 /// // f = Σ x³: the Hessian is diagonal, 6x.
 /// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
-/// assert_eq!(hvp(|x| x.pow(3.0).sum(.., false), &x, &v).to_vec(), [6.0, 6.0]);
+/// assert_eq!(hvp(|x| x.pow(3.0).sum(..), &x, &v).to_vec(), [6.0, 6.0]);
 /// ```
 ///
 /// # Errors
@@ -247,7 +247,7 @@ mod tests {
         let b = Tensor::from([1.0, -2.0, 0.5, 3.0]);
         let (x, v) = (point(), Tensor::from([1.0, 2.0, -1.0, 0.5]));
         let symmetric = (&a + &a.t()) * 0.5;
-        let expected_value = (&x * &a.matmul(&x)).sum(.., false).item() * 0.5 + (&x * &b).sum(.., false).item();
+        let expected_value = (&x * &a.matmul(&x)).sum(..).item() * 0.5 + (&x * &b).sum(..).item();
         let quadratic = QuadraticForm { a: &a, b: &b };
         let (value, [gradient]) = value_and_grad(|[x]| quadratic.at(x), [&x]);
         assert!((value - expected_value).abs() <= 32.0 * f64::EPSILON * expected_value.abs());
@@ -264,7 +264,7 @@ mod tests {
 
     impl QuadraticForm<'_> {
         fn at<'t>(&self, x: Var<'t, f64>) -> Var<'t, f64> {
-            (x * x.tape().constant(self.a).matmul(&x)).sum(.., false) * 0.5 + (x * self.b).sum(.., false)
+            (x * x.tape().constant(self.a).matmul(&x)).sum(..) * 0.5 + (x * self.b).sum(..)
         }
     }
 
@@ -288,23 +288,23 @@ mod tests {
     #[test]
     fn shapes_are_those_of_the_output_and_the_input() {
         let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
-        let by_row = jacobian(|x| x.sum(1, false), &x);
+        let by_row = jacobian(|x| x.sum(1), &x);
         assert_eq!(by_row, Tensor::from([[[1.0, 1.0, 1.0], [0.0; 3]], [[0.0; 3], [1.0, 1.0, 1.0]]]));
-        assert_eq!(jacobian(|x| x.sum(.., false), &x).shape(), &[2, 3]);
-        assert_eq!(hessian(|x| x.exp().sum(.., false), &x).shape(), &[2, 3, 2, 3]);
+        assert_eq!(jacobian(|x| x.sum(..), &x).shape(), &[2, 3]);
+        assert_eq!(hessian(|x| x.exp().sum(..), &x).shape(), &[2, 3, 2, 3]);
         assert_eq!(jacobian(|x| x * x, &Tensor::scalar(3.0)).item(), 6.0);
         assert_eq!(jacobian(|x| x * x, &Tensor::<f64>::zeros([0])).shape(), &[0, 0]);
-        assert_eq!(jacobian(|x| x.sum(.., false).unsqueeze(0), &Tensor::<f64>::zeros([0])).shape(), &[1, 0]);
+        assert_eq!(jacobian(|x| x.sum(..).unsqueeze(0), &Tensor::<f64>::zeros([0])).shape(), &[1, 0]);
     }
 
     #[test]
     fn unused_inputs_have_zeros() {
         let (x, y) = (point(), Tensor::from([[1.0, 2.0]]));
-        let [dx, dy] = grad(|[x, _]| x.sum(.., false), [&x, &y]);
+        let [dx, dy] = grad(|[x, _]| x.sum(..), [&x, &y]);
         assert_eq!((dx, dy), (Tensor::ones([4]), Tensor::zeros([1, 2])));
         assert_eq!(jacobian(|x| x.detach(), &x), Tensor::zeros([4, 4]));
-        assert_eq!(hessian(|x| x.sum(.., false), &x), Tensor::zeros([4, 4]));
-        assert_eq!(hvp(|x| x.sum(.., false), &x, &x), Tensor::zeros([4]));
+        assert_eq!(hessian(|x| x.sum(..), &x), Tensor::zeros([4, 4]));
+        assert_eq!(hvp(|x| x.sum(..), &x, &x), Tensor::zeros([4]));
     }
 
     #[test]
@@ -315,12 +315,12 @@ mod tests {
         let Error::NotScalar { shape, at } = &error else { panic!("{error}") };
         assert_eq!((shape, at.operation, at.location.line()), (&Shape::from([4]), "grad", line));
         let line = line!() + 1;
-        let error = try_hvp(|x| x.sum(.., false), &x, &Tensor::ones([3])).unwrap_err();
+        let error = try_hvp(|x| x.sum(..), &x, &Tensor::ones([3])).unwrap_err();
         let Error::SeedShape { expected, got, at, .. } = &error else { panic!("{error}") };
         assert_eq!((&expected[..], &got[..], at.operation, at.location.line()), (&[4][..], &[3][..], "hvp", line));
         for (name, error) in [
             ("jacobian", try_jacobian(|x| x.floor_divide(2.0), &x).unwrap_err()),
-            ("hessian", try_hessian(|x| x.floor_divide(2.0).sum(.., false), &x).unwrap_err()),
+            ("hessian", try_hessian(|x| x.floor_divide(2.0).sum(..), &x).unwrap_err()),
         ] {
             let Error::NotDifferentiable { at, recorded, .. } = &error else { panic!("{error}") };
             assert_eq!((at.operation, at.location.file(), recorded.file()), (name, file!(), file!()));

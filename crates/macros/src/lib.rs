@@ -24,6 +24,10 @@ use proc_macro::TokenStream;
 /// twin already, in the same trait or block, is left as it is. The operation that a `Site::here("name")` names must be the
 /// twin's: anything else does not compile.
 ///
+/// A method of a trait or block whose last argument is `keepdim: bool` is written twice: as `try_name`, without that argument,
+/// where it is false, and as `try_name_keepdim`, where it is true; each with its twin. The form with the boolean is
+/// `try_name_with`, hidden from the documentation.
+///
 /// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
 /// be written to (`InPlace`). A left side with several elements in one place is refused, and operands that do not expand to it;
 /// the result takes its place. Operands are the arguments of the types `&Self`, `impl Operand<Self>` and

@@ -10,7 +10,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
     Attribute, Error, GenericArgument, GenericParam, Generics, Lifetime, Meta, PathArguments, Result, Token, Type,
-    Visibility, WhereClause, parenthesized,
+    Visibility, WhereClause, parenthesized, parse_quote,
 };
 
 /// The item with the twins written into it.
@@ -29,7 +29,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     for Member { function, tokens } in members {
         let missing = |name: &Ident| plain_name(name).is_some_and(|plain| !names.contains(&plain));
         inside.extend(match function.filter(missing) {
-            Some(_) => Function::parse_alone.parse2(tokens)?.with_twin(Some(quote!(Self::)))?,
+            Some(_) => Function::parse_alone.parse2(tokens)?.written()?,
             None => tokens,
         });
     }
@@ -72,6 +72,7 @@ fn members(input: ParseStream) -> Result<Vec<Member>> {
 }
 
 /// A function: its signature taken apart, its body as it is.
+#[derive(Clone)]
 struct Function {
     attributes: Vec<Attribute>,
     visibility: Visibility,
@@ -161,6 +162,38 @@ impl Function {
         Some(Function::parse_alone.parse2(written))
     }
 
+    /// The function with its twin; if its last argument is `keepdim: bool`, without that argument, and once more with
+    /// `_keepdim` after its name.
+    fn written(self) -> Result<TokenStream> {
+        let Some(((keepdim, of), arguments)) = self.arguments.split_last() else { return self.with_twin(methods()) };
+        if keepdim != "keepdim" || text(of) != "bool" {
+            return self.with_twin(methods());
+        }
+        let Some(plain) = plain_name(&self.name) else { return self.with_twin(methods()) };
+        check_site(&self.body, &plain)?;
+        let chosen = format_ident!("{}_with", self.name);
+        let method = |name: Ident, attributes: Vec<Attribute>, kept: bool| {
+            let (types, values) = (types(&self.generics), arguments.iter().map(|(name, _)| name));
+            let body = quote!(self.#chosen #types (#(#values,)* #kept));
+            let arguments = arguments.to_vec();
+            let body = Group::new(Delimiter::Brace, body).into();
+            Function { name, attributes, arguments, body, ..self.clone() }.with_twin(methods())
+        };
+        let without = method(self.name.clone(), self.attributes.clone(), false)?;
+        let doc = format!(" [`{plain}`](Self::{plain}); what it reduces stays, with size 1.");
+        let with = method(format_ident!("{}_keepdim", self.name), vec![parse_quote!(#[doc = #doc])], true)?;
+        let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
+        let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
+        Ok(quote! {
+            #without
+            #with
+
+            #[doc(hidden)]
+            #[track_caller]
+            #visibility fn #chosen #generics (#receiver, #(#arguments),*) -> #output #clause #body
+        })
+    }
+
     /// The twin, then this. `owner` is the path by which it is called where it has no receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
         let in_place = self.in_place();
@@ -200,7 +233,7 @@ impl Function {
             None => format!("[`{plain}`], with the error as a value."),
         };
         let in_place = match in_place {
-            Some(function) => Some(function?.with_twin(owner_of_methods())?),
+            Some(function) => Some(function?.with_twin(methods())?),
             None => None,
         };
         Ok(quote! {
@@ -262,7 +295,7 @@ fn text(of: &Type) -> String {
     of.to_token_stream().to_string().replace(' ', "")
 }
 
-fn owner_of_methods() -> Option<TokenStream> {
+fn methods() -> Option<TokenStream> {
     Some(quote!(Self::))
 }
 

@@ -33,7 +33,7 @@ use crate::{Error, Result};
 /// let mut adam = Adam::new(0.25);
 /// let gradients = {
 ///     let tape = Tape::<f64>::new();
-///     tape.parameter(&w).square().sum(.., false).backward()
+///     tape.parameter(&w).square().sum(..).backward()
 /// };
 /// adam.step([&mut w], &gradients);
 /// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step is lr long, whatever the gradient
@@ -174,7 +174,7 @@ mod tests {
     /// Gradients of ½ p², that is p itself.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
-        (tape.parameter(p).square() * 0.5).sum(.., false).backward()
+        (tape.parameter(p).square() * 0.5).sum(..).backward()
     }
 
     #[test]

@@ -125,7 +125,7 @@ mod tests {
         let x = tape.var(&Tensor::from([[[1.0, 2.0], [3.0, 5.0]]]));
         let y = layer.forward(x);
         assert_eq!(y.value(), Tensor::from([[[14.0, 16.0], [16.0, 15.0]]]));
-        let gradients = (y * &Tensor::from([[[1.0, 10.0], [100.0, 1000.0]]])).sum(.., false).backward();
+        let gradients = (y * &Tensor::from([[[1.0, 10.0], [100.0, 1000.0]]])).sum(..).backward();
         // Each corner of the image lies under one tap of one window.
         assert_eq!(gradients.of(x), &Tensor::from([[[4.0, 30.0], [200.0, 1000.0]]]));
         assert_eq!(gradients.of(&layer.weight).to_vec(), [5000.0, 300.0, 20.0, 1.0]);

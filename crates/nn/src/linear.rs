@@ -122,7 +122,7 @@ mod tests {
         let (layer, tape) = (layer(), Tape::new());
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
-        let gradients = (layer.forward(x) * &upstream).sum(.., false).backward();
+        let gradients = (layer.forward(x) * &upstream).sum(..).backward();
         // dW = gᵀ x, db = Σ g, dx = g W.
         assert_eq!(gradients.of(&layer.weight), &Tensor::from([[1.0, 200.0, -1.0], [10.0, 2000.0, -10.0]]));
         assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [101.0, 1010.0]);

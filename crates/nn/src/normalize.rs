@@ -54,8 +54,8 @@ impl<T: Float> Normalize<T> {
         if inputs.shape().first().is_none_or(|&n| n == 0) {
             return Err(Error::Dataset(format!("no samples to normalise by: inputs of shape {}", inputs.shape())));
         }
-        let mean = inputs.try_mean(0, true)?;
-        let deviation = inputs.try_sub(&mean)?.try_square()?.try_mean(0, true)?.try_sqrt()?;
+        let mean = inputs.try_mean_keepdim(0)?;
+        let deviation = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(0)?.try_sqrt()?;
         let constant = deviation.try_eq(0.0)?;
         let deviation = try_where_(&constant, &Tensor::scalar(T::ONE), &deviation)?;
         Ok(Normalize { mean, deviation })
@@ -82,8 +82,8 @@ mod tests {
         let normalized = Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap();
         // Sums of 50 numbers below 2, each rounded a few times: 100 roundings of numbers below 4 leave room.
         let tolerance = 400.0 * f64::EPSILON;
-        assert!(normalized.mean(0, false).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
-        assert!(normalized.square().mean(0, false).iter().all(|square| (square - 1.0).abs() < tolerance));
+        assert!(normalized.mean(0).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
+        assert!(normalized.square().mean(0).iter().all(|square| (square - 1.0).abs() < tolerance));
     }
 
     #[test]

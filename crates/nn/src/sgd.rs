@@ -32,7 +32,7 @@ use crate::{Error, Result};
 /// let mut sgd = Sgd::new(0.25);
 /// let gradients = {
 ///     let tape = Tape::<f64>::new();
-///     tape.parameter(&w).square().sum(.., false).backward() // 2w = 8
+///     tape.parameter(&w).square().sum(..).backward() // 2w = 8
 /// };
 /// sgd.step([&mut w], &gradients);
 /// assert_eq!(w.value.to_vec(), [2.0]);
@@ -187,7 +187,7 @@ mod tests {
     /// Gradients of ½ p², that is p itself.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
-        (tape.parameter(p).square() * 0.5).sum(.., false).backward()
+        (tape.parameter(p).square() * 0.5).sum(..).backward()
     }
 
     #[test]

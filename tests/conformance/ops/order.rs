@@ -47,10 +47,10 @@ fn dim<A: Array>(call: &Call<A>, position: usize) -> Result<isize, Stop> {
 pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     let x = || call.float(0, "self");
     Ok(match call.op {
-        "max" => extreme!(call, try_max_all, try_max),
-        "min" => extreme!(call, try_min_all, try_min),
+        "max" => extreme!(call, try_max_all, try_max_with),
+        "min" => extreme!(call, try_min_all, try_min_with),
         "aminmax" => {
-            let (smallest, largest) = x()?.try_aminmax(call.dims(1, "dim")?, call.flag(2, "keepdim", false)?)?;
+            let (smallest, largest) = x()?.try_aminmax_with(call.dims(1, "dim")?, call.flag(2, "keepdim", false)?)?;
             Some(vec![Value::Float(smallest), Value::Float(largest)])
         }
         "cummax" => both!(call, |x| x.try_cummax(call.needed_integer(1, "dim")?)?),
@@ -73,15 +73,15 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         }
         "kthvalue" => {
             let (k, dim, keepdim) = (call.size(1, "k")?, dim(call, 2)?, call.flag(3, "keepdim", false)?);
-            both!(call, |x| x.try_kthvalue(k, dim, keepdim)?)
+            both!(call, |x| x.try_kthvalue_with(k, dim, keepdim)?)
         }
         "median" if call.given(1, "dim").is_none() => float(x()?.try_median_all()?),
         "median" | "mode" => {
             let (dim, keepdim) = (dim(call, 1)?, call.flag(2, "keepdim", false)?);
             if call.op == "mode" {
-                both!(call, |x| x.try_mode(dim, keepdim)?)
+                both!(call, |x| x.try_mode_with(dim, keepdim)?)
             } else {
-                both!(call, |x| x.try_median(dim, keepdim)?)
+                both!(call, |x| x.try_median_with(dim, keepdim)?)
             }
         }
         _ => None,

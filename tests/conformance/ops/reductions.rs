@@ -32,20 +32,20 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     let dims = |position| call.dims(position, "dim");
     let keepdim = || call.flag(2, "keepdim", false);
     Ok(Some(vec![match call.op {
-        "sum" => on!(call, try_sum, Float Int),
-        "mean" => on!(call, try_mean, Float),
-        "prod" => on!(call, try_prod, Float Int),
-        "amax" => on!(call, try_amax, Float Int Bool),
-        "amin" => on!(call, try_amin, Float Int Bool),
-        "any" => to!(Bool, call, |x| x.try_any(dims(1)?, keepdim()?)?),
-        "all" => to!(Bool, call, |x| x.try_all(dims(1)?, keepdim()?)?),
+        "sum" => on!(call, try_sum_with, Float Int),
+        "mean" => on!(call, try_mean_with, Float),
+        "prod" => on!(call, try_prod_with, Float Int),
+        "amax" => on!(call, try_amax_with, Float Int Bool),
+        "amin" => on!(call, try_amin_with, Float Int Bool),
+        "any" => to!(Bool, call, |x| x.try_any_with(dims(1)?, keepdim()?)?),
+        "all" => to!(Bool, call, |x| x.try_all_with(dims(1)?, keepdim()?)?),
         "count_nonzero" => to!(Int, call, |x| x.try_count_nonzero(dims(1)?)?),
         "argmax" => match call.integer(1, "dim")? {
-            Some(dim) => to!(Int, call, |x| x.try_argmax(dim, keepdim()?)?),
+            Some(dim) => to!(Int, call, |x| x.try_argmax_with(dim, keepdim()?)?),
             None => to!(Int, call, |x| x.try_argmax_all()?),
         },
         "argmin" => match call.integer(1, "dim")? {
-            Some(dim) => to!(Int, call, |x| x.try_argmin(dim, keepdim()?)?),
+            Some(dim) => to!(Int, call, |x| x.try_argmin_with(dim, keepdim()?)?),
             None => to!(Int, call, |x| x.try_argmin_all()?),
         },
         _ => return Ok(None),

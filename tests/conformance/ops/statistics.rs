@@ -30,14 +30,14 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
             call.integer(1, "n")?.unwrap_or(1).try_into().map_err(|_| call.not_built("a negative 'n'"))?,
             call.integer(2, "dim")?.unwrap_or(-1),
         )?),
-        "var" => float(x()?.try_var(dims(1)?, correction(call)?, keepdim(9)?)?),
-        "std" => float(x()?.try_std(dims(1)?, correction(call)?, keepdim(9)?)?),
-        "var_mean" => two(x()?.try_var_mean(dims(1)?, correction(call)?, keepdim(9)?)?),
-        "std_mean" => two(x()?.try_std_mean(dims(1)?, correction(call)?, keepdim(9)?)?),
-        "nansum" => float(x()?.try_nansum(dims(1)?, keepdim(2)?)?),
-        "nanmean" => float(x()?.try_nanmean(dims(1)?, keepdim(2)?)?),
-        "linalg.vector_norm" => float(x()?.try_vector_norm(power(1, "ord")?, dims(2)?, keepdim(3)?)?),
-        "norm" => float(x()?.try_vector_norm(power(1, "p")?, dims(2)?, keepdim(3)?)?),
+        "var" => float(x()?.try_var_with(dims(1)?, correction(call)?, keepdim(9)?)?),
+        "std" => float(x()?.try_std_with(dims(1)?, correction(call)?, keepdim(9)?)?),
+        "var_mean" => two(x()?.try_var_mean_with(dims(1)?, correction(call)?, keepdim(9)?)?),
+        "std_mean" => two(x()?.try_std_mean_with(dims(1)?, correction(call)?, keepdim(9)?)?),
+        "nansum" => float(x()?.try_nansum_with(dims(1)?, keepdim(2)?)?),
+        "nanmean" => float(x()?.try_nanmean_with(dims(1)?, keepdim(2)?)?),
+        "linalg.vector_norm" => float(x()?.try_vector_norm_with(power(1, "ord")?, dims(2)?, keepdim(3)?)?),
+        "norm" => float(x()?.try_vector_norm_with(power(1, "p")?, dims(2)?, keepdim(3)?)?),
         "dist" => float(x()?.try_dist(&call.float(1, "other")?, power(2, "p")?)?),
         "cdist" => {
             // How PyTorch computes it.
@@ -55,12 +55,12 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "nn.functional.pairwise_distance" => {
             let eps = call.number(3, "eps")?.unwrap_or(1e-6);
             let (x, y) = (call.float(0, "x1")?, call.float(1, "x2")?);
-            float(x.try_pairwise_distance(&y, power(2, "p")?, eps, keepdim(4)?)?)
+            float(x.try_pairwise_distance_with(&y, power(2, "p")?, eps, keepdim(4)?)?)
         }
         "softmax" => float(x()?.try_softmax(dim()?)?),
         "log_softmax" => float(x()?.try_log_softmax(dim()?)?),
         "nn.functional.softmin" => float(x()?.try_softmin(dim()?)?),
-        "logsumexp" => float(x()?.try_logsumexp(dims(1)?, keepdim(2)?)?),
+        "logsumexp" => float(x()?.try_logsumexp_with(dims(1)?, keepdim(2)?)?),
         _ => None,
     })
 }

@@ -214,7 +214,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// let gradients = {
     ///     let tape = Tape::<f64>::new();
     ///     let w = tape.parameter(&weight);
-    ///     (w * w).sum(.., false).backward()
+    ///     (w * w).sum(..).backward()
     /// };
     /// assert_eq!(gradients.of(&weight).to_vec(), [4.0, 6.0]);
     /// ```

@@ -33,8 +33,8 @@ fn a_chain_of_one_shape_is_one_step() {
 fn softmax_is_one_pass() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([3, 40]));
-    let e = (x - x.amax(1, true)).exp();
-    assert_eq!(steps(&tape, &[e / e.sum(1, true)]), [5]);
+    let e = (x - x.amax_keepdim(1)).exp();
+    assert_eq!(steps(&tape, &[e / e.sum_keepdim(1)]), [5]);
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([30, 40]));
     // x - mean is computed twice, which is cheaper than storing it.
-    let centred = x - x.mean(0, true);
-    let y = centred / centred.square().mean(0, true).sqrt();
+    let centred = x - x.mean_keepdim(0);
+    let y = centred / centred.square().mean_keepdim(0).sqrt();
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
@@ -53,7 +53,7 @@ fn operands_are_computed_before_they_are_expanded() {
     let row = tape.var(&Tensor::ones([40]));
     let y = row.expand([30, 40]).exp() * 2.0;
     assert_eq!(y.value().strides(), [0, 1]);
-    let [d] = y.sum(.., false).grad([row]);
+    let [d] = y.sum(..).grad([row]);
     // An exponential and a product, each rounded.
     assert!((d.value().to_vec()[0] / (60.0 * 1f64.exp()) - 1.0).abs() <= 2.0 * f64::EPSILON);
 }
@@ -67,7 +67,7 @@ fn a_plan_is_found_again_and_another_program_is_not_taken_for_it() {
         if known {
             y.value();
         }
-        (y + x).sum(.., false).item()
+        (y + x).sum(..).item()
     };
     for _ in 0..3 {
         for known in [false, true] {
@@ -142,8 +142,8 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
                 }
             }
             Move::Select(mask, x, y) => try_where_(&at(mask).gt(0.0), &at(x), at(y)).ok(),
-            Move::Sum(x, dim) => at(x).try_sum(*dim as isize, true).ok(),
-            Move::Amax(x, dim) => at(x).try_amax(*dim as isize, true).ok(),
+            Move::Sum(x, dim) => at(x).try_sum_keepdim(*dim as isize).ok(),
+            Move::Amax(x, dim) => at(x).try_amax_keepdim(*dim as isize).ok(),
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
             Move::Detach(x) => Some(TensorLike::detach(&at(x))),
@@ -244,10 +244,10 @@ fn any_number_of_dimensions() {
         (shape[0], shape[rank - 1]) = (80, 60);
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::ones(shape.clone()));
-        let rows = (x * 2.0).sum(0, true);
-        let [dx] = rows.square().sum(.., false).grad([x]);
+        let rows = (x * 2.0).sum_keepdim(0);
+        let [dx] = rows.square().sum(..).grad([x]);
         assert_eq!(rows.value().to_vec(), [160.0; 60]);
         assert_eq!(dx.value().to_vec(), vec![640.0; 4800]);
-        assert_eq!(Tensor::<f64>::ones(shape).sum(0, false).to_vec(), [80.0; 60]);
+        assert_eq!(Tensor::<f64>::ones(shape).sum(0).to_vec(), [80.0; 60]);
     }
 }

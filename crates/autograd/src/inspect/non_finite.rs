@@ -22,7 +22,7 @@ use crate::{Error, Tape};
 ///
 /// let tape = Tape::<f64>::new();
 /// let x = tape.var(&Tensor::from([4.0, 0.0, 1.0]));
-/// let y = (x.log() * x).sum(.., false);
+/// let y = (x.log() * x).sum(..);
 /// assert!(y.item().is_nan());
 ///
 /// let found = tape.first_non_finite().unwrap();
@@ -211,7 +211,7 @@ mod tests {
         let x = tape.var(&Tensor::from([[1.0, 2.0], [-3.0, 0.0]]));
         let y = x.exp() - 1.0;
         let line = line!() + 1;
-        let z = (y / x).sqrt().sum(.., false);
+        let z = (y / x).sqrt().sum(..);
         assert!(z.item().is_nan());
         let found = tape.first_non_finite().unwrap();
         assert_eq!((found.operation, found.recorded.file(), found.recorded.line()), ("div", file!(), line));
@@ -240,7 +240,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
         let some = Tensor::from([[0.0, f64::NEG_INFINITY], [0.0, 0.0]]);
-        let _ = (x + &some).softmax(1).logsumexp(.., false);
+        let _ = (x + &some).softmax(1).logsumexp(..);
         assert!(tape.first_non_finite().is_none());
         let all = Tensor::from([[0.0, 0.0], [f64::NEG_INFINITY, f64::NEG_INFINITY]]);
         let line = line!() + 1;
@@ -254,7 +254,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([0.0, 1.0]));
         let line = line!() + 1;
-        let y = x.sqrt().sum(.., false);
+        let y = x.sqrt().sum(..);
         let _ = y.grad([x]);
         let found = tape.first_non_finite().unwrap();
         assert_eq!((found.operation, found.recorded.line(), found.value), ("div", line, f64::INFINITY));
@@ -264,7 +264,7 @@ mod tests {
     fn a_tape_of_finite_values_has_none() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::<f64>::zeros([0, 3]));
-        let _ = (x.exp() + 1.0).sum(.., false);
+        let _ = (x.exp() + 1.0).sum(..);
         assert!(tape.first_non_finite().is_none());
     }
 }

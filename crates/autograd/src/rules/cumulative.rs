@@ -46,7 +46,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([[1.0, 2.0, 3.0]]));
         let weight = Tensor::from([[1.0, 10.0, 100.0]]);
-        let [dx] = (x.cumsum(1) * &weight).sum(.., false).grad([x]);
+        let [dx] = (x.cumsum(1) * &weight).sum(..).grad([x]);
         assert_eq!(dx.value().to_vec(), [111.0, 110.0, 100.0]);
     }
 
@@ -56,7 +56,7 @@ mod tests {
         let x = tape.var(&Tensor::from([2.0, 0.0, 5.0, 0.0]));
         let y = x.cumprod(0);
         assert_eq!(y.value().to_vec(), [2.0, 0.0, 0.0, 0.0]);
-        let [dx] = y.sum(.., false).grad([x]);
+        let [dx] = y.sum(..).grad([x]);
         assert_eq!(dx.value().to_vec(), [1.0, 12.0, 0.0, 0.0]);
     }
 }

@@ -108,12 +108,12 @@ mod tests {
         let near =
             |got: &Tensor<f64>, want: [f64; 2]| got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
         // x e⁻ˣ / Γ(2) and x² e⁻ˣ / Γ(3), and their derivatives.
-        let [slope] = a.igamma(x).sum(.., false).grad([x]);
+        let [slope] = a.igamma(x).sum(..).grad([x]);
         assert!(near(&slope.value(), [3.0 * (-3f64).exp(), 0.125 * (-0.5f64).exp()]));
-        let [second] = slope.sum(.., false).grad([x]);
+        let [second] = slope.sum(..).grad([x]);
         assert!(near(&second.value(), [-2.0 * (-3f64).exp(), 0.375 * (-0.5f64).exp()]));
-        let [upper] = a.igammac(x).sum(.., false).grad([x]);
+        let [upper] = a.igammac(x).sum(..).grad([x]);
         assert_eq!(upper.value(), -slope.value());
-        assert!(a.igamma(x).sum(.., false).try_grad(&[a]).is_err());
+        assert!(a.igamma(x).sum(..).try_grad(&[a]).is_err());
     }
 }

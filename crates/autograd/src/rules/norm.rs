@@ -100,7 +100,7 @@ mod tests {
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);
         let x = tape.var(&Tensor::from(x));
         let [first] = (x.norm(ord) * 0.5).grad([x]);
-        let second = (first * &v).sum(.., false).grad_or_zeros(&[x]).unwrap();
+        let second = (first * &v).sum(..).grad_or_zeros(&[x]).unwrap();
         (first.value().to_vec(), second[0].value().to_vec())
     }
 
@@ -134,9 +134,9 @@ mod tests {
             let tape = Tape::<f64>::new();
             let x = tape.var(&Tensor::from([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]]));
             let v = tape.constant(&Tensor::from([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]));
-            let z = x.vector_norm(ord, 1, false).sum(.., false);
+            let z = x.vector_norm(ord, 1).sum(..);
             let [dx] = z.grad([x]);
-            let difference = z.jvp(&[(x, v)]) - (dx * v).sum(.., false);
+            let difference = z.jvp(&[(x, v)]) - (dx * v).sum(..);
             assert!(difference.item().abs() < 1e-14, "{ord}");
         }
     }

@@ -69,7 +69,7 @@ struct Factors;
 impl Factors {
     fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
-        let is_divided = x.eq(0.0).sum(.., false).eq(0.0).expand(x.shape());
+        let is_divided = x.eq(0.0).sum(..).eq(0.0).expand(x.shape());
         let is_odd = x.isfinite().logical_not().logical_and(is_divided);
         Some(where_(&is_odd, &x.filled(&x.shape(), T::NAN), v))
     }
@@ -108,7 +108,7 @@ mod tests {
         let tape = Tape::<f64>::new();
         let slopes = |factors: [f64; 3]| {
             let x = tape.var(&Tensor::from(factors));
-            x.prod(0, false).grad([x])[0].value().to_vec()
+            x.prod(0).grad([x])[0].value().to_vec()
         };
         assert_eq!(slopes([2.0, 0.0, 5.0]), [0.0, 10.0, 0.0]);
         let divided = slopes([2.0, f64::INFINITY, 5.0]);

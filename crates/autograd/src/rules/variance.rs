@@ -33,7 +33,7 @@ impl Variance {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
-        let mean = x.mean(&self.axes[..], true).expand(&shape);
+        let mean = x.mean_keepdim(&self.axes[..]).expand(&shape);
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
             let infinity = x.filled(&shape, T::INFINITY);
             return (1.0, where_(&x.eq(mean), &x.filled(&shape, T::NAN), infinity));
@@ -78,11 +78,11 @@ mod tests {
     fn the_gradient_and_its_own() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
-        let [dx] = x.var(0, 1, false).grad([x]);
+        let [dx] = x.var(0, 1).grad([x]);
         assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
         // 2/(n - 1) (identity - 1/n), where 1/n comes from the mean.
         let weight = Tensor::from([3.0, 0.0, 0.0]);
-        let [ddx] = (dx * &weight).sum(.., false).grad([x]);
+        let [ddx] = (dx * &weight).sum(..).grad([x]);
         assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);
     }
 
@@ -90,7 +90,7 @@ mod tests {
     fn the_standard_deviation_of_equal_numbers_is_flat() {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([3.0, 3.0]));
-        let [dx] = x.std(0, 0, false).grad([x]);
+        let [dx] = x.std(0, 0).grad([x]);
         assert_eq!(dx.value().to_vec(), [0.0, 0.0]);
     }
 
@@ -99,7 +99,7 @@ mod tests {
         let gradient = |x: &[f64], correction: f64, named: bool| {
             let tape = Tape::<f64>::new();
             let x = tape.var(&Tensor::from(x));
-            let z = if named { x.var(0, correction, false) } else { x.var(.., correction, false) };
+            let z = if named { x.var(0, correction) } else { x.var(.., correction) };
             z.grad([x])[0].value().to_vec()
         };
         let inf = f64::INFINITY;
@@ -113,9 +113,9 @@ mod tests {
     fn the_second_derivative_to_the_incoming_gradient_is_infinite_where_the_divisor_is_zero() {
         let tape = Tape::<f64>::new();
         let (x, g) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::scalar(1.0)));
-        let Some(dx) = tape.vjp(&[(x.var(0, 2, false), g)], &[x])[0] else { unreachable!("it depends on x") };
+        let Some(dx) = tape.vjp(&[(x.var(0, 2), g)], &[x])[0] else { unreachable!("it depends on x") };
         // 2/0 · Σ w (x - m), with m = 3/2.
-        let [dg] = (dx * &Tensor::from([3.0, 1.0])).sum(.., false).grad([g]);
+        let [dg] = (dx * &Tensor::from([3.0, 1.0])).sum(..).grad([g]);
         assert_eq!(dg.item(), -f64::INFINITY);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// let tape = Tape::<f32>::new();
 /// let maps = tape.var(&Tensor::ones([4, 32, 14, 14]));
 /// let bias = tape.var(&Tensor::zeros([32, 1, 1]));
-/// let loss = (maps + bias).sum(.., false);
+/// let loss = (maps + bias).sum(..);
 /// let gradients = loss.backward();
 /// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
 /// ```

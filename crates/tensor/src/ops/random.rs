@@ -74,7 +74,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
     /// let x = Tensor::<f64>::randn([100, 100], &mut rng);
-    /// assert!(x.mean(.., false).item().abs() < 0.05);
+    /// assert!(x.mean(..).item().abs() < 0.05);
     /// ```
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
     /// let drawn = Tensor::from([0.0, 0.5, 1.0]).expand([1000, 3]).bernoulli(&mut rng);
-    /// let share = drawn.mean(0, false).to_vec();
+    /// let share = drawn.mean(0).to_vec();
     /// assert!(share[0] == 0.0 && (0.4..0.6).contains(&share[1]) && share[2] == 1.0);
     /// ```
     ///
@@ -313,10 +313,10 @@ mod tests {
         // second.
         let check = |x: Tensor<f64>, mean: f64, variance: f64, fourth: f64| {
             let n = N as f64;
-            let average = x.mean(.., false).item();
+            let average = x.mean(..).item();
             assert!((average - mean).abs() < 5.0 * (variance / n).sqrt(), "{average}");
             let d = x - mean;
-            let spread = (&d * &d).mean(.., false).item();
+            let spread = (&d * &d).mean(..).item();
             assert!((spread - variance).abs() <= 5.0 * ((fourth - variance * variance) / n).sqrt() + 1e-12, "{spread}");
         };
         check(Tensor::rand([N], &mut rng()), 0.5, 1.0 / 12.0, 1.0 / 80.0);

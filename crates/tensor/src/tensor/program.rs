@@ -129,12 +129,12 @@ mod tests {
                 ];
                 let program = Program::new(1, vec![Instruction::Unary(Unary::Square, 0)], outputs, None);
                 let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
-                let sum = if list.is_empty() { x.square() } else { x.square().sum(&list[..], true) };
+                let sum = if list.is_empty() { x.square() } else { x.square().sum_keepdim(&list[..]) };
                 // The squares are whole numbers: every order of summation gives the same.
                 assert_eq!(results[0], sum, "{shape} over {list:?}");
                 assert_eq!(results[2], x.square());
                 if shape.numel() > 0 && !list.is_empty() {
-                    assert_eq!(results[1], x.amax(&list[..], true));
+                    assert_eq!(results[1], x.amax_keepdim(&list[..]));
                 }
             }
         }
@@ -157,12 +157,12 @@ mod tests {
             let program = Program::new(1, instructions, outputs, Some(row));
             let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
             let dims: Vec<isize> = (row as isize..2).collect();
-            let largest = x.amax(&dims[..], true);
+            let largest = x.amax_keepdim(&dims[..]);
             let e = (&x - &largest).exp();
-            let expected = &x - &largest - e.sum(&dims[..], true).log();
+            let expected = &x - &largest - e.sum_keepdim(&dims[..]).log();
             approx::assert_relative_eq!(results[0], expected, max_relative = 1e-13, epsilon = 1e-13);
             assert_eq!(results[1], largest);
-            approx::assert_relative_eq!(results[2], e.sum(0, true), max_relative = 1e-13);
+            approx::assert_relative_eq!(results[2], e.sum_keepdim(0), max_relative = 1e-13);
         }
     }
 
@@ -193,13 +193,13 @@ mod tests {
             let program = Program::new(2, instructions, outputs, Some(1));
             let inputs = [Argument::from(&x), Argument::from(&column)];
             let results = program.run(&inputs, &shape, at()).unwrap();
-            let third = x.sum(1, true) + &column;
+            let third = x.sum_keepdim(1) + &column;
             let fourth = &third * shape[1] as f64;
             let wide = third.expand(&shape);
             assert_eq!(results[0], where_(&wide.ne(0.0), &x, fourth.expand(&shape)), "{shape}");
             assert_eq!(results[1], wide.square(), "{shape}");
             assert_eq!((&results[2], &results[3]), (&fourth, &column), "{shape}");
-            assert_eq!(results[4], wide.sum(0, true), "{shape}");
+            assert_eq!(results[4], wide.sum_keepdim(0), "{shape}");
             assert_eq!(results[5], third.square(), "{shape}");
             assert_eq!(results[6], x.maximum(&column), "{shape}");
         }
@@ -215,7 +215,7 @@ mod tests {
         let program = Program::new(2, instructions, outputs, None);
         let results = program.run(&[Argument::from(&x), Argument::from(&row)], &shape, at()).unwrap();
         assert!(results[1] == &x + &row && results[0] == (&x + &row).square() && results[2] == row.expand(&shape));
-        assert_eq!(results[3], (&x + &row).sum(0, true));
+        assert_eq!(results[3], (&x + &row).sum_keepdim(0));
     }
 
     #[test]
@@ -280,6 +280,6 @@ mod tests {
         let instructions = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
         let program = Program::new(2, instructions, vec![Output::PerRow(3), Output::Whole(2)], Some(1));
         let results = program.run(&[Argument::from(&x), Argument::from(&bias)], &shape, at()).unwrap();
-        assert_eq!((&results[0], &results[1]), (&(&x + &bias).sum([1, 2], true), &(&x + &bias)));
+        assert_eq!((&results[0], &results[1]), (&(&x + &bias).sum_keepdim([1, 2]), &(&x + &bias)));
     }
 }

@@ -210,11 +210,11 @@ mod tests {
                 };
                 let first = |lane: usize, size: usize| peak(lane, size).min().unwrap_or(0) as i64;
                 let x = Tensor::from_fn([rows, columns], |i| value(i[0], i[1], columns));
-                assert_eq!(x.argmax(1, false).to_vec(), (0..rows).map(|i| first(i, columns)).collect::<Vec<_>>());
+                assert_eq!(x.argmax(1).to_vec(), (0..rows).map(|i| first(i, columns)).collect::<Vec<_>>());
                 let x = Tensor::from_fn([rows, columns], |i| -value(i[1], i[0], rows));
-                assert_eq!(x.argmin(0, false).to_vec(), (0..columns).map(|i| first(i, rows)).collect::<Vec<_>>());
+                assert_eq!(x.argmin(0).to_vec(), (0..columns).map(|i| first(i, rows)).collect::<Vec<_>>());
                 let single = x.cast::<f32>();
-                assert_eq!(single.t().argmin(1, false), x.argmin(0, false));
+                assert_eq!(single.t().argmin(1), x.argmin(0));
             }
         }
     }

@@ -573,7 +573,7 @@ mod tests {
                 let mix = index.iter().fold(17usize, |mix, &i| (mix * 31 + i * 7) % 8191);
                 (mix % 17) as f32 - 8.0
             });
-            let kept = x.sum(dims, true).shape().to_vec();
+            let kept = x.sum_keepdim(dims).shape().to_vec();
             let mut expected = vec![(0.0, f32::NEG_INFINITY, f32::INFINITY); kept.iter().product()];
             let mut index = vec![0; sizes.len()];
             for value in x.iter() {
@@ -592,10 +592,10 @@ mod tests {
             for (number, x) in layouts(&x).iter().enumerate() {
                 let what = format!("{sizes:?} {dims:?} {number}");
                 let column = |f: fn(&(f32, f32, f32)) -> f32| expected.iter().map(f).collect::<Vec<_>>();
-                assert_eq!(x.sum(dims, false).to_vec(), column(|e| e.0), "{what}");
-                assert_eq!(x.amax(dims, false).to_vec(), column(|e| e.1), "{what}");
-                assert_eq!(x.amin(dims, false).to_vec(), column(|e| e.2), "{what}");
-                assert_eq!(x.cast::<i64>().sum(dims, false).cast::<f32>().to_vec(), column(|e| e.0), "{what}");
+                assert_eq!(x.sum(dims).to_vec(), column(|e| e.0), "{what}");
+                assert_eq!(x.amax(dims).to_vec(), column(|e| e.1), "{what}");
+                assert_eq!(x.amin(dims).to_vec(), column(|e| e.2), "{what}");
+                assert_eq!(x.cast::<i64>().sum(dims).cast::<f32>().to_vec(), column(|e| e.0), "{what}");
             }
         }
     }
@@ -610,7 +610,7 @@ mod tests {
             });
             let sums = [1, 2, 5].map(|threads| {
                 set_num_threads(threads);
-                layouts(&x).iter().map(|x| x.sum(dims, false).to_vec()).collect::<Vec<_>>()
+                layouts(&x).iter().map(|x| x.sum(dims).to_vec()).collect::<Vec<_>>()
             });
             assert!(sums[0] == sums[1] && sums[0] == sums[2], "{sizes:?} {dims:?}");
         }
@@ -637,7 +637,7 @@ mod tests {
             for place in places.into_iter().filter(|&place| place < size) {
                 let x = Tensor::from_fn([3, size], |i| if i == [1, place] { f64::NAN } else { -1.0 });
                 for x in [x.cast::<f64>(), x.cast::<f32>().cast::<f64>(), x.t().contiguous().t()] {
-                    for extreme in [x.amax(1, false), x.amin(1, false)] {
+                    for extreme in [x.amax(1), x.amin(1)] {
                         let got = extreme.to_vec();
                         assert!(got[0] == -1.0 && got[1].is_nan() && got[2] == -1.0, "{size} {place}: {got:?}");
                     }

@@ -305,7 +305,7 @@ mod tests {
     fn size_one_goes_with_any_size() {
         let x = counted(&[2, 3]);
         assert_eq!(einsum("ij,ij->i", &[x.clone(), Tensor::full([1, 1], 2.0)]).to_vec(), [12.0, 30.0]);
-        assert_eq!(einsum("ij,jk", &[x.clone(), Tensor::ones([1, 2])]), x.sum(1, true).expand([2, 2]));
+        assert_eq!(einsum("ij,jk", &[x.clone(), Tensor::ones([1, 2])]), x.sum_keepdim(1).expand([2, 2]));
         assert_eq!(einsum("...ij,...jk", &[counted(&[5, 1, 2, 3]), counted(&[4, 3, 2])]).shape(), &[5, 4, 2, 2]);
         assert_eq!(einsum("ij,jk", &[Tensor::<f64>::zeros([2, 0]), Tensor::zeros([0, 3])]), Tensor::zeros([2, 3]));
     }
@@ -337,6 +337,6 @@ mod tests {
         assert_eq!(x.tensordot(&y, ([1], [0])), x.matmul(&y));
         assert_eq!(x.tensordot(&x, ([0, 1], [0, 1])).item(), 91.0);
         assert_eq!(x.tensordot(&y, 0).shape(), &[2, 3, 3, 4]);
-        assert_eq!(x.tensordot(&Tensor::ones([1, 2]), 1), x.sum(1, true).expand([2, 2]));
+        assert_eq!(x.tensordot(&Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
     }
 }

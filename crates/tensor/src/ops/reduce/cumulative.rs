@@ -143,7 +143,7 @@ mod tests {
                     let sums = x.cumsum(axis as isize);
                     let size = x.shape()[axis];
                     for at in [0, size / 2, size - 1] {
-                        let expected = x.narrow(axis as isize, 0, (at + 1) as isize).sum(axis as isize, false);
+                        let expected = x.narrow(axis as isize, 0, (at + 1) as isize).sum(axis as isize);
                         assert_eq!(sums.select(axis as isize, at as isize), expected, "{sizes:?} {axis} {at}");
                     }
                 }

@@ -23,7 +23,7 @@ pub trait Extremes: TensorLike {
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
-    /// let (values, positions) = x.max(1, false);
+    /// let (values, positions) = x.max(1);
     /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
     /// ```
     fn try_max(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
@@ -129,21 +129,18 @@ mod tests {
     #[test]
     fn the_first_tie_and_the_first_nan() {
         let x = Tensor::from([[1.0, 3.0, 3.0], [NAN, 9.0, NAN]]);
-        let (values, positions) = x.max(-1, true);
+        let (values, positions) = x.max_keepdim(-1);
         assert_eq!(values.shape(), &[2, 1]);
         assert_eq!((values.to_vec()[0], positions.to_vec()), (3.0, vec![1, 0]));
-        assert_eq!(x.t().min(0, false).1.to_vec(), [0, 0]);
-        assert_eq!(Tensor::scalar(2.0).max(0, false), (Tensor::scalar(2.0), Tensor::scalar(0)));
+        assert_eq!(x.t().min(0).1.to_vec(), [0, 0]);
+        assert_eq!(Tensor::scalar(2.0).max(0), (Tensor::scalar(2.0), Tensor::scalar(0)));
     }
 
     #[test]
     fn of_nothing() {
         let empty = Tensor::<f64>::zeros([2, 0]);
-        assert_eq!(
-            empty.try_max(1, false).unwrap_err().sentence(),
-            "max(): Expected reduction dim 1 to have non-zero size."
-        );
-        assert_eq!(empty.max(0, false).0.shape(), &[0]);
+        assert_eq!(empty.try_max(1).unwrap_err().sentence(), "max(): Expected reduction dim 1 to have non-zero size.");
+        assert_eq!(empty.max(0).0.shape(), &[0]);
         assert!(
             empty.try_min_all().unwrap_err().sentence().starts_with("min(): Expected reduction dim to be specified")
         );
@@ -156,7 +153,7 @@ mod tests {
         let x = Tensor::from([[4.0, -1.0], [4.0, 2.0]]);
         assert_eq!((x.max_all().item(), x.min_all().item()), (4.0, -1.0));
         assert_eq!((x.t().argmax_all().item(), x.t().argmin_all().item()), (0, 2));
-        let (smallest, largest) = x.aminmax(0, false);
+        let (smallest, largest) = x.aminmax(0);
         assert_eq!((smallest.to_vec(), largest.to_vec()), (vec![4.0, -1.0], vec![4.0, 2.0]));
         assert!(Tensor::from([1.0, NAN]).max_all().item().is_nan());
     }

@@ -26,9 +26,9 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::from([3.0, -4.0]);
-    /// assert_eq!(x.vector_norm(2, .., false).item(), 5.0);
-    /// assert_eq!(x.vector_norm(f64::INFINITY, .., false).item(), 4.0);
-    /// assert_eq!(x.vector_norm(1, 0, true).to_vec(), [7.0]);
+    /// assert_eq!(x.vector_norm(2, ..).item(), 5.0);
+    /// assert_eq!(x.vector_norm(f64::INFINITY, ..).item(), 4.0);
+    /// assert_eq!(x.vector_norm_keepdim(1, 0).to_vec(), [7.0]);
     /// ```
     fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
@@ -234,11 +234,11 @@ mod tests {
         let x = Tensor::from([0.0, 3.0, -4.0]);
         let table = [(0.0, 2.0), (1.0, 7.0), (2.0, 5.0), (INF, 4.0), (-INF, 0.0), (-1.0, 0.0)];
         for (ord, expected) in table {
-            assert_eq!(x.vector_norm(ord, .., false).item(), expected, "{ord}");
+            assert_eq!(x.vector_norm(ord, ..).item(), expected, "{ord}");
         }
         assert!((x.norm(3).item() - 91f64.cbrt()).abs() < 1e-14);
         assert!((x.norm(0.5).item() - (3f64.sqrt() + 2.0).powi(2)).abs() < 1e-13);
-        assert_eq!(Tensor::from([[3.0, 4.0], [0.0, 1.0]]).vector_norm(2, 1, true), Tensor::from([[5.0], [1.0]]));
+        assert_eq!(Tensor::from([[3.0, 4.0], [0.0, 1.0]]).vector_norm_keepdim(2, 1), Tensor::from([[5.0], [1.0]]));
         assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
     }
 
@@ -248,10 +248,10 @@ mod tests {
         for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2]] {
             for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
                 // Whole numbers: every order of summation gives the same.
-                assert_eq!(x.vector_norm(1, dims, true), x.abs().sum(dims, true), "{dims:?}");
-                assert_eq!(x.vector_norm(2, dims, true), x.square().sum(dims, true).sqrt(), "{dims:?}");
-                assert_eq!(x.vector_norm(INF, dims, true), x.abs().amax(dims, true), "{dims:?}");
-                assert_eq!(x.vector_norm(-INF, dims, true), x.abs().amin(dims, true), "{dims:?}");
+                assert_eq!(x.vector_norm_keepdim(1, dims), x.abs().sum_keepdim(dims), "{dims:?}");
+                assert_eq!(x.vector_norm_keepdim(2, dims), x.square().sum_keepdim(dims).sqrt(), "{dims:?}");
+                assert_eq!(x.vector_norm_keepdim(INF, dims), x.abs().amax_keepdim(dims), "{dims:?}");
+                assert_eq!(x.vector_norm_keepdim(-INF, dims), x.abs().amin_keepdim(dims), "{dims:?}");
             }
         }
         let mut x = x.cast::<f32>();
@@ -263,13 +263,13 @@ mod tests {
     #[test]
     fn of_nothing() {
         let empty = Tensor::<f64>::zeros([2, 0]);
-        assert_eq!(empty.vector_norm(2, 1, false).to_vec(), [0.0, 0.0]);
+        assert_eq!(empty.vector_norm(2, 1).to_vec(), [0.0, 0.0]);
         assert_eq!(
             Tensor::<f64>::zeros([0]).try_norm(INF).unwrap_err().sentence(),
             "linalg.vector_norm cannot compute the inf norm on an empty tensor because the operation does not have an identity"
         );
-        assert!(empty.try_vector_norm(-1, 1, false).is_err());
-        assert_eq!(empty.vector_norm(INF, 0, false).shape(), &[0]);
+        assert!(empty.try_vector_norm(-1, 1).is_err());
+        assert_eq!(empty.vector_norm(INF, 0).shape(), &[0]);
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         let y = Tensor::from([4.0, 3.0]);
         let cosines: Vec<f64> = x.cosine_similarity(&y, 1, 1e-8).to_vec();
         assert!((cosines[0] - 0.96).abs() < 1e-15 && cosines[1] == 0.0);
-        assert_eq!(x.pairwise_distance(&x, 2, 1.0, false).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
+        assert_eq!(x.pairwise_distance(&x, 2, 1.0).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
         assert_eq!(x.dist(&y, 1).item(), 9.0);
     }
 }

@@ -10,8 +10,8 @@ use crate::{
     Binary, Compare, DType, Dims, Element, Error, Float, Number, Reduction, Scalar, Shape, Site, Tensor, View,
 };
 
-/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch); with `keepdim` the reduced
-/// dimensions stay with size 1.
+/// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are
+/// removed, or stay with size 1 where the name ends in `_keepdim`.
 #[twins]
 pub trait Reductions: TensorLike {
     /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
@@ -21,9 +21,9 @@ pub trait Reductions: TensorLike {
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-    /// assert_eq!(x.sum(0, false).to_vec(), [4.0, 6.0]);
-    /// assert_eq!(x.sum(.., false).item(), 10.0);
-    /// assert_eq!(x.sum(-1, true).shape(), &[2, 1]);
+    /// assert_eq!(x.sum(0).to_vec(), [4.0, 6.0]);
+    /// assert_eq!(x.sum(..).item(), 10.0);
+    /// assert_eq!(x.sum_keepdim(-1).shape(), &[2, 1]);
     /// ```
     fn try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
         let at = Site::here("sum");
@@ -207,14 +207,14 @@ mod tests {
         let error = |got: f32| (f64::from(got) - exact).abs() / exact;
         let unit = f64::from(f32::EPSILON) / 2.0;
         let additions = 64.0 + f64::from(count).log2();
-        assert!(error(x.sum(.., false).item()) <= additions * unit, "{}", error(x.sum(.., false).item()));
+        assert!(error(x.sum(..).item()) <= additions * unit, "{}", error(x.sum(..).item()));
         assert!(error(in_order) > additions * unit, "{}", error(in_order));
         // What is expected of errors that point both ways: hardly more than one rounding.
-        assert!(error(x.sum(.., false).item()) <= 4.0 * unit);
+        assert!(error(x.sum(..).item()) <= 4.0 * unit);
         // Along either dimension of a matrix, and with a stride.
         for (x, dim) in [(x.reshape([2, -1]), 1), (x.reshape([-1, 2]), 0), (x.reshape([-1, 2]).t(), 1)] {
-            let sums = x.sum(dim, false).cast::<f64>();
-            assert!((sums.sum(.., false).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");
+            let sums = x.sum(dim).cast::<f64>();
+            assert!((sums.sum(..).item() - exact).abs() / exact <= 8.0 * unit, "{sums:?}");
         }
     }
 }

@@ -113,27 +113,27 @@ mod tests {
         let inf = f64::INFINITY;
         for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
             let mut x = Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
-            let largest = x.amax(dim, true);
-            let expected = (&x - &largest).exp().sum(dim, true).log() + &largest;
+            let largest = x.amax_keepdim(dim);
+            let expected = (&x - &largest).exp().sum_keepdim(dim).log() + &largest;
             // Of 14 at most, by sums of some hundred roundings.
-            let error = (x.logsumexp(dim, true) - expected).abs().amax(.., false).item();
+            let error = (x.logsumexp_keepdim(dim) - expected).abs().amax(..).item();
             assert!(error < 14.0 * 200.0 * f64::EPSILON, "{shape:?}: {error}");
             for (value, expected) in [(-inf, -inf), (inf, inf), (f64::MAX, f64::MAX), (f64::MIN, f64::MIN)] {
                 x.fill_(value);
-                assert_eq!(x.logsumexp(dim, false).to_vec()[1], expected, "{shape:?}");
+                assert_eq!(x.logsumexp(dim).to_vec()[1], expected, "{shape:?}");
             }
             x.fill_(f64::NAN);
-            assert!(x.logsumexp(dim, false).to_vec()[1].is_nan());
+            assert!(x.logsumexp(dim).to_vec()[1].is_nan());
         }
     }
 
     #[test]
     fn extremes() {
         let inf = f64::INFINITY;
-        assert_eq!(Tensor::from([-inf, -inf]).logsumexp(0, false).item(), -inf);
-        assert_eq!(Tensor::from([1.0, inf]).logsumexp(0, false).item(), inf);
-        assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp(1, false).to_vec(), [-inf, -inf]);
-        assert_eq!(Tensor::from([1e308, 1e308]).logsumexp(0, false).item(), 1e308);
+        assert_eq!(Tensor::from([-inf, -inf]).logsumexp(0).item(), -inf);
+        assert_eq!(Tensor::from([1.0, inf]).logsumexp(0).item(), inf);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).logsumexp(1).to_vec(), [-inf, -inf]);
+        assert_eq!(Tensor::from([1e308, 1e308]).logsumexp(0).item(), 1e308);
         assert!(Tensor::from([-inf, -inf]).softmax(0).to_vec()[0].is_nan());
         assert_eq!(Tensor::scalar(3.0).softmax(0).item(), 1.0);
         assert_eq!(Tensor::from([0.0, -1e308]).log_softmax(-1).to_vec(), [0.0, -1e308]);

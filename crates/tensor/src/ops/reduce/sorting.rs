@@ -136,11 +136,11 @@ mod tests {
         let x = Tensor::from([4.0, 1.0, 3.0, 2.0]);
         assert_eq!(x.topk(2, 0, true), (Tensor::from([4.0, 3.0]), Tensor::from([0, 2])));
         assert_eq!(x.topk(0, 0, true).0.shape(), &[0]);
-        assert_eq!(x.kthvalue(2, 0, true), (Tensor::from([2.0]), Tensor::from([3])));
-        assert_eq!(x.median(0, false), (Tensor::scalar(2.0), Tensor::scalar(3)));
-        assert_eq!(Tensor::from([3, 1, 3, 1i64]).mode(0, false), (Tensor::scalar(1), Tensor::scalar(3)));
+        assert_eq!(x.kthvalue_keepdim(2, 0), (Tensor::from([2.0]), Tensor::from([3])));
+        assert_eq!(x.median(0), (Tensor::scalar(2.0), Tensor::scalar(3)));
+        assert_eq!(Tensor::from([3, 1, 3, 1i64]).mode(0), (Tensor::scalar(1), Tensor::scalar(3)));
         assert_eq!(x.try_topk(5, 0, true).unwrap_err().sentence(), "selected index k out of range");
-        assert!(x.try_kthvalue(0, 0, false).is_err());
+        assert!(x.try_kthvalue(0, 0).is_err());
     }
 
     #[test]

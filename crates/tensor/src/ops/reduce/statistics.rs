@@ -13,8 +13,8 @@ use crate::ops::reduce::reductions::reduced;
 use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 use crate::{Scalar, Shape};
 
-/// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list); with `keepdim` the reduced
-/// dimensions stay with size 1.
+/// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced
+/// dimensions are removed, or stay with size 1 where the name ends in `_keepdim`.
 #[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
     /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,
@@ -24,8 +24,8 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
-    /// assert_eq!(x.var(0, 0, false).item(), 1.25);
-    /// assert_eq!(x.var(0, 1, false).item(), 5.0 / 3.0);
+    /// assert_eq!(x.var(0, 0).item(), 1.25);
+    /// assert_eq!(x.var(0, 1).item(), 5.0 / 3.0);
     /// ```
     fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>, keepdim: bool) -> Result<Self, Self::Error> {
         variance(self, &dims.into(), correction.into(), keepdim, Site::here("var"))
@@ -152,24 +152,24 @@ mod tests {
     #[test]
     fn over_some_dimensions() {
         let x = Tensor::from([[1.0, 3.0], [5.0, 11.0]]);
-        assert_eq!(x.var(1, 1, false).to_vec(), [2.0, 18.0]);
-        assert_eq!(x.std([0], 0, true), Tensor::from([[2.0, 4.0]]));
-        let (variance, mean) = x.var_mean(.., 0, false);
+        assert_eq!(x.var(1, 1).to_vec(), [2.0, 18.0]);
+        assert_eq!(x.std_keepdim([0], 0), Tensor::from([[2.0, 4.0]]));
+        let (variance, mean) = x.var_mean(.., 0);
         assert_eq!((variance.item(), mean.item()), (14.0, 5.0));
-        assert_eq!(x.std_mean(0, 0, false).1.to_vec(), [3.0, 7.0]);
+        assert_eq!(x.std_mean(0, 0).1.to_vec(), [3.0, 7.0]);
     }
 
     #[test]
     fn equal_elements_do_not_vary() {
         for count in 1..40 {
             let x = Tensor::full([count], 0.1);
-            assert_eq!(x.std(0, 0, false).item(), 0.0, "{count}");
+            assert_eq!(x.std(0, 0).item(), 0.0, "{count}");
         }
         for (shape, dim) in [([300, 70], 1), ([300, 70], 0), ([2, 40_000], 1)] {
-            assert_eq!(Tensor::full(shape, 0.1f32).var(dim, 0, false).amax(.., false).item(), 0.0, "{shape:?}");
+            assert_eq!(Tensor::full(shape, 0.1f32).var(dim, 0).amax(..).item(), 0.0, "{shape:?}");
         }
-        assert_eq!(Tensor::full([3, 7], 2.395_648_934_561_237_7).var(.., 1, false).item(), 0.0);
-        assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1, false).item(), 1.0);
+        assert_eq!(Tensor::full([3, 7], 2.395_648_934_561_237_7).var(.., 1).item(), 0.0);
+        assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1).item(), 1.0);
     }
 
     /// Large enough for one pass or two, over every set of dimensions.
@@ -178,11 +178,11 @@ mod tests {
         let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
         for dims in [&[0isize][..], &[1], &[2], &[1, 2], &[0, 2], &[0, 1, 2], &[-1, 1]] {
             for x in [x.clone(), x.permute([2, 0, 1]).contiguous().permute([1, 2, 0])] {
-                let distance = &x - x.mean(dims, true);
-                let count = x.numel() / x.sum(dims, true).numel();
-                let expected = distance.square().sum(dims, true) / (count - 1) as f64;
+                let distance = &x - x.mean_keepdim(dims);
+                let count = x.numel() / x.sum_keepdim(dims).numel();
+                let expected = distance.square().sum_keepdim(dims) / (count - 1) as f64;
                 // Of 850 at most, by sums of some hundred roundings.
-                let error = (x.var(dims, 1, true) - expected).abs().amax(.., false).item();
+                let error = (x.var_keepdim(dims, 1) - expected).abs().amax(..).item();
                 assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
             }
         }
@@ -191,20 +191,20 @@ mod tests {
     #[test]
     fn divisors_of_zero_and_less() {
         let one = Tensor::from([3.0]);
-        assert!(one.var(0, 1, false).item().is_nan());
-        assert_eq!(one.var(0, 0, false).item(), 0.0);
+        assert!(one.var(0, 1).item().is_nan());
+        assert_eq!(one.var(0, 0).item(), 0.0);
         let two = Tensor::from([3.0, 4.0]);
-        assert_eq!(two.var(0, 2, false).item(), f64::INFINITY);
-        assert_eq!(two.var(0, 5, false).item(), f64::INFINITY);
-        assert!(one.var(0, 5, false).item().is_nan());
-        assert!(Tensor::<f64>::zeros([0]).var(0, 1, false).item().is_nan());
+        assert_eq!(two.var(0, 2).item(), f64::INFINITY);
+        assert_eq!(two.var(0, 5).item(), f64::INFINITY);
+        assert!(one.var(0, 5).item().is_nan());
+        assert!(Tensor::<f64>::zeros([0]).var(0, 1).item().is_nan());
     }
 
     #[test]
     fn nan_is_left_out() {
         let x = Tensor::from([[1.0, NAN], [NAN, NAN]]);
-        assert_eq!(x.nansum(1, false).to_vec(), [1.0, 0.0]);
-        let means = x.nanmean(1, false).to_vec();
+        assert_eq!(x.nansum(1).to_vec(), [1.0, 0.0]);
+        let means = x.nanmean(1).to_vec();
         assert!(means[0] == 1.0 && means[1].is_nan());
     }
 }

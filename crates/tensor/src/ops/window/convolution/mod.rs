@@ -146,7 +146,7 @@ mod tests {
             let options = options.output_padding([missing(2), missing(3)]);
             let back = g.conv_transpose2d(&w, None, &options);
             assert_eq!(back.shape(), x.shape());
-            assert_eq!((&y * &g).sum(.., false), (&x * &back).sum(.., false));
+            assert_eq!((&y * &g).sum(..), (&x * &back).sum(..));
         }
     }
 
