@@ -87,7 +87,7 @@ fn timed(mut step: Step) -> f64 {
 fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
     let mut generator = Generator::new(0);
     let sizes = |shape: &[isize]| shape.iter().map(|&size| size as usize).collect::<Vec<_>>();
-    let mut uniform = |shape: &[isize]| Tensor::<f32>::rand(shape, &mut generator.stream());
+    let mut uniform = |shape: &[isize]| Tensor::<f32>::rand(shape, &mut generator);
     let a = uniform(first);
     let axis = || second.first().copied().ok_or("an axis is missing");
     Ok(match kind {

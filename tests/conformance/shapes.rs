@@ -2,11 +2,9 @@
 //!
 //! Each is turned into a call of the same dispatch that tensor cases use.
 
-use rand::SeedableRng;
-use rand_pcg::Pcg64;
 use serde_json::Value as Json;
 use wengert_tensor::ops::try_broadcast_shapes;
-use wengert_tensor::{Scalar, Shape, Tensor};
+use wengert_tensor::{Generator, Scalar, Shape, Tensor};
 
 use super::call::Call;
 use super::compare;
@@ -87,12 +85,12 @@ fn outcome(function: &str, fields: Object) -> Result<Outcome, Stop> {
         "where" => call("where", vec![mask(&shaped("a")?), zeros("b")?, zeros("c")?], vec![]),
         "normal" => {
             let (mean, std) = (Zeros::zeros(shaped("a")?), Zeros::zeros(shaped("b")?));
-            let drawn = Tensor::try_normal(&mean, &std, &mut Pcg64::seed_from_u64(1))?;
+            let drawn = Tensor::try_normal(&mean, &std, &mut Generator::new(1))?;
             Ok(Outcome { shape: drawn.shape().clone(), layout: None })
         }
         "bernoulli_" => {
             let mut target = Zeros::zeros(shaped("a")?);
-            target.try_bernoulli_(&Zeros::zeros(shaped("b")?), &mut Pcg64::seed_from_u64(1))?;
+            target.try_bernoulli_(&Zeros::zeros(shaped("b")?), &mut Generator::new(1))?;
             Ok(Outcome { shape: target.shape().clone(), layout: None })
         }
         "add_" | "copy_" => in_place(function, &shaped("a")?, vec![zeros("b")?]),

@@ -1,7 +1,5 @@
 //! Convolution, pooling, normalization, attention, recurrent cells, losses.
 
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::SeedableRng;
 use wengert::prelude::*;
 use wengert::tensor::ops::{
     AdaptivePooling, Attention, AttentionMask, CellWeights, ClassLosses, ClassOptions, Classes, Columns, ConvOptions,
@@ -14,8 +12,8 @@ use super::row::{Row, V, of, one, two};
 
 /// Of one operand of any shape.
 pub const ANY: &[Row] = one! {
-    dropout: REAL => |x| x.exp().dropout(0.5, true, &mut Pcg64::seed_from_u64(7));
-    dropout "of everything": REAL => |x| x.exp().dropout(1.0, true, &mut Pcg64::seed_from_u64(7));
+    dropout: REAL => |x| x.exp().dropout(0.5, true, &mut Generator::new(7));
+    dropout "of everything": REAL => |x| x.exp().dropout(1.0, true, &mut Generator::new(7));
     soft_margin_loss: REAL => |x| x.soft_margin_loss(&signs(x), LossReduction::None);
     hinge_embedding_loss: REAL => |x| (x * 2.0).hinge_embedding_loss(&signs(x), 1.0, LossReduction::Sum);
 };

@@ -58,8 +58,8 @@ impl<T: Float> Conv2d<T> {
         let shape = [out_channels, in_channels / groups.max(1), kh, kw];
         let inputs = shape[1] * kh * kw;
         let bound = if inputs == 0 { 0.0 } else { 1.0 / (inputs as f64).sqrt() };
-        let weight = Tensor::uniform(-bound, bound, shape, &mut generator.stream());
-        let bias = Tensor::uniform(-bound, bound, [out_channels], &mut generator.stream());
+        let weight = Tensor::uniform(-bound, bound, shape, generator);
+        let bias = Tensor::uniform(-bound, bound, [out_channels], generator);
         Conv2d {
             weight: Parameter::new(format!("{name}.weight"), weight),
             bias: Some(Parameter::new(format!("{name}.bias"), bias)),

@@ -56,7 +56,6 @@
 //! | `module`, `linear`, `convolution` | what lists parameters; the affine layer; the layer over images |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
 //! | `sgd`, `adam` | stochastic gradient descent with momentum; Adam and AdamW |
-//! | `init` | random streams, seeded and counted |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `file` | parameters in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
@@ -68,7 +67,6 @@ mod convolution;
 mod data;
 mod error;
 mod file;
-mod init;
 mod linear;
 mod loss;
 mod module;
@@ -83,7 +81,6 @@ pub use convolution::Conv2d;
 pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
 pub use file::write_atomically;
-pub use init::Generator;
 pub use linear::Linear;
 pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
 pub use module::Module;
@@ -93,3 +90,4 @@ pub use sgd::Sgd;
 pub use table::read_table;
 
 pub use wengert_autograd::Parameter;
+pub use wengert_tensor::Generator;

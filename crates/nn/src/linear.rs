@@ -86,10 +86,10 @@ impl<T: Float> Module<T> for Linear<T> {
     }
 }
 
-/// From U(-1/√in, 1/√in), a stream of its own.
+/// From U(-1/√in, 1/√in).
 fn initial<T: Float, const R: usize>(shape: [usize; R], in_features: usize, generator: &mut Generator) -> Tensor<T> {
     let bound = if in_features == 0 { 0.0 } else { 1.0 / (in_features as f64).sqrt() };
-    Tensor::uniform(-bound, bound, shape, &mut generator.stream())
+    Tensor::uniform(-bound, bound, shape, generator)
 }
 
 #[cfg(test)]

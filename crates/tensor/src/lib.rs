@@ -30,6 +30,7 @@ pub use memory::reserve::addressable;
 pub use memory::threads::{num_threads, set_num_threads};
 pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
 pub use scalar::element::Scalar;
+pub use scalar::generator::Generator;
 pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
 pub use shape::dims::{Axes, Dims, Sizes, axis};
 pub use shape::dtype::DType;
@@ -54,5 +55,5 @@ pub mod prelude {
         ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
     };
     pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
-    pub use crate::{DType, Element, Float, Number, Scalar, Shape, Tensor};
+    pub use crate::{DType, Element, Float, Generator, Number, Scalar, Shape, Tensor};
 }

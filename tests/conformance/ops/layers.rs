@@ -1,12 +1,10 @@
 //! What layers are made of: normalizations, attention, recurrent cells, embedding, dropout.
 
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::SeedableRng;
-use wengert_tensor::Tensor;
 use wengert_tensor::ops::{
     Argument, Arithmetic, Attention, AttentionMask, CellWeights, Dropout, Embedding, EmbeddingOptions, Normalization,
     Recurrent,
 };
+use wengert_tensor::{Generator, Tensor};
 
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Given, Stop, Value};
@@ -44,7 +42,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
             if training && p > 0.0 && p < 1.0 {
                 return Err(call.not_built("random numbers of the reference"));
             }
-            float(input()?.try_dropout(p, training, &mut Pcg64::seed_from_u64(0))?)
+            float(input()?.try_dropout(p, training, &mut Generator::new(0))?)
         }
         "nn.functional.embedding" => {
             let options = EmbeddingOptions {

@@ -1,35 +1,31 @@
 //! Random tensors from a generator that the caller seeds.
 //!
-//! Elements are drawn one after the other in row-major order, from the generator's bits by arithmetic that IEEE 754
-//! fixes and the logarithm of `libm`: one seed gives the same tensors on every platform. (The distributions of other
-//! crates promise less: they call the platform's mathematics, and may change the order of their draws.) There is no
-//! global generator.
+//! Elements are drawn one after the other in row-major order, each from one word of the [`Generator`]: one seed gives the
+//! same tensors on every platform, with any number of threads. There is no global generator.
 
-use rand::Rng;
 use wengert_macros::twins;
 
 use crate::ops::InPlace;
 use crate::ops::pair::{expanded, join_all};
-use crate::{DType, Element, Error, Float, Shape, Site, Sizes, Tensor};
+use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor};
 
 #[twins]
 impl<T: Float> Tensor<T> {
     /// Numbers evenly distributed over [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    /// let x = Tensor::<f32>::rand([2, 3], &mut rng);
+    /// let mut generator = Generator::new(1);
+    /// let x = Tensor::<f32>::rand([2, 3], &mut generator);
     /// assert!(x.iter().all(|x| (0.0..1.0).contains(&x)));
     /// ```
     ///
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    pub fn try_rand<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Result<Self, Error> {
-        Tensor::drawn(shape.into(), Site::here("rand"), || unit::<T, R>(rng))
+    pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
+        Tensor::drawn(shape.into(), Site::here("rand"), || unit::<T>(generator))
     }
 
     /// Numbers evenly distributed over [`low`, `high`), or all `low` where both are equal. PyTorch: `uniform_`.
@@ -38,12 +34,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// Where `low` is above `high`, either is infinite or NaN as an element, their distance is, or memory cannot hold
     /// them.
-    pub fn try_uniform<R: Rng + ?Sized>(
-        low: f64,
-        high: f64,
-        shape: impl Into<Sizes>,
-        rng: &mut R,
-    ) -> Result<Self, Error> {
+    pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
         if low > high {
@@ -61,7 +52,7 @@ impl<T: Float> Tensor<T> {
         };
         let bound = last.max(low);
         Tensor::drawn(shape.into(), at, || {
-            let x = T::from_f64(low + (high - low) * unit::<T, R>(rng).to_f64());
+            let x = T::from_f64(low + (high - low) * unit::<T>(generator).to_f64());
             T::from_f64(x.to_f64().min(bound))
         })
     }
@@ -69,32 +60,29 @@ impl<T: Float> Tensor<T> {
     /// Numbers from the normal distribution of mean 0 and standard deviation 1. PyTorch: `randn`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    /// let x = Tensor::<f64>::randn([100, 100], &mut rng);
+    /// let mut generator = Generator::new(1);
+    /// let x = Tensor::<f64>::randn([100, 100], &mut generator);
     /// assert!(x.mean(..).item().abs() < 0.05);
     /// ```
     ///
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    pub fn try_randn<R: Rng + ?Sized>(shape: impl Into<Sizes>, rng: &mut R) -> Result<Self, Error> {
-        let mut normal = Normal::default();
-        Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(normal.draw(rng)))
+    pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
+        Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(generator.normal()))
     }
 
     /// Numbers from normal distributions, each with its own mean and standard deviation; both broadcast. PyTorch:
     /// `normal`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
+    /// let mut generator = Generator::new(1);
     /// let mean = Tensor::from([[0.0], [100.0]]);
-    /// let x = Tensor::normal(&mean, &Tensor::from([0.0, 1.0, 2.0]), &mut rng);
+    /// let x = Tensor::normal(&mean, &Tensor::from([0.0, 1.0, 2.0]), &mut generator);
     /// assert_eq!(x.shape(), &[2, 3]);
     /// assert_eq!(x.get(&[1, 0]), Some(100.0));
     /// ```
@@ -102,17 +90,16 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// Where the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
-    pub fn try_normal<R: Rng + ?Sized>(mean: &Self, std: &Self, rng: &mut R) -> Result<Self, Error> {
+    pub fn try_normal(mean: &Self, std: &Self, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("normal");
         let shape = join_all(&[mean.shape(), std.shape()], at)?;
         if !std.distinct().iter().all(|std| std >= T::ZERO) {
             return Err(Error::argument(at, "normal expects all elements of std >= 0.0"));
         }
         let (mean, std) = (expanded(mean, &shape, at)?, expanded(std, &shape, at)?);
-        let mut normal = Normal::default();
         Tensor::build(&shape, at, |out| {
             for ((out, mean), std) in out.iter_mut().zip(mean.iter()).zip(std.iter()) {
-                *out = T::from_f64(mean.to_f64() + std.to_f64() * normal.draw(rng));
+                *out = T::from_f64(mean.to_f64() + std.to_f64() * generator.normal());
             }
         })
     }
@@ -120,11 +107,10 @@ impl<T: Float> Tensor<T> {
     /// For each element, read as a probability, 1 with that probability and 0 otherwise. PyTorch: `bernoulli`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    /// let drawn = Tensor::from([0.0, 0.5, 1.0]).expand([1000, 3]).bernoulli(&mut rng);
+    /// let mut generator = Generator::new(1);
+    /// let drawn = Tensor::from([0.0, 0.5, 1.0]).expand([1000, 3]).bernoulli(&mut generator);
     /// let share = drawn.mean(0).to_vec();
     /// assert!(share[0] == 0.0 && (0.4..0.6).contains(&share[1]) && share[2] == 1.0);
     /// ```
@@ -132,8 +118,8 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// Where an element is not in [0, 1], or memory cannot hold the result.
-    pub fn try_bernoulli<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<Self, Error> {
-        trials(self, self.shape(), rng, Site::here("bernoulli"))
+    pub fn try_bernoulli(&self, generator: &mut Generator) -> Result<Self, Error> {
+        trials(self, self.shape(), generator, Site::here("bernoulli"))
     }
 }
 
@@ -143,12 +129,11 @@ impl<T: Element> Tensor<T> {
     /// shape of `self`. PyTorch: `bernoulli_`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
+    /// let mut generator = Generator::new(1);
     /// let mut mask = Tensor::<bool>::zeros([4, 3]);
-    /// mask.bernoulli_(&Tensor::from([0.0, 1.0, 0.5]), &mut rng);
+    /// mask.bernoulli_(&Tensor::from([0.0, 1.0, 0.5]), &mut generator);
     /// assert_eq!(mask.narrow(1, 0, 2), Tensor::from([false, true]).expand([4, 2]));
     /// ```
     ///
@@ -156,11 +141,11 @@ impl<T: Element> Tensor<T> {
     ///
     /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or
     /// memory cannot hold the result.
-    pub fn try_bernoulli_<P: Float, R: Rng + ?Sized>(&mut self, p: &Tensor<P>, rng: &mut R) -> Result<(), Error> {
+    pub fn try_bernoulli_<P: Float>(&mut self, p: &Tensor<P>, generator: &mut Generator) -> Result<(), Error> {
         let at = Site::here("bernoulli_");
         self.check_write(None, at)?;
         let shape = Sizes::from(self.shape()).resolve_expand(P::DTYPE, p.shape(), at)?;
-        *self = trials(p, &shape, rng, at)?;
+        *self = trials(p, &shape, generator, at)?;
         Ok(())
     }
 
@@ -175,11 +160,10 @@ impl Tensor<i64> {
     /// The numbers 0 to `n` - 1 in random order, every order with the same probability. PyTorch: `randperm`.
     ///
     /// ```
-    /// use rand::SeedableRng;
     /// use wengert_tensor::prelude::*;
     ///
-    /// let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    /// let mut order = Tensor::randperm(5, &mut rng).to_vec();
+    /// let mut generator = Generator::new(1);
+    /// let mut order = Tensor::randperm(5, &mut generator).to_vec();
     /// order.sort();
     /// assert_eq!(order, [0, 1, 2, 3, 4]);
     /// ```
@@ -187,52 +171,30 @@ impl Tensor<i64> {
     /// # Errors
     ///
     /// Where memory cannot hold them.
-    pub fn try_randperm<R: Rng + ?Sized>(n: usize, rng: &mut R) -> Result<Self, Error> {
-        shuffled(n, rng, Site::here("randperm"))
+    pub fn try_randperm(n: usize, generator: &mut Generator) -> Result<Self, Error> {
+        let at = Site::here("randperm");
+        Tensor::build(&Sizes::from([n]).resolve_plain(at)?, at, |out| {
+            for (out, i) in out.iter_mut().zip(0..) {
+                *out = i;
+            }
+            generator.shuffle(out);
+        })
     }
 }
 
 /// Evenly over [0, 1), as fine as the significand of `T` is at 1/2.
-fn unit<T: Float, R: Rng + ?Sized>(rng: &mut R) -> T {
-    T::from_f64(match T::DTYPE {
-        DType::F32 => f64::from(rng.next_u32() >> 8) / f64::from(1 << 24),
-        _ => fine(rng),
-    })
-}
-
-pub(crate) fn fine<R: Rng + ?Sized>(rng: &mut R) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// The normal distribution by the polar method (G. Marsaglia and T. A. Bray, "A convenient method for generating normal
-/// variables", 1964), which draws two numbers at a time.
-#[derive(Default)]
-struct Normal {
-    second: Option<f64>,
-}
-
-impl Normal {
-    fn draw<R: Rng + ?Sized>(&mut self, rng: &mut R) -> f64 {
-        if let Some(second) = self.second.take() {
-            return second;
-        }
-        loop {
-            let (u, v) = (2.0 * fine(rng) - 1.0, 2.0 * fine(rng) - 1.0);
-            let s = u * u + v * v;
-            if s > 0.0 && s < 1.0 {
-                let scale = (-2.0 * libm::log(s) / s).sqrt();
-                self.second = Some(v * scale);
-                return u * scale;
-            }
-        }
+fn unit<T: Float>(generator: &mut Generator) -> T {
+    match T::DTYPE {
+        DType::F32 => T::from_f64(f64::from(generator.uniform_f32())),
+        _ => T::from_f64(generator.uniform()),
     }
 }
 
 /// One trial for each element of `p` expanded to `shape`.
-fn trials<T: Element, P: Float, R: Rng + ?Sized>(
+fn trials<T: Element, P: Float>(
     p: &Tensor<P>,
     shape: &Shape,
-    rng: &mut R,
+    generator: &mut Generator,
     at: Site,
 ) -> Result<Tensor<T>, Error> {
     if !p.distinct().iter().all(|p| p >= P::ZERO && p <= P::ONE) {
@@ -241,68 +203,41 @@ fn trials<T: Element, P: Float, R: Rng + ?Sized>(
     let p = expanded(p, shape, at)?;
     Tensor::build(shape, at, |out| {
         for (out, p) in out.iter_mut().zip(p.iter()) {
-            *out = if fine(rng) < p.to_f64() { T::ONE } else { T::ZERO };
+            *out = if generator.bernoulli(p.to_f64()) { T::ONE } else { T::ZERO };
         }
     })
-}
-
-/// Fisher and Yates's shuffle (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P).
-fn shuffled<R: Rng + ?Sized>(n: usize, rng: &mut R, at: Site) -> Result<Tensor<i64>, Error> {
-    Tensor::build(&Sizes::from([n]).resolve_plain(at)?, at, |out| {
-        for (out, i) in out.iter_mut().zip(0..) {
-            *out = i;
-        }
-        for last in (1..n).rev() {
-            out.swap(last, below(last as u64 + 1, rng) as usize);
-        }
-    })
-}
-
-/// A number below `n`, each with the same probability (D. Lemire, "Fast random integer generation in an interval",
-/// 2019).
-fn below<R: Rng + ?Sized>(n: u64, rng: &mut R) -> u64 {
-    let uneven = n.wrapping_neg() % n;
-    loop {
-        let wide = u128::from(rng.next_u64()) * u128::from(n);
-        if wide as u64 >= uneven {
-            return (wide >> 64) as u64;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand_pcg::Pcg64;
-
     use super::*;
     use crate::ops::{Reductions, Views};
 
-    fn rng() -> Pcg64 {
-        Pcg64::seed_from_u64(1)
+    fn generator() -> Generator {
+        Generator::new(1)
     }
 
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
-        // From the generator's integers by the same formulas in another language.
-        assert_eq!(Tensor::<f32>::rand([3], &mut rng()).to_vec(), [0.14071923, 0.54191107, 0.2853654]);
-        let unit = [0.8398736585259249, 0.017298675035571365, 0.11390171020416662];
-        assert_eq!(Tensor::<f64>::rand([3], &mut rng()).to_vec(), unit);
-        assert_eq!(Tensor::<f64>::uniform(-2.0, 3.0, [3], &mut rng()).to_vec(), unit.map(|u| -2.0 + 5.0 * u));
-        let normal = [0.9993794221891118, -0.062139970925751915, -1.207218487888311];
-        assert_eq!(Tensor::<f64>::randn([3], &mut rng()).to_vec(), normal);
-        assert_eq!(Tensor::<f32>::randn([3], &mut rng()).to_vec(), normal.map(|z| z as f32));
-        assert_eq!(Tensor::randperm(8, &mut rng()).to_vec(), [2, 5, 1, 3, 4, 7, 0, 6]);
+        // By the same formulas in Python.
+        assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.921178, 0.84991705, 0.37443036]);
+        let unit = [0.9211780112284026, 0.8499170756311859, 0.374430359668266];
+        assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);
+        assert_eq!(Tensor::<f64>::uniform(-2.0, 3.0, [3], &mut generator()).to_vec(), unit.map(|u| -2.0 + 5.0 * u));
+        let normal = [1.41303995142318, 1.0360777987994878, -0.32014195909564697];
+        assert_eq!(Tensor::<f64>::randn([3], &mut generator()).to_vec(), normal);
+        assert_eq!(Tensor::<f32>::randn([3], &mut generator()).to_vec(), normal.map(|z| z as f32));
+        assert_eq!(Tensor::randperm(8, &mut generator()).to_vec(), [4, 0, 1, 3, 6, 2, 5, 7]);
         let halves = Tensor::<f32>::full([8], 0.5);
-        assert_eq!(halves.bernoulli(&mut rng()).to_vec(), [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(halves.bernoulli(&mut generator()).to_vec(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
     }
 
     #[test]
     fn the_order_of_draws_is_that_of_the_elements() {
-        let row = Tensor::<f64>::randn([12], &mut rng());
-        assert_eq!(Tensor::randn([3, 4], &mut rng()), row.reshape([3, 4]));
+        let row = Tensor::<f64>::randn([12], &mut generator());
+        assert_eq!(Tensor::randn([3, 4], &mut generator()), row.reshape([3, 4]));
         let spread = Tensor::from([[1.0], [2.0], [3.0]]);
-        let drawn = Tensor::normal(&Tensor::from([10.0, 20.0, 30.0, 40.0]), &spread, &mut rng());
+        let drawn = Tensor::normal(&Tensor::from([10.0, 20.0, 30.0, 40.0]), &spread, &mut generator());
         assert_eq!(drawn, row.reshape([3, 4]) * &spread + &Tensor::from([10.0, 20.0, 30.0, 40.0]));
     }
 
@@ -319,16 +254,16 @@ mod tests {
             let spread = (&d * &d).mean(..).item();
             assert!((spread - variance).abs() <= 5.0 * ((fourth - variance * variance) / n).sqrt() + 1e-12, "{spread}");
         };
-        check(Tensor::rand([N], &mut rng()), 0.5, 1.0 / 12.0, 1.0 / 80.0);
-        check(Tensor::<f32>::rand([N], &mut rng()).cast(), 0.5, 1.0 / 12.0, 1.0 / 80.0);
-        check(Tensor::uniform(-1.0, 3.0, [N], &mut rng()), 1.0, 16.0 / 12.0, 256.0 / 80.0);
-        check(Tensor::randn([N], &mut rng()), 0.0, 1.0, 3.0);
-        check(Tensor::<f32>::randn([N], &mut rng()).cast(), 0.0, 1.0, 3.0);
+        check(Tensor::rand([N], &mut generator()), 0.5, 1.0 / 12.0, 1.0 / 80.0);
+        check(Tensor::<f32>::rand([N], &mut generator()).cast(), 0.5, 1.0 / 12.0, 1.0 / 80.0);
+        check(Tensor::uniform(-1.0, 3.0, [N], &mut generator()), 1.0, 16.0 / 12.0, 256.0 / 80.0);
+        check(Tensor::randn([N], &mut generator()), 0.0, 1.0, 3.0);
+        check(Tensor::<f32>::randn([N], &mut generator()).cast(), 0.0, 1.0, 3.0);
         // (p(1-p)⁴ + (1-p)p⁴) for p = 1/4
         let fourth = 0.25 * 0.75f64.powi(4) + 0.75 * 0.25f64.powi(4);
-        check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut rng()), 0.25, 0.1875, fourth);
+        check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut generator()), 0.25, 0.1875, fourth);
         // Shares of the normal distribution within 1 and 2.
-        let x = Tensor::<f64>::randn([N], &mut rng());
+        let x = Tensor::<f64>::randn([N], &mut generator());
         for (bound, share) in [(1.0, 0.682_689_492_137), (2.0, 0.954_499_736_104)] {
             let within = x.iter().filter(|x| x.abs() < bound).count() as f64 / N as f64;
             assert!((within - share).abs() < 5.0 * (share * (1.0 - share) / N as f64).sqrt(), "{within}");
@@ -339,83 +274,86 @@ mod tests {
     fn the_upper_bound_is_excluded() {
         // Between 1 and the next number but one there are two numbers to draw, and three to round to.
         let high = 1.0 + 2.0 * f64::from(f32::EPSILON);
-        let x = Tensor::<f32>::uniform(1.0, high, [1000], &mut rng());
+        let x = Tensor::<f32>::uniform(1.0, high, [1000], &mut generator());
         assert!(x.iter().all(|x| x == 1.0 || x == 1.0 + f32::EPSILON));
-        assert_eq!(Tensor::<f64>::uniform(2.0, 2.0, [2], &mut rng()).to_vec(), [2.0, 2.0]);
-        assert_eq!(Tensor::<f64>::uniform(-1.0, 0.0, [3, 0], &mut rng()).numel(), 0);
+        assert_eq!(Tensor::<f64>::uniform(2.0, 2.0, [2], &mut generator()).to_vec(), [2.0, 2.0]);
+        assert_eq!(Tensor::<f64>::uniform(-1.0, 0.0, [3, 0], &mut generator()).numel(), 0);
     }
 
     #[test]
     fn every_order_is_as_likely() {
-        let mut rng = rng();
+        let mut generator = generator();
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {
-            *counts.entry(Tensor::randperm(3, &mut rng).to_vec()).or_insert(0) += 1;
+            *counts.entry(Tensor::randperm(3, &mut generator).to_vec()).or_insert(0) += 1;
         }
         // 6 orders of probability 1/6: standard deviation √(6000 · 5/36) ≈ 29.
         assert!(counts.len() == 6 && counts.values().all(|&count: &i32| (count - 1000).abs() < 5 * 29), "{counts:?}");
-        assert_eq!((Tensor::randperm(0, &mut rng).numel(), Tensor::randperm(1, &mut rng).to_vec()), (0, vec![0]));
+        assert_eq!(
+            (Tensor::randperm(0, &mut generator).numel(), Tensor::randperm(1, &mut generator).to_vec()),
+            (0, vec![0])
+        );
     }
 
     #[test]
     fn what_is_refused() {
-        let rng = &mut rng();
+        let generator = &mut generator();
         let sentence = |result: Result<Tensor<f64>, Error>| result.unwrap_err().sentence();
         let (two, three) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([3]));
         let table = [
             (
-                sentence(Tensor::try_uniform(2.0, 1.0, [2], rng)),
+                sentence(Tensor::try_uniform(2.0, 1.0, [2], generator)),
                 "uniform expects to return a [from, to) range, but found from=2 > to=1",
             ),
             (
-                sentence(Tensor::try_uniform(f64::NAN, 1.0, [2], rng)),
+                sentence(Tensor::try_uniform(f64::NAN, 1.0, [2], generator)),
                 "uniform expects to-from to be finite, but found from=NaN and to=1",
             ),
             (
-                sentence(Tensor::try_normal(&two, &three, rng)),
+                sentence(Tensor::try_normal(&two, &three, generator)),
                 "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
             ),
-            (sentence(Tensor::try_normal(&two, &(-&two), rng)), "normal expects all elements of std >= 0.0"),
+            (sentence(Tensor::try_normal(&two, &(-&two), generator)), "normal expects all elements of std >= 0.0"),
             (
-                sentence(Tensor::try_normal(&two, &Tensor::from([f64::NAN]), rng)),
+                sentence(Tensor::try_normal(&two, &Tensor::from([f64::NAN]), generator)),
                 "normal expects all elements of std >= 0.0",
             ),
             (
-                sentence(Tensor::from([0.5, 1.5]).try_bernoulli(rng)),
+                sentence(Tensor::from([0.5, 1.5]).try_bernoulli(generator)),
                 "Expected p_in >= 0 && p_in <= 1 to be true, but got false.",
             ),
-            (sentence(Tensor::try_rand([-1], rng)), "a size must not be negative, but got -1"),
+            (sentence(Tensor::try_rand([-1], generator)), "a size must not be negative, but got -1"),
         ];
         for (sentence, expected) in table {
             assert_eq!(sentence, expected);
         }
         let huge = [1usize << 40, 1 << 20];
-        assert!(matches!(Tensor::<f32>::try_rand(huge, rng), Err(Error::OutOfMemory { .. })));
-        assert!(matches!(Tensor::<f32>::try_randn(huge, rng), Err(Error::OutOfMemory { .. })));
-        assert!(matches!(Tensor::try_randperm(1 << 50, rng), Err(Error::OutOfMemory { .. })));
-        assert!(matches!(Tensor::try_randperm(usize::MAX, rng), Err(Error::TooLarge { .. })));
+        assert!(matches!(Tensor::<f32>::try_rand(huge, generator), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Tensor::<f32>::try_randn(huge, generator), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Tensor::try_randperm(1 << 50, generator), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Tensor::try_randperm(usize::MAX, generator), Err(Error::TooLarge { .. })));
     }
 
     #[test]
     fn probabilities_expand_to_what_they_fill() {
-        let rng = &mut rng();
+        let generator = &mut generator();
         let half = Tensor::<f64>::full([3, 1, 7], 0.5);
         let mut x = Tensor::<f32>::full([1, 3, 1], 9.0);
         let held = x.clone();
         assert_eq!(
-            x.try_bernoulli_(&half, rng).unwrap_err().sentence(),
+            x.try_bernoulli_(&half, generator).unwrap_err().sentence(),
             "The expanded size of the tensor (1) must match the existing size (7) at non-singleton dimension 2.  \
              Target sizes: [1, 3, 1].  Tensor sizes: [3, 1, 7]"
         );
         assert!(matches!(
-            Tensor::<i64>::zeros([2]).expand([3, 2]).try_bernoulli_(&half, rng),
+            Tensor::<i64>::zeros([2]).expand([3, 2]).try_bernoulli_(&half, generator),
             Err(Error::Overlap { internal: true, .. })
         ));
-        assert!(matches!(Tensor::<i64>::zeros([7]).try_bernoulli_(&half, rng), Err(Error::ExpandSizes { .. })));
+        assert!(matches!(Tensor::<i64>::zeros([7]).try_bernoulli_(&half, generator), Err(Error::ExpandSizes { .. })));
         assert_eq!(x, held);
-        x.bernoulli_(&Tensor::from([[0.0f32], [1.0], [0.0]]), rng);
+        x.bernoulli_(&Tensor::from([[0.0f32], [1.0], [0.0]]), generator);
         assert_eq!((x.to_vec(), held.to_vec()), (vec![0.0, 1.0, 0.0], vec![9.0; 3]));
-        x.bernoulli_(&Tensor::scalar(1.0), rng);
+        x.bernoulli_(&Tensor::scalar(1.0), generator);
         assert_eq!(x.to_vec(), [1.0; 3]);
     }
 }

@@ -35,7 +35,6 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     }
     let size = x.abs();
     let w = -((1.0 - size) * (1.0 + size)).ln();
-    let polynomial = |t: f64, coefficients: &[f64]| coefficients.iter().fold(0.0, |sum, c| sum * t + c);
     let mut y = if w < 5.0 {
         let central = [
             2.810_226_36e-08,
@@ -69,6 +68,62 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     }
     y.copysign(x)
 }
+
+/// Highest power first.
+fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
+    coefficients.iter().fold(0.0, |sum, c| sum * t + c)
+}
+
+/// The number that a standard normal variable is below with probability `p`, 0 < `p` < 1, to about 1e-16 of itself.
+///
+/// M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16: quotients of
+/// polynomials, highest power first; in the tails, of √(-ln p).
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    let quotient = |x: f64, t: f64, [above, below]: &[[f64; 8]; 2]| x * polynomial(t, above) / polynomial(t, below);
+    let q = p - 0.5;
+    if q.abs() <= 0.425 {
+        return quotient(q, 0.180625 - q * q, &CENTRE);
+    }
+    let r = (-libm::log(if q < 0.0 { p } else { 1.0 - p })).sqrt();
+    let z = if r <= 5.0 { quotient(1.0, r - 1.6, &TAIL) } else { quotient(1.0, r - 5.0, &FAR) };
+    z.copysign(q)
+}
+
+#[rustfmt::skip]
+const CENTRE: [[f64; 8]; 2] = [
+    [
+        2_509.080_928_730_122_7, 33_430.575_583_588_13, 67_265.770_927_008_7, 45_921.953_931_549_87,
+        13_731.693_765_509_46, 1_971.590_950_306_551_3, 133.141_667_891_784_38, 3.387_132_872_796_366_5,
+    ],
+    [
+        5_226.495_278_852_854, 28_729.085_735_721_943, 39_307.895_800_092_71, 21_213.794_301_586_597,
+        5_394.196_021_424_751, 687.187_007_492_057_9, 42.313_330_701_600_91, 1.0,
+    ],
+];
+
+#[rustfmt::skip]
+const TAIL: [[f64; 8]; 2] = [
+    [
+        0.000_774_545_014_278_341_4, 0.022_723_844_989_269_184, 0.241_780_725_177_450_6, 1.270_458_252_452_368_4,
+        3.647_848_324_763_204_5, 5.769_497_221_460_691, 4.630_337_846_156_546, 1.423_437_110_749_683_5,
+    ],
+    [
+        1.050_750_071_644_416_9e-09, 0.000_547_593_808_499_534_5, 0.015_198_666_563_616_457, 0.148_103_976_427_480_08,
+        0.689_767_334_985_1, 1.676_384_830_183_803_8, 2.053_191_626_637_759, 1.0,
+    ],
+];
+
+#[rustfmt::skip]
+const FAR: [[f64; 8]; 2] = [
+    [
+        2.010_334_399_292_288_1e-07, 2.711_555_568_743_487_6e-05, 0.001_242_660_947_388_078_4, 0.026_532_189_526_576_124,
+        0.296_560_571_828_504_87, 1.784_826_539_917_291_3, 5.463_784_911_164_114, 6.657_904_643_501_103,
+    ],
+    [
+        2.044_263_103_389_939_7e-15, 1.421_511_758_316_446e-07, 1.846_318_317_510_054_8e-05, 0.000_786_869_131_145_613_3,
+        0.014_875_361_290_850_615, 0.136_929_880_922_735_8, 0.599_832_206_555_888, 1.0,
+    ],
+];
 
 /// Derivative of ln Γ(x). As PyTorch: ∓∞ at ±0, NaN at negative integers.
 ///
@@ -322,6 +377,27 @@ mod tests {
         }
         assert_eq!(erfinv(1.0), f64::INFINITY);
         assert!(erfinv(1.5).is_nan());
+    }
+
+    #[test]
+    fn normal_quantiles_at_known_points() {
+        // Roots of the distribution function, to 60 digits.
+        for (p, expected) in [
+            (0.5, 0.0),
+            (0.25, -0.674_489_750_196_081_7),
+            (0.9, 1.281_551_565_544_600_6),
+            (0.075, -1.439_531_470_938_456),
+            (0.925, 1.439_531_470_938_456_1),
+            (0.99, 2.326_347_874_040_840_8),
+            (0.001, -3.090_232_306_167_813_6),
+            (1e-09, -5.997_807_015_007_686_5),
+            (f64::EPSILON / 2.0, -8.209_536_151_601_387),
+            (1e-300, -37.047_096_299_361_2),
+        ] {
+            let z = normal_quantile(p);
+            assert!((z - expected).abs() <= 4.0 * f64::EPSILON * f64::abs(expected), "{p}: {z}");
+        }
+        assert_eq!(normal_quantile(0.75), -normal_quantile(0.25));
     }
 
     #[test]

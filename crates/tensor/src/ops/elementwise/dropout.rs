@@ -4,28 +4,26 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::ops::random::fine;
-use crate::{Error, Float, Scalar, Site, Tensor};
+use crate::{Error, Float, Generator, Scalar, Site, Tensor};
 
 /// Dropout.
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
     /// Each element made 0 with probability `p`, the others divided by 1 - p; itself where not `training`. With `p` 1
-    /// everything is multiplied by 0, so that a NaN stays one. One number of `random` is drawn for each element, in
+    /// everything is multiplied by 0, so that a NaN stays one. One word of `generator` is drawn for each element, in
     /// row-major order. PyTorch: `nn.functional.dropout`.
     ///
     /// ```
-    /// use rand_pcg::{Pcg64, rand_core::SeedableRng};
     /// use wengert_tensor::ops::Dropout;
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::<f64>::ones([100]);
-    /// let mut random = Pcg64::seed_from_u64(1);
-    /// let y = x.dropout(0.5, true, &mut random);
+    /// let mut generator = Generator::new(1);
+    /// let y = x.dropout(0.5, true, &mut generator);
     /// assert!(y.to_vec().iter().all(|&element| element == 0.0 || element == 2.0));
-    /// assert_eq!(x.dropout(0.5, false, &mut random), x);
+    /// assert_eq!(x.dropout(0.5, false, &mut generator), x);
     /// ```
-    fn try_dropout(&self, p: f64, training: bool, random: &mut dyn rand::Rng) -> Result<Self, Self::Error> {
+    fn try_dropout(&self, p: f64, training: bool, generator: &mut Generator) -> Result<Self, Self::Error> {
         let at = Site::here("dropout");
         if !(0.0..=1.0).contains(&p) {
             let message = format!("dropout probability has to be between 0 and 1, but got {p}");
@@ -37,7 +35,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
         let scale = if p < 1.0 { Self::Elem::from_f64(1.0 / (1.0 - p)) } else { Self::Elem::ZERO };
         let noise = Tensor::build(&self.shape(), at, |out| {
             for out in out {
-                *out = if fine(random) < p { Self::Elem::ZERO } else { scale };
+                *out = if generator.bernoulli(p) { Self::Elem::ZERO } else { scale };
             }
         })?;
         self.times(&self.constant(&noise), at)
@@ -48,27 +46,24 @@ impl<A: TensorLike<Elem: Float>> Dropout for A {}
 
 #[cfg(test)]
 mod tests {
-    use rand_pcg::Pcg64;
-    use rand_pcg::rand_core::SeedableRng;
-
     use crate::ops::elementwise::dropout::Dropout;
     use crate::prelude::*;
 
     #[test]
     fn probabilities_at_the_ends() {
-        let mut random = Pcg64::seed_from_u64(7);
+        let mut generator = Generator::new(7);
         let x = Tensor::from([1.0, f64::NAN]);
-        let y = x.dropout(1.0, true, &mut random).to_vec();
+        let y = x.dropout(1.0, true, &mut generator).to_vec();
         assert_eq!(y[0], 0.0);
         assert!(y[1].is_nan());
-        assert_eq!(x.dropout(0.0, true, &mut random).to_vec()[0], 1.0);
-        assert!(x.try_dropout(1.5, true, &mut random).is_err());
-        assert!(x.try_dropout(f64::NAN, false, &mut random).is_err());
+        assert_eq!(x.dropout(0.0, true, &mut generator).to_vec()[0], 1.0);
+        assert!(x.try_dropout(1.5, true, &mut generator).is_err());
+        assert!(x.try_dropout(f64::NAN, false, &mut generator).is_err());
     }
 
     #[test]
     fn the_share_that_is_dropped() {
-        let y = Tensor::<f32>::ones([10_000]).dropout(0.25, true, &mut Pcg64::seed_from_u64(3));
+        let y = Tensor::<f32>::ones([10_000]).dropout(0.25, true, &mut Generator::new(3));
         // Four standard deviations of a binomial count: √(10000 · 0.25 · 0.75) = 43.
         let dropped = y.to_vec().iter().filter(|&&element| element == 0.0).count();
         assert!(dropped.abs_diff(2500) < 174, "{dropped}");

@@ -1,0 +1,265 @@
+//! Random numbers from a seed.
+//!
+//! Number n of a seed is a function of n and the seed alone, as in the generators of JAX and of PyTorch on a GPU: the first
+//! half of Philox2x64-10 with the seed as key and n as counter (J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw,
+//! "Parallel random numbers: as easy as 1, 2, 3", 2011). The state is therefore a seed and a count, which a checkpoint can
+//! hold. Everything that is drawn is made from these words by the formulas here, in arithmetic that IEEE 754 fixes and
+//! the logarithm of `libm`, so that a seed means the same numbers on every platform and with every version of other
+//! crates. Not for cryptography.
+
+use crate::scalar::special::normal_quantile;
+
+/// A seed, and how many words of 64 bits were drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
+///
+/// Equal seeds and counts give equal numbers. Each draw takes one word, whatever its distribution and its element type
+/// ([`below`](Self::below) draws again, with a probability of less than n / 2⁶⁴, where a word would make some numbers
+/// more likely than others).
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let mut generator = Generator::new(42);
+/// let x = Tensor::<f32>::randn([2, 3], &mut generator);
+/// assert_eq!(generator.state(), (42, 6));
+/// assert_eq!(x.get(&[1, 2]), Some(Generator::from_state(42, 5).normal() as f32));
+///
+/// let mut order = [0, 1, 2, 3, 4];
+/// generator.shuffle(&mut order);
+/// assert_eq!(order, [1, 0, 4, 3, 2]); // on every platform
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Generator {
+    seed: u64,
+    count: u64,
+}
+
+impl Generator {
+    /// The numbers of `seed`, from the first. PyTorch: `manual_seed`.
+    pub fn new(seed: u64) -> Self {
+        Generator { seed, count: 0 }
+    }
+
+    /// The numbers of `seed` after `count` words: where [`state`](Self::state) was these. PyTorch: `set_state`.
+    pub fn from_state(seed: u64, count: u64) -> Self {
+        Generator { seed, count }
+    }
+
+    /// The seed and the count. PyTorch: `get_state`.
+    pub fn state(&self) -> (u64, u64) {
+        (self.seed, self.count)
+    }
+
+    /// The seed. PyTorch: `initial_seed`.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How many words were drawn.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A generator whose numbers are independent of those that follow here: its seed is the next word. For what is to
+    /// draw the same numbers however many are drawn elsewhere.
+    ///
+    /// ```
+    /// use wengert_tensor::Generator;
+    ///
+    /// let mut generator = Generator::new(1);
+    /// let (mut a, mut b) = (generator.fork(), generator.fork());
+    /// assert_ne!(a.next_u64(), b.next_u64());
+    /// assert_eq!(Generator::new(1).fork(), Generator::from_state(a.seed(), 0));
+    /// ```
+    #[must_use = "a fork draws its own numbers"]
+    pub fn fork(&mut self) -> Self {
+        Generator::new(self.next_u64())
+    }
+
+    /// The next word: every number of 64 bits with the same probability.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        let word = philox2x64([self.count, 0], self.seed)[0];
+        self.count = self.count.wrapping_add(1);
+        word
+    }
+
+    /// Evenly over [0, 1): a multiple of 2⁻⁵³, from the upper bits of a word.
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Evenly over [0, 1): a multiple of 2⁻²⁴, from the upper bits of a word.
+    #[inline]
+    pub fn uniform_f32(&mut self) -> f32 {
+        (self.next_u64() >> 40) as f32 / (1u32 << 24) as f32
+    }
+
+    /// From the normal distribution of mean 0 and standard deviation 1: its quantile at the middle of one of 2⁵² equal
+    /// parts of (0, 1), so that it is between -8.2 and 8.2.
+    #[inline]
+    pub fn normal(&mut self) -> f64 {
+        normal_quantile(((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64)
+    }
+
+    /// `true` with probability `p`: never where that is 0 or NaN, always where it is 1.
+    #[inline]
+    pub fn bernoulli(&mut self, p: f64) -> bool {
+        self.uniform() < p
+    }
+
+    /// A number from 0 to `n` - 1, each with the same probability (D. Lemire, "Fast random integer generation in an
+    /// interval", 2019).
+    ///
+    /// # Panics
+    ///
+    /// Where `n` is 0.
+    #[track_caller]
+    pub fn below(&mut self, n: u64) -> u64 {
+        assert!(n > 0, "below(): there is no number from 0 to -1");
+        let uneven = n.wrapping_neg() % n;
+        loop {
+            let wide = u128::from(self.next_u64()) * u128::from(n);
+            if wide as u64 >= uneven {
+                return (wide >> 64) as u64;
+            }
+        }
+    }
+
+    /// Puts `items` in random order, every order as likely as any other (R. Durstenfeld's shuffle, 1964; D. E. Knuth,
+    /// The Art of Computer Programming 2, 3.4.2, algorithm P). A word for each item but one.
+    pub fn shuffle<I>(&mut self, items: &mut [I]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
+    /// The numbers 0 to `n` - 1 in random order. As a tensor: [`Tensor::randperm`](crate::Tensor::randperm).
+    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        self.shuffle(&mut order);
+        order
+    }
+}
+
+/// Ten rounds of Philox over two words; multiplier and key increment are the paper's.
+#[inline]
+fn philox2x64([mut x, mut y]: [u64; 2], mut key: u64) -> [u64; 2] {
+    for _ in 0..10 {
+        let product = u128::from(x) * 0xD2B7_4407_B1CE_6E93;
+        (x, y) = ((product >> 64) as u64 ^ key ^ y, product as u64);
+        key = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    }
+    [x, y]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers that come with the paper's implementation (Random123, `kat_vectors`).
+    #[test]
+    fn philox_gives_the_known_answers() {
+        let pi = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
+        for (counter, key, expected) in [
+            ([0, 0], 0, [0xca00_a045_9843_d731, 0x66c2_4222_c9a8_45b5]),
+            ([u64::MAX; 2], u64::MAX, [0x65b0_21d6_0cd8_310f, 0x4d02_f322_2f86_df20]),
+            (pi, 0xa409_3822_299f_31d0, [0x0a5e_742c_2997_341c, 0xb0f8_83d3_8000_de5d]),
+        ] {
+            assert_eq!(philox2x64(counter, key), expected);
+        }
+    }
+
+    /// By the formulas of this file in Python.
+    #[test]
+    fn every_draw_is_pinned() {
+        let mut generator = Generator::new(1);
+        let drawn: Vec<u64> = (0..3).map(|_| generator.next_u64()).collect();
+        assert_eq!(drawn, [0xebd2_5278_0533_0b9c, 0xd994_2a5c_25dc_e933, 0x5fda_ab05_679b_bb56]);
+        let draw = |draw: fn(&mut Generator) -> f64| -> [f64; 3] {
+            let mut generator = Generator::new(1);
+            [(); 3].map(|()| draw(&mut generator))
+        };
+        assert_eq!(draw(Generator::uniform), [0.9211780112284026, 0.8499170756311859, 0.374430359668266]);
+        assert_eq!(
+            draw(|generator| f64::from(generator.uniform_f32())),
+            [0.9211779832839966, 0.8499170541763306, 0.3744303584098816]
+        );
+        assert_eq!(draw(Generator::normal), [1.41303995142318, 1.0360777987994878, -0.32014195909564697]);
+        assert_eq!(draw(|generator| generator.below(1000) as f64), [921.0, 849.0, 374.0]);
+        assert_eq!(draw(|generator| generator.bernoulli(0.5).into()), [0.0, 0.0, 1.0]);
+        assert_eq!(Generator::new(1).permutation(10), [0, 6, 4, 1, 8, 5, 3, 2, 7, 9]);
+        assert_eq!(Generator::new(1).fork().next_u64(), 0x2d49_5b7f_06a0_5ae5);
+    }
+
+    #[test]
+    fn the_state_is_a_seed_and_a_count() {
+        let mut generator = Generator::new(7);
+        let drawn: Vec<u64> = (0..4).map(|_| generator.next_u64()).collect();
+        assert_eq!((generator.state(), generator.seed(), generator.count()), ((7, 4), 7, 4));
+        let mut later = Generator::from_state(7, 2);
+        assert_eq!([later.next_u64(), later.next_u64()], drawn[2..]);
+        assert_eq!(later, generator);
+        assert_ne!(Generator::new(8).next_u64(), drawn[0]);
+        assert!((0..4).all(|i| (0..i).all(|j| drawn[i] != drawn[j])));
+        let mut last = Generator::from_state(7, u64::MAX);
+        last.next_u64();
+        assert_eq!(last, Generator::new(7));
+    }
+
+    #[test]
+    fn forks_have_numbers_of_their_own() {
+        let mut generator = Generator::new(7);
+        let forks: Vec<Generator> = (0..3).map(|_| generator.fork()).collect();
+        assert_eq!(generator.count(), 3);
+        let mut words: Vec<u64> = forks
+            .into_iter()
+            .chain([generator])
+            .flat_map(|mut generator| [(); 1000].map(|()| generator.next_u64()))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 4000);
+    }
+
+    #[test]
+    fn probabilities_at_the_ends() {
+        let mut generator = Generator::new(3);
+        assert!((0..1000).all(|_| generator.bernoulli(1.0) && !generator.bernoulli(0.0)));
+        assert!(!generator.bernoulli(f64::NAN));
+    }
+
+    /// Where a third of all words is not fair, the others are still taken in order.
+    #[test]
+    fn below_is_fair_for_large_numbers() {
+        let n = 3u64 << 62;
+        let mut generator = Generator::new(5);
+        let drawn: Vec<u64> = (0..3000).map(|_| generator.below(n)).collect();
+        // Each third of [0, n) with probability 1/3: standard deviation √(3000 · 2/9) ≈ 26.
+        for third in 0..3 {
+            let count = drawn.iter().filter(|&&x| x >> 62 == third).count();
+            assert!(count.abs_diff(1000) < 5 * 26, "{count}");
+        }
+        // A word is taken with probability 3/4.
+        assert!(generator.count().abs_diff(4000) < 5 * 37, "{}", generator.count());
+    }
+
+    #[test]
+    #[should_panic(expected = "below(): there is no number from 0 to -1")]
+    fn below_nothing() {
+        Generator::new(0).below(0);
+    }
+
+    #[test]
+    fn every_order_is_as_likely() {
+        let mut generator = Generator::new(1);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..6000 {
+            *counts.entry(generator.permutation(3)).or_insert(0) += 1;
+        }
+        // 6 orders of probability 1/6: standard deviation √(6000 · 5/36) ≈ 29.
+        assert!(counts.len() == 6 && counts.values().all(|&count: &i32| (count - 1000).abs() < 5 * 29), "{counts:?}");
+        let mut none: [u8; 0] = [];
+        generator.shuffle(&mut none);
+    }
+}
