@@ -30,7 +30,7 @@ use proc_macro::TokenStream;
 ///
 /// `#[in_place]` beside a method of a trait over `TensorLike` writes two more: `try_name_` and `name_`, for those whose `self` can
 /// be written to (`InPlace`). A left side with several elements in one place is refused, and operands that do not expand to it;
-/// the result takes its place. Operands are the arguments of the types `&Self`, `impl Operand<Self>` and
+/// the result takes its place. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>` and
 /// `Option<Argument<Self>>`. A mask takes its place as ones and zeros. Two more forms:
 ///
 /// - `#[in_place(Binary::Add)]`: `self` is updated by this operation, without a tensor for the result where that is possible.

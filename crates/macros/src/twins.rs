@@ -116,14 +116,13 @@ impl Function {
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
         let put = if text(output).starts_with("Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
+        let named = |kind: &'static str| arguments.iter().filter(move |(_, of)| text(of) == kind).map(|(name, _)| name);
+        let arrays = named("implArrayOperand<Self>");
         let value = quote!(let value = self.#name #types (#(#values),*)?;);
         let body = match form {
             Form::Broadcast => {
-                let named =
-                    |kind: &'static str| arguments.iter().filter(move |(_, of)| text(of) == kind).map(|(name, _)| name);
-                let (operands, arrays, bounds) =
-                    (named("implOperand<Self>"), named("&Self"), named("Option<Argument<Self>>"));
-                let operand_arrays = operands.clone();
+                let (operands, bounds) = (named("implOperand<Self>"), named("Option<Argument<Self>>"));
+                let (operand_arrays, arrays) = (operands.clone(), arrays.clone());
                 quote! {
                     #(let #operands = #operands.into_argument(self);)*
                     let others = [
@@ -156,6 +155,7 @@ impl Function {
                 #(#bounds),*
             {
                 let at = crate::Site::here(#in_place);
+                #(let #arrays = &#arrays.into_array(self);)*
                 #body
             }
         };

@@ -1,9 +1,12 @@
 //! The operators `+ - * / %` and unary `-` on variables: with variables, tensors, and numbers on either side.
+//!
+//! A number on the right may have any type that an [`Operand`] has. On the left it is an f64 or an i32, whatever the type of the
+//! tape: `2.0 * x`, `2 * x`; a number of the type f32 is written on the right, or converted by `f64::from`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 use std::panic::Location;
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Operand, TensorLike};
+use wengert_tensor::ops::{Argument, Arithmetic, Comparison, Operand, OperatorOperand, TensorLike, binary};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Binary, Float, Site, Tensor, compat};
 
@@ -12,54 +15,46 @@ use crate::error::or_raise;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
-        impl<'t, T: Float> $trait for Var<'t, T> {
+        // One implementation for all operands, so that `(x - 1.0).sqrt()` has a type before the literal has one.
+        impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             type Output = Var<'t, T>;
 
             #[track_caller]
             #[inline]
-            fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                match self.recorded_with(Binary::$primitive, other, Location::caller()) {
-                    Some(result) => result,
-                    None => Arithmetic::$op(&self, other),
+            fn $method(self, other: O) -> Var<'t, T> {
+                match other.into_argument(&self) {
+                    Argument::Array(other) => match self.recorded_with(Binary::$primitive, other, Location::caller()) {
+                        Some(result) => result,
+                        None => Arithmetic::$op(&self, other),
+                    },
+                    number => Arithmetic::$op(&self, number),
                 }
             }
         }
 
-        impl<'t, T: Float> $trait<&Tensor<T>> for Var<'t, T> {
-            type Output = Var<'t, T>;
+        number_first!($trait $method $primitive, f64 i32);
+    )*};
+}
 
-            #[track_caller]
-            fn $method(self, other: &Tensor<T>) -> Var<'t, T> {
-                Arithmetic::$op(&self, other)
-            }
-        }
+impl<'t, T: Float> OperatorOperand<T> for Var<'t, T> {
+    type Output = Var<'t, T>;
 
-        impl<'t, T: Float> $trait<Var<'t, T>> for &Tensor<T> {
-            type Output = Var<'t, T>;
+    #[track_caller]
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Var<'t, T> {
+        or_raise(binary(&TensorLike::constant(&self, x), op, self, at))
+    }
+}
 
-            #[track_caller]
-            fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                Arithmetic::$op(&TensorLike::constant(&other, self), other)
-            }
-        }
-
-        // Numbers are f64 whatever the tape's type is: with a second type, `(1.0 - x).sqrt()` would be ambiguous.
-        impl<'t, T: Float> $trait<f64> for Var<'t, T> {
-            type Output = Var<'t, T>;
-
-            #[track_caller]
-            fn $method(self, other: f64) -> Var<'t, T> {
-                Arithmetic::$op(&self, other)
-            }
-        }
-
-        impl<'t, T: Float> $trait<Var<'t, T>> for f64 {
+// Of the floating-point types only f64 may come first: with f32 beside it, `(1.0 - x).sqrt()` would be ambiguous.
+macro_rules! number_first {
+    ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
+        impl<'t, T: Float> $trait<Var<'t, T>> for $number {
             type Output = Var<'t, T>;
 
             #[track_caller]
             fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
                 let at = Site::here(Binary::$primitive.name());
-                let number = other.filled_at(&other.shape(), T::from_f64(self), at);
+                let number = other.filled_at(&other.shape(), T::from_f64(self.into()), at);
                 or_raise(number.apply_binary(Binary::$primitive, &other, at))
             }
         }
@@ -76,23 +71,9 @@ operator! {
 
 macro_rules! assign {
     ($($trait:ident $method:ident = $op:ident;)*) => {$(
-        impl<'t, T: Float> $trait for Var<'t, T> {
+        impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             #[track_caller]
-            fn $method(&mut self, other: Var<'t, T>) {
-                self.$op(other);
-            }
-        }
-
-        impl<T: Float> $trait<&Tensor<T>> for Var<'_, T> {
-            #[track_caller]
-            fn $method(&mut self, other: &Tensor<T>) {
-                self.$op(other);
-            }
-        }
-
-        impl<T: Float> $trait<f64> for Var<'_, T> {
-            #[track_caller]
-            fn $method(&mut self, other: f64) {
+            fn $method(&mut self, other: O) {
                 self.$op(other);
             }
         }
@@ -152,5 +133,60 @@ impl<'t, T: Float> Var<'t, T> {
         }
         let index = record.push(Op::Binary(op), [self.index, other.index], shape, Some(location))?;
         Some(Var::new(self.tape, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// Every pair of operands gives the same number, on tapes of both types.
+    #[test]
+    fn tensors_and_numbers_on_either_side() {
+        fn check<T: Float>() {
+            let tape = Tape::<T>::new();
+            let three = Tensor::scalar(T::from_f64(3.0));
+            let x = tape.var(&Tensor::scalar(T::from_f64(5.0)));
+            let y = tape.var(&three);
+            let left = [x - y, x - &y, x - &three, x - three.clone(), x - 3.0, x - 3.0f32, x - 3, x - 3i64];
+            assert!(left.iter().all(|z| z.item() == T::from_f64(2.0)));
+            let right = [&three - x, three.clone() - x, 3.0 - x, 3 - x];
+            assert!(right.iter().all(|z| z.item() == T::from_f64(-2.0)));
+            let mut z = x;
+            z *= three;
+            z -= 1;
+            z /= 2.0f32;
+            z += y;
+            assert_eq!(z.item(), T::from_f64(10.0));
+        }
+        check::<f32>();
+        check::<f64>();
+    }
+
+    /// A literal has no type yet where the next method is looked for.
+    #[test]
+    fn a_method_may_follow_a_number() {
+        let tape = Tape::<f32>::new();
+        let x = tape.var(&Tensor::scalar(-8.0));
+        assert_eq!((1.0 - x).sqrt().item(), 3.0);
+        assert_eq!((x + 9.0).exp().log().item(), 1.0);
+        assert_eq!((1 - x).sqrt().item(), 3.0);
+        assert_eq!((&Tensor::scalar(1.0) - x).sqrt().item(), 3.0);
+        assert_eq!((&Tensor::<f32>::scalar(5.0) - 1.0).sqrt().item(), 2.0);
+    }
+
+    #[test]
+    fn products_take_tensors_and_variables_by_value() {
+        let tape = Tape::new();
+        let matrix = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        let vector = Tensor::from([1.0, -1.0]);
+        let (x, y) = (tape.var(&matrix), tape.var(&vector));
+        for product in [x.mv(&vector), x.mv(y), x.mv(vector.clone()), x.matmul(y), x.matmul(&y), x.matmul(&vector)] {
+            assert_eq!(product.value(), Tensor::from([-1.0, -1.0]));
+        }
+        assert_eq!(matrix.matmul(matrix.clone()), matrix.mm(&matrix));
+        assert_eq!(y.dot(&vector).item(), 2.0);
+        let [gradient] = x.mv(&vector).sum(..).grad([x]);
+        assert_eq!(gradient.value(), Tensor::from([[1.0, -1.0], [1.0, -1.0]]));
     }
 }

@@ -87,7 +87,10 @@ pub use network::losses::{
     ClassLosses, ClassOptions, Classes, LikelihoodLosses, LossReduction, MarginLosses, RegressionLosses, TripletOptions,
 };
 pub use network::recurrent::{CellWeights, Recurrent};
-pub use pair::{Argument, Operand};
+pub use operators::OperatorOperand;
+#[doc(hidden)]
+pub use pair::binary;
+pub use pair::{Argument, ArrayOperand, Operand};
 #[doc(hidden)]
 pub use primitive::Composite;
 pub use primitive::TensorLike;

@@ -6,62 +6,77 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Re
 
 use crate::ops::Arithmetic;
 use crate::shape::error::raise;
-use crate::{Binary, Float, Number, Site, Tensor};
+use crate::{Binary, Element, Float, Number, Site, Tensor};
+
+/// What may stand on the right of an operator after a tensor of `T`: a tensor, by reference or by value, a number of the same
+/// type, or a recorded variable.
+///
+/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). Here numbers have the type of the elements, so that
+/// the compiler finds the type of a literal by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand beside a tensor of `{T}`",
+    label = "neither a tensor of `{T}` nor a number of the type `{T}`",
+    note = "both sides have one element type: convert a tensor with `x.cast::<{T}>()`, a number with `x as {T}`"
+)]
+pub trait OperatorOperand<T: Element> {
+    /// What the operator gives.
+    type Output;
+
+    /// `op` of `x` and this, which broadcast. Panics where it is refused.
+    #[doc(hidden)]
+    #[track_caller]
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Self::Output;
+}
+
+impl<T: Element> OperatorOperand<T> for &Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
+        match x.broadcast_binary(op, self, at) {
+            Ok(result) => result,
+            Err(error) => raise(error),
+        }
+    }
+}
+
+impl<T: Element> OperatorOperand<T> for Tensor<T> {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
+        (&self).after(x, op, at)
+    }
+}
+
+impl<T: Element> OperatorOperand<T> for T {
+    type Output = Tensor<T>;
+
+    #[track_caller]
+    fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
+        match x.with_number(op, self, at) {
+            Ok(result) => result,
+            Err(error) => raise(error),
+        }
+    }
+}
 
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {
-        impl<T: $bound> $trait<&Tensor<T>> for &Tensor<T> {
-            type Output = Tensor<T>;
+        impl<T: $bound, O: OperatorOperand<T>> $trait<O> for &Tensor<T> {
+            type Output = O::Output;
 
             #[track_caller]
-            fn $method(self, other: &Tensor<T>) -> Tensor<T> {
-                let result = self.broadcast_binary(Binary::$primitive, other, Site::here(stringify!($op)));
-                result.unwrap_or_else(|error| raise(error))
+            fn $method(self, other: O) -> O::Output {
+                other.after(self, Binary::$primitive, Site::here(stringify!($op)))
             }
         }
 
-        impl<T: $bound> $trait<Tensor<T>> for &Tensor<T> {
-            type Output = Tensor<T>;
+        impl<T: $bound, O: OperatorOperand<T>> $trait<O> for Tensor<T> {
+            type Output = O::Output;
 
             #[track_caller]
-            fn $method(self, other: Tensor<T>) -> Tensor<T> {
-                $trait::$method(self, &other)
-            }
-        }
-
-        impl<T: $bound> $trait<&Tensor<T>> for Tensor<T> {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, other: &Tensor<T>) -> Tensor<T> {
-                $trait::$method(&self, other)
-            }
-        }
-
-        impl<T: $bound> $trait<Tensor<T>> for Tensor<T> {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, other: Tensor<T>) -> Tensor<T> {
-                $trait::$method(&self, &other)
-            }
-        }
-
-        impl<T: $bound> $trait<T> for &Tensor<T> {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor<T> {
-                let result = self.with_number(Binary::$primitive, other, Site::here(stringify!($op)));
-                result.unwrap_or_else(|error| raise(error))
-            }
-        }
-
-        impl<T: $bound> $trait<T> for Tensor<T> {
-            type Output = Tensor<T>;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Tensor<T> {
+            fn $method(self, other: O) -> O::Output {
                 $trait::$method(&self, other)
             }
         }
@@ -69,6 +84,13 @@ macro_rules! operator {
         impl<T: $bound> $assign<&Tensor<T>> for Tensor<T> {
             #[track_caller]
             fn $assign_method(&mut self, other: &Tensor<T>) {
+                self.$op_in_place(other);
+            }
+        }
+
+        impl<T: $bound> $assign<Tensor<T>> for Tensor<T> {
+            #[track_caller]
+            fn $assign_method(&mut self, other: Tensor<T>) {
                 self.$op_in_place(other);
             }
         }

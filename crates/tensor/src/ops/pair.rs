@@ -7,9 +7,34 @@ use crate::shape::compat::Resolved;
 use crate::{Binary, Compare, Element, Error, ExpandMismatch, Scalar, Shape, Site, Tensor, View};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no operand beside `{A}`",
+    note = "operands are tensors and variables of the same element type, by reference or by value, and numbers",
+    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
+)]
 pub trait Operand<A: TensorLike> {
     /// The operand, as one of an operation on `beside`.
     fn into_argument(self, beside: &A) -> Argument<A>;
+}
+
+/// The other operand of an operation that takes no numbers, such as a matrix product: another `A`, by reference or by value,
+/// or (beside a recorded variable) a plain tensor.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array beside `{A}`",
+    note = "operands are tensors and variables of the same element type, by reference or by value",
+    note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
+)]
+pub trait ArrayOperand<A: TensorLike>: Operand<A> {
+    /// The operand, as one of an operation on `beside`.
+    fn into_array(self, beside: &A) -> A
+    where
+        Self: Sized,
+    {
+        match self.into_argument(beside) {
+            Argument::Array(array) => array,
+            Argument::Number(value) => beside.number(value),
+        }
+    }
 }
 
 /// An operand, resolved.
@@ -27,6 +52,8 @@ impl<A: TensorLike> Operand<A> for &A {
     }
 }
 
+impl<A: TensorLike> ArrayOperand<A> for &A {}
+
 impl<A: TensorLike> Operand<A> for Argument<A> {
     fn into_argument(self, _beside: &A) -> Argument<A> {
         self
@@ -38,6 +65,8 @@ impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
         Argument::Array(self)
     }
 }
+
+impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
@@ -105,7 +134,7 @@ pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Re
 
 /// `op` of both operands, which broadcast.
 #[inline]
-pub(crate) fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
+pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
     let (x, y) = pair(x, other, at)?;
     x.apply_binary(op, &y, at)
 }

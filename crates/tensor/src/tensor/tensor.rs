@@ -25,7 +25,7 @@ use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
 /// assert_eq!(shifted.shape(), &[4, 3, 2, 2]);
 /// assert_eq!(shifted.get(&[2, 1, 0, 0]), Some(0.25));
 /// ```
-pub struct Tensor<T: Element> {
+pub struct Tensor<T: Element = f32> {
     storage: Storage<T>,
     layout: Layout,
 }

@@ -9,7 +9,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 use wengert_macros::twins;
 
 use crate::ops::primitive::Composite;
-use crate::ops::{Arithmetic, Comparison, Functions, TensorLike, Views, try_where_};
+use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, TensorLike, Views, try_where_};
 use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
 /// Activation functions.
@@ -39,7 +39,8 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// [`leaky_relu`](Self::leaky_relu) with a trained slope: one, or one per channel (dimension 1). PyTorch: `prelu`.
-    fn try_prelu(&self, weight: &Self) -> Result<Self, Self::Error> {
+    fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         let at = Site::here("prelu");
         let (shape, slopes) = (self.shape(), weight.shape());
         if slopes.rank() > 1 {

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::{binary, expanded, join_all, one_value, pair};
-use crate::ops::{Argument, Arithmetic, Comparison, Functions, Operand, TensorLike, Views, try_where_};
+use crate::ops::{Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
 /// Mixed arithmetic.
@@ -18,7 +18,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
     /// ```
     #[in_place]
-    fn try_lerp(&self, end: &Self, weight: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_lerp(&self, end: impl ArrayOperand<Self>, weight: impl Operand<Self>) -> Result<Self, Self::Error> {
+        let end = &end.into_array(self);
         let at = Site::here("lerp");
         let (x, y, weight) = match weight.into_argument(self) {
             Argument::Number(weight) => {
@@ -37,7 +38,13 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// `self + value · x · y`. PyTorch: `addcmul`.
     #[in_place]
-    fn try_addcmul(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
+    fn try_addcmul(
+        &self,
+        x: impl ArrayOperand<Self>,
+        y: impl ArrayOperand<Self>,
+        value: f64,
+    ) -> Result<Self, Self::Error> {
+        let (x, y) = (&x.into_array(self), &y.into_array(self));
         let at = Site::here("addcmul");
         let (own, x, y) = three(self, x, y, at)?;
         let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
@@ -46,7 +53,13 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// `self + value · x / y`. PyTorch: `addcdiv`.
     #[in_place]
-    fn try_addcdiv(&self, x: &Self, y: &Self, value: f64) -> Result<Self, Self::Error> {
+    fn try_addcdiv(
+        &self,
+        x: impl ArrayOperand<Self>,
+        y: impl ArrayOperand<Self>,
+        value: f64,
+    ) -> Result<Self, Self::Error> {
+        let (x, y) = (&x.into_array(self), &y.into_array(self));
         let at = Site::here("addcdiv");
         let (own, x, y) = three(self, x, y, at)?;
         let scaled = if value == 1.0 { x } else { x.try_mul(value)? };

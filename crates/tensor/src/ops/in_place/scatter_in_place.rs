@@ -4,7 +4,7 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::same_shape;
-use crate::ops::{Argument, InPlace, IndexItem, Operand, Scatter};
+use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand, Scatter};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
 
@@ -16,10 +16,16 @@ pub trait ScatterInPlace: InPlace {
     /// # Errors
     ///
     /// Where `items` do not fit `self`, or `values` not what they choose.
-    fn try_index_put_(&mut self, items: &[IndexItem], values: &Self, accumulate: bool) -> Result<(), Self::Error>
+    fn try_index_put_(
+        &mut self,
+        items: &[IndexItem],
+        values: impl ArrayOperand<Self>,
+        accumulate: bool,
+    ) -> Result<(), Self::Error>
     where
         Self::Elem: Number,
     {
+        let values = &values.into_array(self);
         let at = Site::here("index_put_");
         let value = self.try_index_put(items, values, accumulate)?;
         self.put(value, at)
@@ -54,7 +60,8 @@ pub trait ScatterInPlace: InPlace {
     /// # Errors
     ///
     /// Where `mask` does not expand so, `source` has too few elements, or `self` is expanded.
-    fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: &Self) -> Result<(), Self::Error> {
+    fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<(), Self::Error> {
+        let source = &source.into_array(self);
         let at = Site::here("masked_scatter_");
         self.check_write(Some(source), at)?;
         let own = self.shape();

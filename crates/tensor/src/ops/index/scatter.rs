@@ -11,7 +11,7 @@ use crate::ops::index::items::positions_of;
 use crate::ops::index::positions::{along, check_range, slices, wrapped};
 use crate::ops::index::replace::{add_at, overwrite, overwrite_with_number, without};
 use crate::ops::shape::views::Views;
-use crate::ops::{Argument, IndexItem, Operand, TensorLike};
+use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, TensorLike};
 use crate::shape::broadcast::Expansion;
 use crate::shape::dims;
 use crate::{Error, Number, Shape, Site, Tensor};
@@ -32,7 +32,13 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
     /// ```
     #[in_place(reads(source))]
-    fn try_scatter(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
+    fn try_scatter(
+        &self,
+        dim: isize,
+        index: &Tensor<i64>,
+        source: impl ArrayOperand<Self>,
+    ) -> Result<Self, Self::Error> {
+        let source = &source.into_array(self);
         let at = Site::here("scatter");
         let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
         overwrite(self, &positions, &leading(source, index.shape(), at)?, at)
@@ -50,10 +56,16 @@ pub trait Scatter: TensorLike {
     /// `self` with `source` added, along dimension `dim`, at the positions that `index` gives: the adjoint of
     /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
     #[in_place(reads(source))]
-    fn try_scatter_add(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error>
+    fn try_scatter_add(
+        &self,
+        dim: isize,
+        index: &Tensor<i64>,
+        source: impl ArrayOperand<Self>,
+    ) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
+        let source = &source.into_array(self);
         let at = Site::here("scatter_add");
         let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
         add_at(self, &positions, &leading(source, index.shape(), at)?, at)
@@ -62,10 +74,17 @@ pub trait Scatter: TensorLike {
     /// `self` with `alpha` times the slices of `source` added to its slices at `index`, a vector, along dimension `dim`:
     /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
     #[in_place(reads(source))]
-    fn try_index_add(&self, dim: isize, index: &Tensor<i64>, source: &Self, alpha: f64) -> Result<Self, Self::Error>
+    fn try_index_add(
+        &self,
+        dim: isize,
+        index: &Tensor<i64>,
+        source: impl ArrayOperand<Self>,
+        alpha: f64,
+    ) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
+        let source = &source.into_array(self);
         let at = Site::here("index_add");
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
         let from = one_dim(&source.shape());
@@ -81,7 +100,13 @@ pub trait Scatter: TensorLike {
     /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
     #[in_place(reads(source))]
-    fn try_index_copy(&self, dim: isize, index: &Tensor<i64>, source: &Self) -> Result<Self, Self::Error> {
+    fn try_index_copy(
+        &self,
+        dim: isize,
+        index: &Tensor<i64>,
+        source: impl ArrayOperand<Self>,
+    ) -> Result<Self, Self::Error> {
+        let source = &source.into_array(self);
         let at = Site::here("index_copy");
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
         let from = one_dim(&source.shape());
@@ -120,10 +145,16 @@ pub trait Scatter: TensorLike {
 
     /// `self` with `values`, which broadcast, written to the elements that `items` choose, or added to them where
     /// `accumulate` is set. PyTorch: `index_put`.
-    fn try_index_put(&self, items: &[IndexItem], values: &Self, accumulate: bool) -> Result<Self, Self::Error>
+    fn try_index_put(
+        &self,
+        items: &[IndexItem],
+        values: impl ArrayOperand<Self>,
+        accumulate: bool,
+    ) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
+        let values = &values.into_array(self);
         let at = Site::here("index_put");
         let positions = positions_of(&self.shape(), items, at)?;
         let values = fitted(values, positions.shape(), at)?;
@@ -157,7 +188,8 @@ pub trait Scatter: TensorLike {
 
     /// `self` with the elements of `source`, in row-major order, written where `mask` holds; `self` and `mask` broadcast.
     /// The other elements of `source` are not read. PyTorch: `masked_scatter`.
-    fn try_masked_scatter(&self, mask: &Tensor<bool>, source: &Self) -> Result<Self, Self::Error> {
+    fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let source = &source.into_array(self);
         let at = Site::here("masked_scatter");
         let shape = join(&self.shape(), mask.shape(), at)?;
         let mask = mask.over(&shape, at)?;

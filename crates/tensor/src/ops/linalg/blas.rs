@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, number};
-use crate::ops::{InPlace, TensorLike};
+use crate::ops::{ArrayOperand, InPlace, TensorLike};
 use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
 
 /// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
@@ -17,21 +17,24 @@ use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
-    fn try_mm(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("mm");
         matrices("mm", "self", self, other, at)?;
         self.apply_matmul(other, at)
     }
 
     /// The products of two batches of as many matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
-    fn try_bmm(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("bmm");
         batches(&self.shape(), &other.shape(), at)?;
         self.apply_matmul(other, at)
     }
 
     /// The product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
-    fn try_mv(&self, vector: &Self) -> Result<Self, Self::Error> {
+    fn try_mv(&self, vector: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let vector = &vector.into_array(self);
         let at = Site::here("mv");
         let rows = self.shape().first().copied().unwrap_or(1);
         matrix_by_vector(self, vector, &Shape::from([rows]), at)
@@ -44,7 +47,8 @@ pub trait Blas: TensorLike<Elem: Number> {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
     /// ```
-    fn try_dot(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_dot(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("dot");
         let (left, right) = (self.shape(), other.shape());
         if left.rank() != 1 || right.rank() != 1 {
@@ -70,11 +74,12 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// ```
     fn try_addmm(
         &self,
-        first: &Self,
-        second: &Self,
+        first: impl ArrayOperand<Self>,
+        second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
+        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addmm");
         let shape = matrices("addmm", "mat1", first, second, at)?;
         let own = grown(self, &shape, at)?;
@@ -89,14 +94,15 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// Where the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
     fn try_addmm_(
         &mut self,
-        first: &Self,
-        second: &Self,
+        first: impl ArrayOperand<Self>,
+        second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<(), Self::Error>
     where
         Self: InPlace,
     {
+        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addmm_");
         self.check_write(None, at)?;
         let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
@@ -114,11 +120,12 @@ pub trait Blas: TensorLike<Elem: Number> {
     #[in_place(reads())]
     fn try_addmv(
         &self,
-        matrix: &Self,
-        vector: &Self,
+        matrix: impl ArrayOperand<Self>,
+        vector: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
+        let (matrix, vector) = (&matrix.into_array(self), &vector.into_array(self));
         let at = Site::here("addmv");
         let shape = self.shape();
         let product = matrix_by_vector(matrix, vector, &shape, at)?;
@@ -130,11 +137,12 @@ pub trait Blas: TensorLike<Elem: Number> {
     #[in_place(reads())]
     fn try_baddbmm(
         &self,
-        first: &Self,
-        second: &Self,
+        first: impl ArrayOperand<Self>,
+        second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
+        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("baddbmm");
         let shape = batches(&first.shape(), &second.shape(), at)?;
         let own = grown(self, &shape, at)?;
@@ -146,11 +154,12 @@ pub trait Blas: TensorLike<Elem: Number> {
     #[in_place(reads())]
     fn try_addbmm(
         &self,
-        first: &Self,
-        second: &Self,
+        first: impl ArrayOperand<Self>,
+        second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
+        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addbmm");
         let mut shape = batches(&first.shape(), &second.shape(), at)?;
         shape.remove(0);
@@ -165,11 +174,12 @@ pub trait Blas: TensorLike<Elem: Number> {
     #[in_place(reads())]
     fn try_addr(
         &self,
-        column: &Self,
-        row: &Self,
+        column: impl ArrayOperand<Self>,
+        row: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
+        let (column, row) = (&column.into_array(self), &row.into_array(self));
         let at = Site::here("addr");
         let (left, right) = (column.shape(), row.shape());
         for (name, shape) in [("vec1", &left), ("vec2", &right)] {

@@ -5,9 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View};
 
@@ -54,7 +54,8 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
     /// ```
-    fn try_tensordot(&self, other: &Self, dims: impl Into<Contracted>) -> Result<Self, Self::Error> {
+    fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         tensordot(self, other, &dims.into(), Site::here("tensordot"))
     }
 }

@@ -4,9 +4,9 @@ use wengert_macros::twins;
 
 use crate::ops::linalg::blas::{grown, matrices};
 
-use crate::ops::TensorLike;
 use crate::ops::linalg::products::product;
 use crate::ops::pair::{expanded, join_all, same_shape};
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Error, Number, Reduction, Shape, Site, View};
 
 /// `linear` and `bilinear`.
@@ -22,13 +22,20 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
     /// ```
-    fn try_linear(&self, weight: &Self, bias: Option<&Self>) -> Result<Self, Self::Error> {
+    fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         linear(self, weight, bias, Site::here("linear"))
     }
 
     /// x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` `[…, k]` over the same other dimensions, `weight`
     /// `[n, j, k]`, `bias` `[n]`; the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
-    fn try_bilinear(&self, other: &Self, weight: &Self, bias: Option<&Self>) -> Result<Self, Self::Error> {
+    fn try_bilinear(
+        &self,
+        other: impl ArrayOperand<Self>,
+        weight: impl ArrayOperand<Self>,
+        bias: Option<&Self>,
+    ) -> Result<Self, Self::Error> {
+        let (other, weight) = (&other.into_array(self), &weight.into_array(self));
         bilinear(self, other, weight, bias, Site::here("bilinear"))
     }
 }

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::pair::expanded;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Number, Shape, Site, View};
 
@@ -26,10 +26,11 @@ pub trait Products: TensorLike {
     /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
     /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));
     /// ```
-    fn try_matmul(&self, other: &Self) -> Result<Self, Self::Error>
+    fn try_matmul(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
     {
+        let other = &other.into_array(self);
         product(self, other, Site::here("matmul"))
     }
 }

@@ -2,10 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::linalg::blas::outer;
 use crate::ops::pair::{expanded, pair};
 use crate::ops::reduce::reductions::reduced;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::shape::dims;
 use crate::{Binary, Dims, Error, Number, Reduction, Scalar, Shape, Site, View};
 
@@ -20,7 +20,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let x = Tensor::from([1.0, 2.0]);
     /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
     /// ```
-    fn try_outer(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("outer");
         for (name, rank) in [("self", self.shape().rank()), ("vec2", other.shape().rank())] {
             if rank != 1 {
@@ -33,7 +34,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
 
     /// Sums of products along the last dimension of both, for every pair of the other dimensions: `[…, k]` and
     /// `[…', k]` give `[…, …']`. A rank-0 operand multiplies. PyTorch: `inner`.
-    fn try_inner(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("inner");
         let (left, right) = (self.shape(), other.shape());
         let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
@@ -57,7 +59,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
     }
 
     /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
-    fn try_vecdot(&self, other: &Self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: isize) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("vecdot");
         let (x, y) = pair(self, other, at)?;
         reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim), false, at)
@@ -72,7 +75,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
-    fn try_cross(&self, other: &Self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_cross(&self, other: impl ArrayOperand<Self>, dim: isize) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         cross(self, other, dim, Site::here("cross"))
     }
 
@@ -85,7 +89,8 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let x = Tensor::from([1.0, 10.0]);
     /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
     /// ```
-    fn try_kron(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_kron(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("kron");
         let (left, right) = (self.shape(), other.shape());
         let rank = left.rank().max(right.rank());

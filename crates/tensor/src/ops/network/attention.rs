@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Compare, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// Which keys a query sees.
@@ -38,11 +38,12 @@ pub trait Attention: TensorLike<Elem: Float> {
     /// ```
     fn try_scaled_dot_product_attention(
         &self,
-        key: &Self,
-        value: &Self,
+        key: impl ArrayOperand<Self>,
+        value: impl ArrayOperand<Self>,
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
     ) -> Result<Self, Self::Error> {
+        let (key, value) = (&key.into_array(self), &value.into_array(self));
         attend(self, key, value, mask, scale, Site::here("scaled_dot_product_attention"))
     }
 
@@ -50,11 +51,12 @@ pub trait Attention: TensorLike<Elem: Float> {
     /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
-        key: &Self,
-        value: &Self,
+        key: impl ArrayOperand<Self>,
+        value: impl ArrayOperand<Self>,
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
     ) -> Result<Self, Self::Error> {
+        let (key, value) = (&key.into_array(self), &value.into_array(self));
         let at = Site::here("grouped_query_attention");
         let shape = self.shape();
         let Some(heads) = shape.rank().checked_sub(3).map(|axis| shape[axis]) else {

@@ -5,11 +5,11 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::primitive::Composite;
 use crate::ops::reduce::statistics::squeezed;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Reduction, Shape, Site, Unary, View};
 
 /// Norms and distances.
@@ -41,7 +41,8 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// The `p`-norm of the difference, over everything; the shapes broadcast. Derivative 0 at equal points. PyTorch:
     /// `dist`.
-    fn try_dist(&self, other: &Self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("dist");
         let (x, y) = pair(self, other, at)?;
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
@@ -57,18 +58,20 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
     /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
     /// ```
-    fn try_cdist(&self, other: &Self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_cdist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         distances(self, other, p.into(), Site::here("cdist"))
     }
 
     /// The `p`-norm of x - y + `eps` over the last dimension; the shapes broadcast. PyTorch: `pairwise_distance`.
     fn try_pairwise_distance(
         &self,
-        other: &Self,
+        other: impl ArrayOperand<Self>,
         p: impl Into<f64>,
         eps: f64,
         keepdim: bool,
     ) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("pairwise_distance");
         let (x, y) = pair(self, other, at)?;
         let difference = x.apply_binary(Binary::Sub, &y, at)?.plus(eps, at)?;
@@ -92,7 +95,8 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
     /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
-    fn try_cosine_similarity(&self, other: &Self, dim: isize, eps: f64) -> Result<Self, Self::Error> {
+    fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: isize, eps: f64) -> Result<Self, Self::Error> {
+        let other = &other.into_array(self);
         let at = Site::here("cosine_similarity");
         let (x, y) = pair(self, other, at)?;
         let shape = x.shape();

@@ -4,10 +4,10 @@ use std::f64::consts::TAU;
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
 use crate::ops::pair::pair;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// Negative log-likelihoods.
@@ -17,7 +17,13 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// target is 0, though the gradient to that target is NaN. With `log_target` the target is a logarithm too. The sizes
     /// broadcast, with [`compat`](crate::shape::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
     /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
-    fn try_kl_div(&self, target: &Self, log_target: bool, reduction: LossReduction) -> Result<Self, Self::Error> {
+    fn try_kl_div(
+        &self,
+        target: impl ArrayOperand<Self>,
+        log_target: bool,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("kl_div");
         let (y, x) = pair(target, self, at)?;
         let losses = if log_target {
@@ -34,12 +40,13 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         log_input: bool,
         full: bool,
         eps: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("poisson_nll_loss");
         let (y, x) = pair(target, self, at)?;
         let mut losses = if log_input {
@@ -67,12 +74,13 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Where shapes do not fit, or a variance is negative.
     fn try_gaussian_nll_loss(
         &self,
-        target: &Self,
-        variance: &Self,
+        target: impl ArrayOperand<Self>,
+        variance: impl ArrayOperand<Self>,
         full: bool,
         eps: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let (target, variance) = (&target.into_array(self), &variance.into_array(self));
         let at = Site::here("gaussian_nll_loss");
         let (own, given) = (self.shape(), variance.shape());
         let lead = own.split_last().map_or(&[][..], |(_, lead)| lead);
@@ -110,10 +118,11 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Where sizes differ, or a probability is not between 0 and 1.
     fn try_binary_cross_entropy(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy");
         let (own, theirs) = (self.shape(), target.shape());
         if own != theirs {
@@ -145,11 +154,12 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// ```
     fn try_binary_cross_entropy_with_logits(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         pos_weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy_with_logits");
         let (own, theirs) = (self.shape(), target.shape());
         if own != theirs {

@@ -2,9 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
 use crate::ops::network::losses::reduction::{LossReduction, reduced};
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Site, Unary};
 
 /// Losses with a margin.
@@ -14,11 +14,12 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     /// smaller where it is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
     fn try_margin_ranking_loss(
         &self,
-        other: &Self,
-        target: &Self,
+        other: impl ArrayOperand<Self>,
+        target: impl ArrayOperand<Self>,
         margin: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let (other, target) = (&other.into_array(self), &target.into_array(self));
         let at = Site::here("margin_ranking_loss");
         let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
         if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
@@ -39,10 +40,11 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     /// `nn.functional.hinge_embedding_loss`.
     fn try_hinge_embedding_loss(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         margin: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("hinge_embedding_loss");
         let far = self.mapped(Unary::Neg, at)?.plus(margin, at)?.mapped(Unary::Relu, at)?;
         let shape = join(&self.shape(), &target.shape(), at)?;
@@ -53,7 +55,12 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     }
 
     /// ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
-    fn try_soft_margin_loss(&self, target: &Self, reduction: LossReduction) -> Result<Self, Self::Error> {
+    fn try_soft_margin_loss(
+        &self,
+        target: impl ArrayOperand<Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");
         let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
         reduced(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
@@ -64,11 +71,12 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     /// to whichever of the other two is nearer (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
-        positive: &Self,
-        negative: &Self,
+        positive: impl ArrayOperand<Self>,
+        negative: impl ArrayOperand<Self>,
         options: TripletOptions,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let (positive, negative) = (&positive.into_array(self), &negative.into_array(self));
         let at = Site::here("triplet_margin_loss");
         let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
         if ranks[0] != ranks[1] || ranks[0] != ranks[2] {

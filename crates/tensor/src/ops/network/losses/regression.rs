@@ -2,10 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
 use crate::ops::pair::pair;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary};
 
 /// Losses of regression. A `weight` has the shape of the prediction.
@@ -22,10 +22,11 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// ```
     fn try_mse_loss(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("mse_loss");
         let losses = difference(self, target, at)?.mapped(Unary::Square, at)?;
         weighted_mean(losses, &self.shape(), weight, reduction, at)
@@ -33,7 +34,13 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 
     /// |x - y|; gradient 0 where they are equal. With a weight, `Mean` divides by the sum of the weights. PyTorch:
     /// `nn.functional.l1_loss`.
-    fn try_l1_loss(&self, target: &Self, weight: Option<&Self>, reduction: LossReduction) -> Result<Self, Self::Error> {
+    fn try_l1_loss(
+        &self,
+        target: impl ArrayOperand<Self>,
+        weight: Option<&Self>,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("l1_loss");
         let losses = difference(self, target, at)?.mapped(Unary::Abs, at)?;
         weighted_mean(losses, &self.shape(), weight, reduction, at)
@@ -41,7 +48,13 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 
     /// (x - y)² / 2β where |x - y| < β, |x - y| - β/2 elsewhere (Girshick 2015); with β = 0 the same as
     /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
-    fn try_smooth_l1_loss(&self, target: &Self, beta: f64, reduction: LossReduction) -> Result<Self, Self::Error> {
+    fn try_smooth_l1_loss(
+        &self,
+        target: impl ArrayOperand<Self>,
+        beta: f64,
+        reduction: LossReduction,
+    ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("smooth_l1_loss");
         if beta < 0.0 {
             let message = "smooth_l1_loss does not support negative values for beta.";
@@ -56,11 +69,12 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// the number of elements all the same. PyTorch: `nn.functional.huber_loss`.
     fn try_huber_loss(
         &self,
-        target: &Self,
+        target: impl ArrayOperand<Self>,
         delta: f64,
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
+        let target = &target.into_array(self);
         let at = Site::here("huber_loss");
         if delta <= 0.0 {
             let message = "huber_loss does not support non-positive values for delta.";

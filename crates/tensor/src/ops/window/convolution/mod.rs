@@ -13,6 +13,7 @@ pub use options::ConvOptions;
 
 use wengert_macros::twins;
 
+use crate::ops::ArrayOperand;
 use crate::ops::window::convolution::forward::convolved;
 use crate::ops::window::convolution::transposed::transposed;
 use crate::ops::window::windowed::Windowed;
@@ -33,7 +34,13 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
     /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
     /// ```
-    fn try_conv1d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+    fn try_conv1d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         convolved(self, weight, bias, options, 1, Site::here("conv1d"))
     }
 
@@ -50,13 +57,25 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let halved = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
     /// assert_eq!(halved.shape(), &[1, 1, 2, 2]);
     /// ```
-    fn try_conv2d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+    fn try_conv2d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         convolved(self, weight, bias, options, 2, Site::here("conv2d"))
     }
 
     /// Convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus `bias`
     /// `[out]`. PyTorch: `nn.functional.conv3d`.
-    fn try_conv3d(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self, Self::Error> {
+    fn try_conv3d(
+        &self,
+        weight: impl ArrayOperand<Self>,
+        bias: Option<&Self>,
+        options: &ConvOptions,
+    ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         convolved(self, weight, bias, options, 3, Site::here("conv3d"))
     }
 
@@ -64,10 +83,11 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// PyTorch: `nn.functional.conv_transpose1d`.
     fn try_conv_transpose1d(
         &self,
-        weight: &Self,
+        weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         transposed(self, weight, bias, options, 1, Site::here("conv_transpose1d"))
     }
 
@@ -75,20 +95,22 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// `[c, out / groups, kh, kw]`. PyTorch: `nn.functional.conv_transpose2d`.
     fn try_conv_transpose2d(
         &self,
-        weight: &Self,
+        weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         transposed(self, weight, bias, options, 2, Site::here("conv_transpose2d"))
     }
 
     /// The adjoint of [`conv3d`](Self::conv3d), plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
     fn try_conv_transpose3d(
         &self,
-        weight: &Self,
+        weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
+        let weight = &weight.into_array(self);
         transposed(self, weight, bias, options, 3, Site::here("conv_transpose3d"))
     }
 }
