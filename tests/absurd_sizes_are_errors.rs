@@ -48,8 +48,8 @@ fn broadcasts_of_small_tensors() {
     assert!(is_too_large(column.try_add(row.expand([1, TEBI]))));
     assert!(is_out_of_memory(column.try_add(row.expand([1, MEBI]))));
     assert!(is_out_of_memory(column.try_lt(row.expand([1, MEBI]))));
-    assert!(is_out_of_memory(column.try_matmul(&row.expand([1, MEBI]))));
-    assert!(is_too_large(column.try_matmul(&row.expand([1, TEBI]))));
+    assert!(is_out_of_memory(column.try_matmul(row.expand([1, MEBI]))));
+    assert!(is_too_large(column.try_matmul(row.expand([1, TEBI]))));
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn sizes_beside_a_zero_are_not_multiplied() {
     }
     assert!(is_too_large(x.try_flatten(1, 2)));
     assert!(is_too_large(x.try_sum(3)));
-    assert!(is_too_large(x.try_matmul(&Tensor::zeros([0, 5]))));
-    assert!(x.try_matmul(&Tensor::zeros([1, 5])).is_err());
+    assert!(is_too_large(x.try_matmul(Tensor::zeros([0, 5]))));
+    assert!(x.try_matmul(Tensor::zeros([1, 5])).is_err());
     assert!(x.mean(..).item().is_nan());
 }
 
@@ -173,7 +173,7 @@ fn writing_and_selecting_by_index() {
     let table = [
         Tensor::<f32>::ones([4]).try_take(&index),
         x.try_masked_select(&mask),
-        x.try_masked_scatter(&mask, &Tensor::ones([1])),
+        x.try_masked_scatter(&mask, Tensor::ones([1])),
         x.try_index_set(&[IndexItem::At(0)], 0.0),
         x.try_index_add(0, &row, &source, 1.0),
         x.try_index_copy(0, &row, &source),

@@ -74,9 +74,9 @@ fn products() {
         vec![
             x.matmul(turned),
             turned.matmul(x),
-            x.flip(0).matmul(&turned.narrow(1, 0, 65)),
-            batch.matmul(&batch.transpose(1, 2)),
-            x.matmul(&turned.select(1, 0)),
+            x.flip(0).matmul(turned.narrow(1, 0, 65)),
+            batch.matmul(batch.transpose(1, 2)),
+            x.matmul(turned.select(1, 0)),
         ]
     });
 }

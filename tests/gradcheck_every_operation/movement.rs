@@ -87,11 +87,11 @@ pub const SHAPED: &[Row] = of! {
     take_along_dim: REAL [2, 3] => |x| x.exp().take_along_dim(&Tensor::from([[2i64, 2, 0]]), Some(1));
     take: REAL [2, 3] => |x| x.exp().take(&Tensor::from([[5i64, 0], [-1, 2]]));
     masked_select: REAL [2, 3] => |x| x.exp().masked_select(&Tensor::from([true, false, true]));
-    scatter: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter(0, &Tensor::from([[2i64, 0], [1, 1]]), &y.exp());
+    scatter: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter(0, &Tensor::from([[2i64, 0], [1, 1]]), y.exp());
     scatter_value: REAL [3, 2] => |x| x.exp().scatter_value(0, &Tensor::from([[2i64, 0]]), 1.5);
     scatter_add: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter_add(0, &Tensor::from([[2i64, 0], [2, 1]]), &y.exp());
     index_add: REAL [3, 2] [3, 2] => |x, y| x.exp().index_add(0, &Tensor::from([2i64, 0, 2]), &y.exp(), 1.5);
-    index_copy: REAL [3, 2] [2, 2] => |x, y| x.exp().index_copy(0, &Tensor::from([2i64, 0]), &y.exp());
+    index_copy: REAL [3, 2] [2, 2] => |x, y| x.exp().index_copy(0, &Tensor::from([2i64, 0]), y.exp());
     index_fill: REAL [3, 2] [] => |x, y| x.exp().index_fill(0, &Tensor::from([2i64, 0]), y.exp());
     index_fill "by a number": REAL [3, 2] => |x| x.exp().index_fill(1, &Tensor::from([-1i64]), 0.5);
     index_put "written": REAL [3, 2] [2] => |x, y| {
@@ -101,7 +101,7 @@ pub const SHAPED: &[Row] = of! {
         x.exp().index_put(&index_items![&Tensor::from([2i64, 0, 2])], &y.exp(), true)
     };
     index_set: REAL [3, 4] [1, 2] => |x, y| x.exp().index_set(&index_items![1.., 1..3], y.exp());
-    masked_scatter: REAL [2, 3] [5] => |x, y| x.exp().masked_scatter(&Tensor::from([true, false, true]), &y.exp());
+    masked_scatter: REAL [2, 3] [5] => |x, y| x.exp().masked_scatter(&Tensor::from([true, false, true]), y.exp());
     pad "by a number": REAL [2, 3] => |x| x.exp().pad(&[1, 2, 0, 1], PadMode::Constant(0.5));
     pad "cropping": REAL [2, 4] => |x| x.exp().pad(&[-1, 1], PadMode::Constant(0.0));
     pad "reflect": REAL [1, 3, 4] => |x| x.exp().pad(&[2, 1, 1, 2], PadMode::Reflect);
@@ -113,7 +113,7 @@ pub const SHAPED: &[Row] = of! {
 pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     scatter_: REAL => |x| {
         let mut z = matrix(x);
-        z.scatter_(0, &Tensor::from([[2i64, 0], [1, 1]]), &source(x));
+        z.scatter_(0, &Tensor::from([[2i64, 0], [1, 1]]), source(x));
         x = z
     };
     scatter_value_: REAL => |x| {
@@ -133,7 +133,7 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     };
     index_copy_: REAL => |x| {
         let mut z = matrix(x);
-        z.index_copy_(0, &Tensor::from([2i64, 0]), &source(x));
+        z.index_copy_(0, &Tensor::from([2i64, 0]), source(x));
         x = z
     };
     index_fill_: REAL => |x| {
@@ -153,7 +153,7 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     };
     masked_scatter_: REAL => |x| {
         let mut z = matrix(x);
-        z.masked_scatter_(&Tensor::from([[true, false], [false, true], [false, false]]), &source(x));
+        z.masked_scatter_(&Tensor::from([[true, false], [false, true], [false, false]]), source(x));
         x = z
     };
 };

@@ -148,7 +148,7 @@ mod tests {
             let three = Tensor::scalar(T::from_f64(3.0));
             let x = tape.var(&Tensor::scalar(T::from_f64(5.0)));
             let y = tape.var(&three);
-            let left = [x - y, x - &y, x - &three, x - three.clone(), x - 3.0, x - 3.0f32, x - 3, x - 3i64];
+            let left = [x - y, x - &three, x - three.clone(), x - 3.0, x - 3.0f32, x - 3, x - 3i64];
             assert!(left.iter().all(|z| z.item() == T::from_f64(2.0)));
             let right = [&three - x, three.clone() - x, 3.0 - x, 3 - x];
             assert!(right.iter().all(|z| z.item() == T::from_f64(-2.0)));

@@ -131,7 +131,7 @@ mod tests {
             for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
                 let product = |threads: usize| {
                     set_num_threads(threads);
-                    (x.matmul(y), x.cast::<f64>().matmul(&y.cast::<f64>()))
+                    (x.matmul(y), x.cast::<f64>().matmul(y.cast::<f64>()))
                 };
                 let expected = product(1);
                 for threads in [2, 3, 7, 16] {
@@ -152,7 +152,7 @@ mod tests {
                 [(vec![0], vec![0]), (vec![1], vec![1]), (vec![0, 1], vec![0, 1]), (vec![0], vec![])]
             {
                 let (x, y) = (x.flip(flip_x.clone()), y.flip(flip_y.clone()));
-                assert_eq!(x.matmul(&y), x.contiguous().matmul(&y.contiguous()), "{m} {n} {k} {flip_x:?} {flip_y:?}");
+                assert_eq!(x.matmul(&y), x.contiguous().matmul(y.contiguous()), "{m} {n} {k} {flip_x:?} {flip_y:?}");
             }
         }
     }

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_left_side_keeps_its_shape() {
         let mut x = Tensor::<f64>::zeros([2, 1]);
-        let error = x.try_addcmul_(&Tensor::ones([2, 3]), &Tensor::ones([1]), 1.0).unwrap_err();
+        let error = x.try_addcmul_(Tensor::ones([2, 3]), Tensor::ones([1]), 1.0).unwrap_err();
         assert_eq!(error.sentence(), "output with shape [2, 1] doesn't match the broadcast shape [2, 3]");
         let mut expanded = Tensor::<f64>::ones([1]).expand([3]);
         assert!(expanded.try_clamp_(0.0, 1.0).is_err());

@@ -83,9 +83,9 @@ mod tests {
     fn the_left_side_changes_alone() {
         let mut x = Tensor::from([1.0, 2.0, 3.0]);
         let before = x.clone();
-        x.index_add_(0, &Tensor::from([0i64, 0]), &Tensor::from([10.0, 20.0]), 1.0);
-        x.index_put_(&index_items![&Tensor::from([1i64])], &Tensor::scalar(0.0), false);
-        x.masked_scatter_(&Tensor::from([false, false, true]), &Tensor::from([7.0]));
+        x.index_add_(0, &Tensor::from([0i64, 0]), Tensor::from([10.0, 20.0]), 1.0);
+        x.index_put_(&index_items![&Tensor::from([1i64])], Tensor::scalar(0.0), false);
+        x.masked_scatter_(&Tensor::from([false, false, true]), Tensor::from([7.0]));
         assert_eq!(x.to_vec(), [31.0, 0.0, 7.0]);
         assert_eq!(before.to_vec(), [1.0, 2.0, 3.0]);
     }
@@ -94,16 +94,16 @@ mod tests {
     fn an_expanded_left_side_is_refused_but_by_index_put() {
         let mut x = Tensor::<f64>::zeros([1]).expand([3]);
         let index = Tensor::from([0i64]);
-        assert!(x.try_index_add_(0, &index, &Tensor::ones([1]), 1.0).is_err());
+        assert!(x.try_index_add_(0, &index, Tensor::ones([1]), 1.0).is_err());
         assert!(x.try_index_set_(&index_items![0], 1.0).is_err());
-        x.index_put_(&index_items![&index], &Tensor::ones([1]), false);
+        x.index_put_(&index_items![&index], Tensor::ones([1]), false);
         assert_eq!(x.to_vec(), [1.0, 0.0, 0.0]);
     }
 
     #[test]
     fn the_mask_may_not_make_the_left_side_grow() {
         let mut x = Tensor::<f64>::zeros([1, 3]);
-        let error = x.try_masked_scatter_(&Tensor::full([2, 3], true), &Tensor::ones([6])).unwrap_err();
+        let error = x.try_masked_scatter_(&Tensor::full([2, 3], true), Tensor::ones([6])).unwrap_err();
         assert_eq!(error.sentence(), "output with shape [1, 3] doesn't match the broadcast shape [2, 3]");
     }
 }

@@ -78,14 +78,14 @@ mod tests {
     #[test]
     fn matrices_and_vectors() {
         let mut x = Tensor::<f64>::zeros([2]);
-        x.addmv_(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]), &Tensor::ones([2]), 1, 1);
+        x.addmv_(Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::ones([2]), 1, 1);
         assert_eq!(x.to_vec(), [3.0, 7.0]);
-        let error = Tensor::<f64>::zeros([1]).try_addmv_(&Tensor::ones([2, 2]), &Tensor::ones([2]), 1, 1).unwrap_err();
+        let error = Tensor::<f64>::zeros([1]).try_addmv_(Tensor::ones([2, 2]), Tensor::ones([2]), 1, 1).unwrap_err();
         assert_eq!(error.sentence(), "output with shape [1] doesn't match the broadcast shape [2]");
-        let error = Tensor::<f64>::zeros([1]).try_addmv_(&Tensor::ones([2, 2]), &Tensor::ones([3]), 1, 1).unwrap_err();
+        let error = Tensor::<f64>::zeros([1]).try_addmv_(Tensor::ones([2, 2]), Tensor::ones([3]), 1, 1).unwrap_err();
         assert!(error.to_string().contains(file!()), "{error}");
         let mut x = Tensor::<f64>::ones([2, 2]);
-        x.addr_(&Tensor::from([1.0, 2.0]), &Tensor::from([1.0, 10.0]), 0, 1);
+        x.addr_(Tensor::from([1.0, 2.0]), Tensor::from([1.0, 10.0]), 0, 1);
         assert_eq!(x.to_vec(), [1.0, 10.0, 2.0, 20.0]);
         let (a, b) = (Tensor::<f64>::ones([3, 2, 1]), Tensor::ones([3, 1, 2]));
         x.addbmm_(&a, &b, 0, 1);

@@ -336,7 +336,7 @@ mod tests {
         let index = Tensor::from([[1i64], [0]]);
         let source = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
         assert_eq!(Tensor::zeros([2, 2]).scatter(1, &index, &source), Tensor::from([[0.0, 1.0], [3.0, 0.0]]));
-        let error = Tensor::<f64>::zeros([2, 3]).try_scatter(1, &Tensor::zeros([3, 3]), &Tensor::zeros([3, 3]));
+        let error = Tensor::<f64>::zeros([2, 3]).try_scatter(1, &Tensor::zeros([3, 3]), Tensor::zeros([3, 3]));
         assert_eq!(
             error.unwrap_err().sentence(),
             "Expected index [3, 3] to be no larger than self [2, 3] apart from dimension 1 and to be no larger size than \
@@ -349,8 +349,8 @@ mod tests {
         let x = Tensor::<f64>::zeros([3]);
         assert_eq!(x.index_set(&index_items![..], Tensor::ones([1, 1, 3])).to_vec(), [1.0; 3]);
         let positions = Tensor::from([0i64, 0]);
-        assert_eq!(x.index_put(&index_items![&positions], &Tensor::scalar(2.0), true).to_vec(), [4.0, 0.0, 0.0]);
-        let error = x.try_index_put(&index_items![&positions], &Tensor::ones([3]), false).unwrap_err();
+        assert_eq!(x.index_put(&index_items![&positions], Tensor::scalar(2.0), true).to_vec(), [4.0, 0.0, 0.0]);
+        let error = x.try_index_put(&index_items![&positions], Tensor::ones([3]), false).unwrap_err();
         assert_eq!(
             error.sentence(),
             "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [2]"
@@ -365,6 +365,6 @@ mod tests {
         let source = Tensor::from([[5.0, 6.0], [7.0, 8.0]]);
         let y = Tensor::<f64>::zeros([2, 1]).masked_scatter(&mask, &source);
         assert_eq!(y, Tensor::from([[5.0, 0.0, 6.0], [7.0, 0.0, 8.0]]));
-        assert!(Tensor::<f64>::zeros([3]).try_masked_scatter(&mask, &Tensor::ones([1])).is_err());
+        assert!(Tensor::<f64>::zeros([3]).try_masked_scatter(&mask, Tensor::ones([1])).is_err());
     }
 }

@@ -295,10 +295,10 @@ mod tests {
     #[test]
     fn products_of_fixed_rank() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        assert_eq!(x.mm(&x.t()), Tensor::from([[5.0, 11.0], [11.0, 25.0]]));
-        assert_eq!(x.mv(&Tensor::from([1.0, -1.0])).to_vec(), [-1.0, -1.0]);
-        assert_eq!(x.unsqueeze(0).bmm(&x.unsqueeze(0)).to_vec(), [7.0, 10.0, 15.0, 22.0]);
-        assert_eq!(Tensor::<f64>::zeros([2, 0]).mm(&Tensor::zeros([0, 3])), Tensor::zeros([2, 3]));
+        assert_eq!(x.mm(x.t()), Tensor::from([[5.0, 11.0], [11.0, 25.0]]));
+        assert_eq!(x.mv(Tensor::from([1.0, -1.0])).to_vec(), [-1.0, -1.0]);
+        assert_eq!(x.unsqueeze(0).bmm(x.unsqueeze(0)).to_vec(), [7.0, 10.0, 15.0, 22.0]);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).mm(Tensor::zeros([0, 3])), Tensor::zeros([2, 3]));
     }
 
     #[test]
@@ -307,12 +307,12 @@ mod tests {
         let y = Tensor::from([[3.0], [4.0]]);
         let nan = Tensor::scalar(NAN);
         assert_eq!(nan.addmm(&x, &y, 0, 2).item(), 22.0);
-        assert_eq!(Tensor::scalar(3.0).addmm(&x, &nan.expand([2, 1]), 2, 0).item(), 6.0);
+        assert_eq!(Tensor::scalar(3.0).addmm(&x, nan.expand([2, 1]), 2, 0).item(), 6.0);
         assert_eq!(nan.addmm(&x, &y, 0, 0).item(), 0.0);
-        assert!(Tensor::scalar(3.0).addmm(&x, &nan.expand([2, 1]), 2, 1).item().is_nan());
+        assert!(Tensor::scalar(3.0).addmm(&x, nan.expand([2, 1]), 2, 1).item().is_nan());
         let column = Tensor::from([1.0, 10.0]);
         assert_eq!(Tensor::from([1.0, 2.0]).addr(&column, &column, 1, 1), Tensor::from([[2.0, 12.0], [11.0, 102.0]]));
-        assert_eq!(Tensor::scalar(1.0).addmv(&y.t(), &column, 1, 0.5).to_vec(), [22.5]);
+        assert_eq!(Tensor::scalar(1.0).addmv(y.t(), &column, 1, 0.5).to_vec(), [22.5]);
         let batch = Tensor::<f64>::ones([3, 2, 2]);
         assert_eq!(Tensor::from([0.0, 1.0]).addbmm(&batch, &batch, 1, 1), Tensor::from([[6.0, 7.0], [6.0, 7.0]]));
         assert_eq!(Tensor::scalar(1.0).baddbmm(&batch, &batch, 1, 1), Tensor::full([3, 2, 2], 3.0));
@@ -337,15 +337,15 @@ mod tests {
         assert_eq!(sentence(x.try_mm(&y)), "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x2)");
         assert_eq!(sentence(Tensor::ones([2, 2, 3]).try_mm(&y)), "mm: self must be a matrix, got 3-D tensor");
         assert_eq!(sentence(x.try_bmm(&y)), "batch1 must be a 3D tensor");
-        assert_eq!(sentence(x.try_mv(&Tensor::ones([4]))), "size mismatch, got input (2), mat (2x3), vec (4)");
+        assert_eq!(sentence(x.try_mv(Tensor::ones([4]))), "size mismatch, got input (2), mat (2x3), vec (4)");
         assert_eq!(sentence(x.try_dot(&y)), "1D tensors expected, but got 2D and 2D tensors");
         assert_eq!(
-            sentence(Tensor::ones([3]).try_addmm(&x, &Tensor::ones([3, 4]), 1, 1)),
+            sentence(Tensor::ones([3]).try_addmm(&x, Tensor::ones([3, 4]), 1, 1)),
             "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  \
              Target sizes: [2, 4].  Tensor sizes: [3]"
         );
         assert_eq!(
-            sentence(Tensor::ones([3]).try_addmv(&x, &Tensor::ones([3]), 1, 1)),
+            sentence(Tensor::ones([3]).try_addmv(&x, Tensor::ones([3]), 1, 1)),
             "size mismatch, got input (3), mat (2x3), vec (3)"
         );
     }

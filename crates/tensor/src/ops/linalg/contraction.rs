@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(einsum("iij->j", std::slice::from_ref(&cube)).to_vec(), [8.0, 10.0]);
         assert_eq!(einsum("bij,bjk->bik", &[cube.clone(), cube.clone()]), cube.matmul(&cube));
         assert_eq!(einsum("i,j,k->kji", &[counted(&[2]), counted(&[3]), counted(&[2])]).get(&[1, 2, 1]), Some(12.0));
-        assert_eq!(einsum("ij,jk,kl", &[x.clone(), y.clone(), y.t()]), x.matmul(&y).matmul(&y.t()));
+        assert_eq!(einsum("ij,jk,kl", &[x.clone(), y.clone(), y.t()]), x.matmul(&y).matmul(y.t()));
     }
 
     #[test]
@@ -338,6 +338,6 @@ mod tests {
         assert_eq!(x.tensordot(&y, ([1], [0])), x.matmul(&y));
         assert_eq!(x.tensordot(&x, ([0, 1], [0, 1])).item(), 91.0);
         assert_eq!(x.tensordot(&y, 0).shape(), &[2, 3, 3, 4]);
-        assert_eq!(x.tensordot(&Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
+        assert_eq!(x.tensordot(Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
     }
 }

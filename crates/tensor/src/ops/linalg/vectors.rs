@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn pairs_of_elements() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-        assert_eq!(x.inner(&Tensor::from([1.0, 10.0])).to_vec(), [21.0, 43.0]);
+        assert_eq!(x.inner(Tensor::from([1.0, 10.0])).to_vec(), [21.0, 43.0]);
         assert_eq!(x.inner(&x), Tensor::from([[5.0, 11.0], [11.0, 25.0]]));
-        assert_eq!(x.inner(&Tensor::scalar(2.0)), Tensor::from([[2.0, 4.0], [6.0, 8.0]]));
+        assert_eq!(x.inner(Tensor::scalar(2.0)), Tensor::from([[2.0, 4.0], [6.0, 8.0]]));
         let y = Tensor::from([1.0, 10.0]);
         assert_eq!(x.kron(&y), Tensor::from([[1.0, 10.0, 2.0, 20.0], [3.0, 30.0, 4.0, 40.0]]));
         assert_eq!(y.kron(&x), Tensor::from([[1.0, 2.0, 10.0, 20.0], [3.0, 4.0, 30.0, 40.0]]));
         assert_eq!(Tensor::<f64>::zeros([0]).outer(&y).shape(), &[0, 2]);
         assert_eq!(
-            x.try_inner(&Tensor::ones([3])).unwrap_err().sentence(),
+            x.try_inner(Tensor::ones([3])).unwrap_err().sentence(),
             "inner() the last dimension must match on both input tensors but got shapes [2, 2] and [3]"
         );
         assert!(x.try_outer(&y).is_err());
@@ -172,7 +172,7 @@ mod tests {
         let x = Tensor::from([[1.0, 2.0, 3.0]]);
         let y = Tensor::from([[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]);
         assert_eq!(x.cross(&y, 1), Tensor::from([[-3.0, 6.0, -3.0], [0.0, 0.0, 0.0]]));
-        assert_eq!(x.t().cross(&y.t(), 0), x.cross(&y, -1).t());
+        assert_eq!(x.t().cross(y.t(), 0), x.cross(&y, -1).t());
         assert_eq!(x.vecdot(&y, -1).to_vec(), [32.0, 14.0]);
         assert_eq!(
             x.try_cross(&y, 0).unwrap_err().sentence(),

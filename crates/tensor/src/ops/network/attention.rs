@@ -184,14 +184,14 @@ mod tests {
         let y = x.scaled_dot_product_attention(&x, &x, AttentionMask::Keep(&keep), None);
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 2.0]]));
         let bias = Tensor::from([[f64::NEG_INFINITY], [0.0]]);
-        let y = x.scaled_dot_product_attention(&x, &Tensor::ones([2, 2]), AttentionMask::Add(&bias), Some(0.0));
+        let y = x.scaled_dot_product_attention(&x, Tensor::ones([2, 2]), AttentionMask::Add(&bias), Some(0.0));
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
     }
 
     #[test]
     fn infinite_scores_are_not_hidden() {
         let (q, k) = (Tensor::from([[1.0]]), Tensor::from([[f64::INFINITY], [0.0]]));
-        let y = q.scaled_dot_product_attention(&k, &Tensor::ones([2, 1]), AttentionMask::None, None);
+        let y = q.scaled_dot_product_attention(&k, Tensor::ones([2, 1]), AttentionMask::None, None);
         assert!(y.item().is_nan());
     }
 

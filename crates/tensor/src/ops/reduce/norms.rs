@@ -284,10 +284,10 @@ mod tests {
         assert_eq!(x.cdist(&y, INF), Tensor::from([[[1.0], [1.0]], [[4.0], [3.0]]]));
         assert_eq!(x.cdist(&y, 0), Tensor::from([[[1.0], [1.0]], [[2.0], [2.0]]]));
         assert_eq!(x.cdist(&y, 2).get(&[1, 0, 0]), Some(5.0));
-        assert_eq!(Tensor::<f64>::zeros([2, 0]).cdist(&Tensor::zeros([3, 0]), 2), Tensor::zeros([2, 3]));
-        let error = x.try_cdist(&Tensor::zeros([4, 3]), 2).unwrap_err();
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).cdist(Tensor::zeros([3, 0]), 2), Tensor::zeros([2, 3]));
+        let error = x.try_cdist(Tensor::zeros([4, 3]), 2).unwrap_err();
         assert_eq!(error.sentence(), "X1 and X2 must have the same number of columns. X1: 2 X2: 3");
-        let error = Tensor::<f64>::zeros([2, 5, 3]).try_cdist(&Tensor::zeros([3, 4, 3]), 2).unwrap_err();
+        let error = Tensor::<f64>::zeros([2, 5, 3]).try_cdist(Tensor::zeros([3, 4, 3]), 2).unwrap_err();
         assert_eq!(
             error.sentence(),
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"

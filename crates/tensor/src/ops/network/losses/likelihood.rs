@@ -268,11 +268,11 @@ mod tests {
     fn variances_of_three_shapes() {
         let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[0.0, 0.0]]));
         for shape in [&[1usize, 2][..], &[1, 1], &[1]] {
-            let losses = x.gaussian_nll_loss(&y, &Tensor::full(shape, 1.0), false, 1e-6, Each);
+            let losses = x.gaussian_nll_loss(&y, Tensor::full(shape, 1.0), false, 1e-6, Each);
             assert_eq!(losses.to_vec(), [0.5, 2.0]);
         }
-        assert!(x.try_gaussian_nll_loss(&y, &Tensor::ones([2]), false, 1e-6, Each).is_err());
-        assert!(x.try_gaussian_nll_loss(&y, &Tensor::full([1], -1.0), false, 1e-6, Each).is_err());
+        assert!(x.try_gaussian_nll_loss(&y, Tensor::ones([2]), false, 1e-6, Each).is_err());
+        assert!(x.try_gaussian_nll_loss(&y, Tensor::full([1], -1.0), false, 1e-6, Each).is_err());
     }
 
     #[test]
@@ -281,9 +281,9 @@ mod tests {
         let losses = x.binary_cross_entropy(&y, None, Each).to_vec();
         assert_eq!(losses[..3], [100.0, 100.0, 0.0]);
         assert!(close(losses[3], 4f64.ln()));
-        let error = Tensor::from([1.5]).try_binary_cross_entropy(&Tensor::from([1.0]), None, Each).unwrap_err();
+        let error = Tensor::from([1.5]).try_binary_cross_entropy(Tensor::from([1.0]), None, Each).unwrap_err();
         assert_eq!(error.sentence(), "all elements of input should be between 0 and 1");
-        assert!(x.try_binary_cross_entropy(&Tensor::scalar(1.0), None, Each).is_err());
+        assert!(x.try_binary_cross_entropy(Tensor::scalar(1.0), None, Each).is_err());
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let want = x.sigmoid().binary_cross_entropy(&y, Some(&weight), Sum).item();
         assert!(close(got, want));
         let inf = Tensor::from([f64::INFINITY]);
-        let loss = inf.binary_cross_entropy_with_logits(&Tensor::from([1.0]), None, None, Each);
+        let loss = inf.binary_cross_entropy_with_logits(Tensor::from([1.0]), None, None, Each);
         assert!(loss.item().is_nan());
     }
 }

@@ -151,8 +151,8 @@ mod tests {
         let target = Tensor::from([1.0, -1.0]);
         assert_eq!(x.margin_ranking_loss(&y, &target, 0.5, Each).to_vec(), [0.0, 0.5]);
         assert_eq!(x.hinge_embedding_loss(&target, 1.5, Each).to_vec(), [3.0, 0.5]);
-        assert_eq!(x.hinge_embedding_loss(&Tensor::scalar(0.0), 1.5, Each).to_vec(), [3.0, 1.5]);
-        assert_eq!(Tensor::from([0.0]).soft_margin_loss(&Tensor::from([1.0]), Mean).item(), 2f64.ln());
+        assert_eq!(x.hinge_embedding_loss(Tensor::scalar(0.0), 1.5, Each).to_vec(), [3.0, 1.5]);
+        assert_eq!(Tensor::from([0.0]).soft_margin_loss(Tensor::from([1.0]), Mean).item(), 2f64.ln());
     }
 
     #[test]

@@ -178,7 +178,7 @@ mod tests {
         let bias = Tensor::from([10.0, 20.0]);
         let y = x.conv2d(&w, Some(&bias), &ConvOptions::default().groups(2));
         for group in 0..2 {
-            let part = x.narrow(1, 2 * group, 2).conv2d(&w.narrow(0, group, 1), None, &ConvOptions::default());
+            let part = x.narrow(1, 2 * group, 2).conv2d(w.narrow(0, group, 1), None, &ConvOptions::default());
             assert_eq!(y.narrow(1, group, 1), &part + 10.0 * (group + 1) as f64);
         }
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_sentences_of_what_is_refused() {
         let sentence = |x: &[usize], w: &[usize], options: ConvOptions| {
-            Tensor::<f64>::zeros(x).try_conv1d(&Tensor::zeros(w), None, &options).unwrap_err().sentence()
+            Tensor::<f64>::zeros(x).try_conv1d(Tensor::zeros(w), None, &options).unwrap_err().sentence()
         };
         assert_eq!(
             sentence(&[5], &[1, 1, 1], ConvOptions::default()),
