@@ -147,7 +147,7 @@ impl<'a, T: Element> Input<'a, T> {
     }
 
     /// Elements `start .. start + len`, where they lie in order or are all the same.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {
             Input::Uniform(value) => Operand::Splat(*value),
@@ -189,7 +189,7 @@ pub(crate) struct Reader<'a, T: Element> {
 
 impl<T: Element> Reader<'_, T> {
     /// Elements `start .. start + len`, of a block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, start: usize, len: usize) -> Operand<'_, T> {
         if let Some(tile) = &mut self.tile {
             return Operand::Slice(tile.row(start, len));

@@ -161,11 +161,12 @@ impl<T: Float> Blocks<'_, T> {
             let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
-            let values = smallvec![BlockValue::Splat(T::ZERO); self.inputs.len() + self.program.instructions().len()];
+            let values = self.inputs.len() + self.program.instructions().len();
+            let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
             // Borrowed for as long as the slots.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
-            let mut all = Task { run: self, layout, first_output, slots, values };
-            all.run(task, outputs);
+            let (slots, values) = (&mut slots[..], &mut values[..]);
+            Task { run: self, layout, first_output, slots, values }.run(task, outputs);
         });
         if self.streams {
             cpu::streamed();
@@ -192,16 +193,16 @@ impl Slots {
 }
 
 /// Some blocks, one after the other on one thread.
-struct Task<'a, 'r, T: Float> {
+struct Task<'a, 's, 'r, T: Float> {
     run: &'r Blocks<'a, T>,
     layout: Slots,
     first_output: usize,
-    slots: SmallVec<[&'r mut [T]; 16]>,
+    slots: &'s mut [&'r mut [T]],
     /// The values over this block.
-    values: SmallVec<[BlockValue<'r, T>; 32]>,
+    values: &'s mut [BlockValue<'r, T>],
 }
 
-impl<'r, T: Float> Task<'_, 'r, T> {
+impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) {
         let &Blocks { program, reducers, inputs, tiling, .. } = self.run;
         let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
@@ -253,7 +254,7 @@ impl<'r, T: Float> Task<'_, 'r, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn elements(&self, elements: &Elements<'r, T>, len: usize) -> &[T] {
         match *elements {
             Elements::Input(elements) => &elements[..len],
@@ -263,7 +264,7 @@ impl<'r, T: Float> Task<'_, 'r, T> {
 
     /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows; a value that
     /// was [expanded](Self::expand) is read from that slot.
-    #[inline]
+    #[inline(always)]
     fn operand(&self, value: usize, expanded: Option<usize>, len: usize) -> Operand<'_, T> {
         // Values are matched where they lie: one that was just written in parts is not copied as a whole before all stores
         // are done.
@@ -295,14 +296,22 @@ impl<'r, T: Float> Task<'_, 'r, T> {
     }
 
     /// Expands a value over the rows into spare slot `number`, whose place is given, where there is one number for each row.
+    #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> Option<usize> {
-        let BlockValue::Rows(rows) = &self.values[value] else { return None };
+        match self.values[value] {
+            BlockValue::Rows(rows) => Some(self.expand_rows(rows, number, block)),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn expand_rows(&mut self, rows: Elements<'r, T>, number: usize, block: Block) -> usize {
         let slot = self.layout.spare + number;
         let out = take(&mut self.slots[slot]);
-        let rows = self.elements(rows, block.rows);
+        let rows = self.elements(&rows, block.rows);
         out[..block.len].chunks_exact_mut(self.run.tiling.row).zip(rows).for_each(|(out, &value)| out.fill(value));
         self.slots[slot] = out;
-        Some(slot)
+        slot
     }
 
     /// The result of an instruction over a block.

@@ -79,14 +79,7 @@ impl<const N: usize> IterationSpace<N> {
     /// `index` divided by the size of a loop, and the rest.
     #[inline]
     fn divide(&self, index: usize, axis: usize) -> (usize, usize) {
-        let size = self.sizes[axis];
-        match self.reciprocals[axis] {
-            0 => (index / size, index % size),
-            reciprocal => {
-                let quotient = ((index as u128 * u128::from(reciprocal)) >> 64) as usize;
-                (quotient, index - quotient * size)
-            }
-        }
+        divide(index, self.sizes[axis], self.reciprocals[axis])
     }
 
     /// Number of elements.
@@ -161,14 +154,18 @@ impl<const N: usize> IterationSpace<N> {
     /// Position of operand `k` at iteration number `index` of the `depth` outermost loops.
     #[inline]
     fn outer_position(&self, k: usize, index: usize, depth: usize) -> isize {
-        let mut rest = index;
-        let mut position = self.offsets[k] as isize;
-        for axis in (1..depth).rev() {
-            let (quotient, own) = self.divide(rest, axis);
-            position += own as isize * self.strides[axis][k];
+        let offset = self.offsets[k] as isize;
+        if depth == 0 {
+            return offset;
+        }
+        let (sizes, strides, reciprocals) = (&self.sizes[..depth], &self.strides[..depth], &self.reciprocals[..depth]);
+        let (mut rest, mut position) = (index, offset);
+        for ((&size, stride), &reciprocal) in sizes[1..].iter().zip(&strides[1..]).zip(&reciprocals[1..]).rev() {
+            let (quotient, own) = divide(rest, size, reciprocal);
+            position += own as isize * stride[k];
             rest = quotient;
         }
-        if depth == 0 { position } else { position + rest as isize * self.strides[0][k] }
+        position + rest as isize * strides[0][k]
     }
 
     /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand `k`.
@@ -202,6 +199,18 @@ impl<const N: usize> IterationSpace<N> {
                 position -= self.sizes[axis] as isize * self.strides[axis][k];
                 index[axis] = 0;
             }
+        }
+    }
+}
+
+/// `index` divided by `size`, whose reciprocal this is, and the rest.
+#[inline(always)]
+fn divide(index: usize, size: usize, reciprocal: u64) -> (usize, usize) {
+    match reciprocal {
+        0 => (index / size, index % size),
+        reciprocal => {
+            let quotient = ((index as u128 * u128::from(reciprocal)) >> 64) as usize;
+            (quotient, index - quotient * size)
         }
     }
 }
