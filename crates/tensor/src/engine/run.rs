@@ -28,7 +28,7 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
-use crate::scalar::instruction::Instruction;
+use crate::scalar::instruction::{Instruction, Value};
 use crate::{Float, Reduction};
 
 /// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
@@ -107,22 +107,22 @@ fn combine<T: Float>(op: Reduction, totals: &mut [T], count: usize) {
     }
 }
 
-/// Where elements of a value lie.
-#[derive(Clone, Copy)]
-enum Elements<'a, T> {
-    Input(&'a [T]),
-    Slot(usize),
-}
-
 /// A value over one block.
+///
+/// So represented, a number has a place beside the tag, as in [`Operand`].
 #[derive(Clone, Copy)]
+#[repr(u32)]
 enum BlockValue<'a, T> {
-    /// As many elements as the block has.
-    Slice(Elements<'a, T>),
-    /// One for all.
+    /// One for all elements.
     Splat(T),
-    /// One for each row of the block.
-    Rows(Elements<'a, T>),
+    /// As many elements as the block has, of an input.
+    Input(&'a [T]),
+    /// As many elements as the block has, in a slot.
+    Slot(usize),
+    /// One for each row of the block, of an input.
+    InputRows(&'a [T]),
+    /// One for each row of the block, in a slot.
+    SlotRows(usize),
 }
 
 /// Which elements a block has.
@@ -161,7 +161,7 @@ impl<T: Float> Blocks<'_, T> {
             let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
-            let values = self.inputs.len() + self.program.instructions().len();
+            let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
             // Borrowed for as long as the slots.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
@@ -198,13 +198,14 @@ struct Task<'a, 's, 'r, T: Float> {
     layout: Slots,
     first_output: usize,
     slots: &'s mut [&'r mut [T]],
-    /// The values over this block.
+    /// The values over this block: the inputs, the results of the instructions, then those that were
+    /// [expanded](Self::expand).
     values: &'s mut [BlockValue<'r, T>],
 }
 
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) {
-        let &Blocks { program, reducers, inputs, tiling, .. } = self.run;
+        let &Blocks { program, registers, reducers, inputs, tiling, .. } = self.run;
         let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
         for reducer in reducers {
             outputs[reducer.output].fill(T::start(reducer.op));
@@ -221,11 +222,11 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 let (part, rest) = take(&mut outputs[k]).split_at_mut(len);
                 (self.slots[self.first_output + k], outputs[k]) = (part, rest);
             }
-            for k in 0..inputs.len() {
-                self.values[k] = self.read(k, block);
+            for (k, input) in inputs.iter().enumerate() {
+                self.values[k] = self.read(k, input, block);
             }
-            for (position, &instruction) in program.instructions().iter().enumerate() {
-                self.values[inputs.len() + position] = self.compute(position, instruction, block);
+            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.places).enumerate() {
+                self.values[inputs.len() + position] = self.compute(instruction, place, block);
             }
             for (k, output) in program.outputs().iter().enumerate() {
                 self.write(k, *output, block);
@@ -239,9 +240,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                     T::accumulate(reducer.op, staged, total);
                     total.fill(T::start(reducer.op));
                 }
-                let expanded = self.expand(reducer.value, 0, block);
+                let value = self.expand(reducer.value, 0, block);
                 let spare = take(&mut self.slots[self.layout.spare + 1]);
-                let value = self.operand(reducer.value, expanded, len);
+                let value = self.operand(value, len);
                 reducer.accumulate(value, start, len, total, &mut spare[..len]);
                 self.slots[self.layout.spare + 1] = spare;
             }
@@ -254,153 +255,149 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
+    /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows.
     #[inline(always)]
-    fn elements(&self, elements: &Elements<'r, T>, len: usize) -> &[T] {
-        match *elements {
-            Elements::Input(elements) => &elements[..len],
-            Elements::Slot(slot) => &self.slots[slot][..len],
-        }
-    }
-
-    /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows; a value that
-    /// was [expanded](Self::expand) is read from that slot.
-    #[inline(always)]
-    fn operand(&self, value: usize, expanded: Option<usize>, len: usize) -> Operand<'_, T> {
+    fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
         // Values are matched where they lie: one that was just written in parts is not copied as a whole before all stores
         // are done.
-        match (expanded, &self.values[value]) {
-            (Some(slot), _) => Operand::Slice(&self.slots[slot][..len]),
-            (None, BlockValue::Slice(elements) | BlockValue::Rows(elements)) => {
-                Operand::Slice(self.elements(elements, len))
-            }
-            (None, BlockValue::Splat(value)) => Operand::Splat(*value),
+        match &self.values[value] {
+            BlockValue::Splat(value) => Operand::Splat(*value),
+            BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
+            BlockValue::Slot(slot) | BlockValue::SlotRows(slot) => Operand::Slice(&self.slots[*slot][..len]),
         }
     }
 
     /// An input over a block.
-    fn read(&mut self, k: usize, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
-        let &Blocks { inputs, tiling, .. } = self.run;
-        match (inputs[k].borrow(start, len), &inputs[k]) {
-            (Some(Operand::Splat(value)), _) => BlockValue::Splat(value),
-            (Some(Operand::Slice(elements)), _) => BlockValue::Slice(Elements::Input(elements)),
-            (None, Input::Strided(data, space)) if rows > 0 && space.counts_rows(tiling.row) => {
+    #[inline(always)]
+    fn read(&mut self, k: usize, input: &'r Input<'_, T>, block: Block) -> BlockValue<'r, T> {
+        match input.borrow(block.start, block.len) {
+            Some(Operand::Splat(value)) => BlockValue::Splat(value),
+            Some(Operand::Slice(elements)) => BlockValue::Input(elements),
+            None => self.gather(k, input, block),
+        }
+    }
+
+    /// An input over a block, whose elements do not lie together.
+    fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
+        match input {
+            Input::Strided(data, space) if rows > 0 && space.counts_rows(self.run.tiling.row) => {
                 let position = space.position(0, start);
-                BlockValue::Rows(Elements::Input(&data[position..position + rows]))
+                BlockValue::InputRows(&data[position..position + rows])
             }
-            (None, input) => {
+            input => {
                 let slot = self.layout.gathered + k;
                 input.gather(start, &mut self.slots[slot][..len]);
-                BlockValue::Slice(Elements::Slot(slot))
+                BlockValue::Slot(slot)
             }
         }
     }
 
-    /// Expands a value over the rows into spare slot `number`, whose place is given, where there is one number for each row.
+    fn is_rows(&self, value: usize) -> bool {
+        matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
+    }
+
+    /// The number of a value with an element for each of the block: of one with one for each row, those repeated in spare slot
+    /// `number`.
     #[inline]
-    fn expand(&mut self, value: usize, number: usize, block: Block) -> Option<usize> {
-        match self.values[value] {
-            BlockValue::Rows(rows) => Some(self.expand_rows(rows, number, block)),
-            _ => None,
-        }
+    fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
+        if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
     }
 
     #[inline(never)]
-    fn expand_rows(&mut self, rows: Elements<'r, T>, number: usize, block: Block) -> usize {
+    fn expand_rows(&mut self, value: usize, number: usize, block: Block) -> usize {
         let slot = self.layout.spare + number;
         let out = take(&mut self.slots[slot]);
-        let rows = self.elements(&rows, block.rows);
-        out[..block.len].chunks_exact_mut(self.run.tiling.row).zip(rows).for_each(|(out, &value)| out.fill(value));
+        if let Operand::Slice(rows) = self.operand(value, block.rows) {
+            out[..block.len].chunks_exact_mut(self.run.tiling.row).zip(rows).for_each(|(out, &value)| out.fill(value));
+        }
         self.slots[slot] = out;
-        slot
+        let expanded = self.values.len() - Slots::SPARE + number;
+        self.values[expanded] = BlockValue::Slot(slot);
+        expanded
     }
 
     /// The result of an instruction over a block.
-    fn compute(&mut self, position: usize, instruction: Instruction, block: Block) -> BlockValue<'r, T> {
-        let Block { len, rows, .. } = block;
-        let (mut by_rows, mut slices) = (false, false);
-        for value in instruction.operands() {
-            by_rows |= matches!(self.values[value as usize], BlockValue::Rows(_));
-            slices |= matches!(self.values[value as usize], BlockValue::Slice(_));
-        }
-        // Is there one number for each row, of such numbers and of those that are the same everywhere?
-        let one_for_each = match instruction {
-            Instruction::Reduce(..) => by_rows || slices,
-            _ => by_rows && !slices,
-        };
-        let slot = match self.run.registers.places[position] {
+    #[inline(always)]
+    fn compute(&mut self, instruction: Instruction, place: Place, block: Block) -> BlockValue<'r, T> {
+        // A block of one row has no values with one number for each.
+        let (instruction, for_each_row) =
+            if block.rows > 1 { self.by_rows(instruction, block) } else { (instruction, false) };
+        let slot = match place {
             Place::Register(register) => register as usize,
-            Place::Output(output) if self.run.streams || one_for_each => self.layout.aside + output as usize,
+            Place::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
             Place::Output(output) => self.first_output + output as usize,
         };
-        let mut operands = [(0, None); 3];
-        for (number, value) in instruction.operands().enumerate() {
-            let value = value as usize;
-            let expanded = if by_rows && !one_for_each { self.expand(value, number, block) } else { None };
-            operands[number] = (value, expanded);
-        }
         let out = take(&mut self.slots[slot]);
-        let len = if one_for_each { rows } else { len };
+        let len = if for_each_row { block.rows } else { block.len };
         let single = match instruction {
-            Instruction::Reduce(op, x) => self.reduce(op, &self.values[x as usize], block, out),
-            _ => {
-                let read = |number: usize| self.operand(operands[number].0, operands[number].1, len);
-                execute(instruction, read, &mut out[..len])
-            }
+            Instruction::Reduce(op, x) => self.reduce(op, x as usize, block, out),
+            _ => execute(instruction, |value| self.operand(value as usize, len), &mut out[..len]),
         };
         self.slots[slot] = out;
         match single {
             Some(value) => BlockValue::Splat(value),
-            None if one_for_each => BlockValue::Rows(Elements::Slot(slot)),
-            None => BlockValue::Slice(Elements::Slot(slot)),
+            None if for_each_row => BlockValue::SlotRows(slot),
+            None => BlockValue::Slot(slot),
         }
     }
 
-    /// The reduction of each row of a block: one number where the block is one row or all are equal, else one for each row in `out`.
-    fn reduce(&self, op: Reduction, x: &BlockValue<'r, T>, block: Block, out: &mut [T]) -> Option<T> {
-        let (row, out) = (self.run.tiling.row, &mut out[..block.rows]);
-        match x {
-            &BlockValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), row)),
-            BlockValue::Slice(x) => {
-                let x = self.elements(x, block.len);
-                if block.rows == 1 {
-                    return Some(total_of(op, Operand::Slice(x), block.len));
-                }
-                T::reduce_each(op, x, row, row, out);
+    /// The instruction as it is computed over several rows, and whether it has one number for each row as its result: of such
+    /// numbers, and of those that are the same everywhere. Otherwise it reads them expanded.
+    #[inline(never)]
+    fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
+        let (mut rows, mut elements) = (false, false);
+        for value in instruction.operands() {
+            match self.values[value as usize] {
+                BlockValue::Splat(_) => {}
+                BlockValue::Input(_) | BlockValue::Slot(_) => elements = true,
+                BlockValue::InputRows(_) | BlockValue::SlotRows(_) => rows = true,
             }
-            BlockValue::Rows(x) => {
-                let x = self.elements(x, block.rows);
+        }
+        if let Instruction::Reduce(..) = instruction {
+            return (instruction, rows || elements);
+        }
+        if !(rows && elements) {
+            return (instruction, rows);
+        }
+        let mut number = 0;
+        let expanded = instruction.with_operands(|value| {
+            number += 1;
+            self.expand(value as usize, number - 1, block) as Value
+        });
+        (expanded, false)
+    }
+
+    /// The reduction of each row of a block: one number where the block is one row or all are equal, else one for each row in `out`.
+    fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
+        let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
+        match self.operand(x, if by_rows { block.rows } else { block.len }) {
+            Operand::Slice(x) if by_rows => {
                 out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), row));
             }
+            Operand::Slice(x) if block.rows > 1 => T::reduce_each(op, x, row, row, &mut out[..block.rows]),
+            x => return Some(total_of(op, x, row)),
         }
         None
     }
 
     /// Brings a block of an output that is not reduced to where it belongs, unless it was computed there.
+    #[inline]
     fn write(&mut self, k: usize, output: Output, block: Block) {
         let slot = self.first_output + k;
         match output {
             Output::Whole(value) => {
-                let value = value as usize;
-                if matches!(self.values[value], BlockValue::Slice(Elements::Slot(own)) if own == slot) {
-                    return;
+                if !matches!(self.values[value as usize], BlockValue::Slot(own) if own == slot) {
+                    self.copy(value as usize, slot, block);
                 }
-                let expanded = self.expand(value, 0, block);
-                let out = take(&mut self.slots[slot]);
-                match self.operand(value, expanded, block.len) {
-                    Operand::Splat(value) => out.fill(value),
-                    Operand::Slice(from) if self.run.streams => cpu::stream(from, out),
-                    Operand::Slice(from) => out.copy_from_slice(from),
-                }
-                self.slots[slot] = out;
             }
             Output::PerRow(value) => {
+                let value = value as usize;
+                let (len, step) = if self.is_rows(value) { (block.rows, 1) } else { (block.len, self.run.tiling.row) };
                 let out = take(&mut self.slots[slot]);
-                match &self.values[value as usize] {
-                    BlockValue::Splat(value) => out.fill(*value),
-                    BlockValue::Rows(rows) => out.copy_from_slice(self.elements(rows, block.rows)),
-                    BlockValue::Slice(elements) => {
-                        let firsts = self.elements(elements, block.len).iter().step_by(self.run.tiling.row);
-                        out.iter_mut().zip(firsts).for_each(|(out, &first)| *out = first);
+                match self.operand(value, len) {
+                    Operand::Splat(value) => out.fill(value),
+                    Operand::Slice(from) => {
+                        out.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, &from)| *to = from);
                     }
                 }
                 self.slots[slot] = out;
@@ -408,42 +405,58 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             Output::Reduced(..) => {}
         }
     }
+
+    fn copy(&mut self, value: usize, slot: usize, block: Block) {
+        let value = self.expand(value, 0, block);
+        let out = take(&mut self.slots[slot]);
+        match self.operand(value, block.len) {
+            Operand::Splat(value) => out.fill(value),
+            Operand::Slice(from) if self.run.streams => cpu::stream(from, out),
+            Operand::Slice(from) => out.copy_from_slice(from),
+        }
+        self.slots[slot] = out;
+    }
 }
 
-/// The result of an instruction over a block: one number, or, where that is `None`, in `out`. `read` gives operand 0, 1 or 2.
+/// The result of an instruction over a block: one number, or, where that is `None`, in `out`. `read` gives the operands.
 #[inline(always)]
-fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(usize) -> Operand<'a, T>, out: &mut [T]) -> Option<T> {
-    use Operand::Splat;
+fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(Value) -> Operand<'a, T>, out: &mut [T]) -> Option<T> {
+    use Operand::{Slice, Splat};
     let mut one = [T::ZERO];
-    let is_number = |number| matches!(read(number), Splat(_));
-    let single = match instruction {
-        Instruction::Unary(..) => is_number(0),
-        Instruction::Binary(..) | Instruction::Compare(..) => is_number(0) && is_number(1),
-        Instruction::Select(..) => match read(0) {
-            Splat(mask) => match read(if mask != T::ZERO { 1 } else { 2 }) {
-                Splat(value) => return Some(value),
-                Operand::Slice(values) => {
+    match instruction {
+        Instruction::Unary(op, x) => {
+            let x = read(x);
+            let single = matches!(x, Splat(_));
+            T::unary(op, x, if single { &mut one } else { out });
+            single.then_some(one[0])
+        }
+        Instruction::Binary(op, x, y) => {
+            let (x, y) = (read(x), read(y));
+            let single = matches!((&x, &y), (Splat(_), Splat(_)));
+            T::binary(op, x, y, if single { &mut one } else { out });
+            single.then_some(one[0])
+        }
+        Instruction::Compare(op, x, y) => {
+            let (x, y) = (read(x), read(y));
+            let single = matches!((&x, &y), (Splat(_), Splat(_)));
+            T::flags(op, x, y, if single { &mut one } else { out });
+            single.then_some(one[0])
+        }
+        Instruction::Select(mask, x, y) => match (read(mask), read(x), read(y)) {
+            (Splat(mask), x, y) => match if mask != T::ZERO { x } else { y } {
+                Splat(value) => Some(value),
+                Slice(values) => {
                     out.copy_from_slice(values);
-                    return None;
+                    None
                 }
             },
-            Operand::Slice(_) => false,
+            (mask, x, y) => {
+                T::choose(mask, x, y, out);
+                None
+            }
         },
         Instruction::Reduce(..) => unreachable!("reductions have as many results as there are rows"),
-    };
-    let target = if single { &mut one[..] } else { out };
-    match instruction {
-        Instruction::Unary(op, _) => {
-            T::unary(op, read(0), target);
-        }
-        Instruction::Binary(op, ..) => {
-            T::binary(op, read(0), read(1), target);
-        }
-        Instruction::Compare(op, ..) => T::flags(op, read(0), read(1), target),
-        Instruction::Select(..) => T::choose(read(0), read(1), read(2), target),
-        Instruction::Reduce(..) => {}
     }
-    single.then_some(one[0])
 }
 
 #[cfg(test)]

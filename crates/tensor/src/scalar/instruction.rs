@@ -274,6 +274,17 @@ impl Instruction {
         operands.into_iter().take(count)
     }
 
+    /// The same instruction of other values.
+    pub(crate) fn with_operands(self, mut of: impl FnMut(Value) -> Value) -> Self {
+        match self {
+            Instruction::Unary(op, x) => Instruction::Unary(op, of(x)),
+            Instruction::Binary(op, x, y) => Instruction::Binary(op, of(x), of(y)),
+            Instruction::Compare(op, x, y) => Instruction::Compare(op, of(x), of(y)),
+            Instruction::Select(mask, x, y) => Instruction::Select(of(mask), of(x), of(y)),
+            Instruction::Reduce(op, x) => Instruction::Reduce(op, of(x)),
+        }
+    }
+
     /// The cost per element, in additions.
     pub(crate) fn cost(&self) -> usize {
         match self {

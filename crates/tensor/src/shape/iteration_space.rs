@@ -10,15 +10,34 @@ use crate::{Layout, Shape};
 /// The loops that visit every element of `N` layouts of the same shape in step.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
-    /// Sizes of the loops, outermost first; never empty (a single element is one loop of size 1, no elements one of size 0).
-    sizes: SmallVec<[usize; 6]>,
-    /// For each loop, the stride of each operand.
-    strides: SmallVec<[[isize; N]; 6]>,
+    /// Outermost first; never empty (a single element is one loop of size 1, no elements one of size 0).
+    loops: SmallVec<[Loop<N>; 6]>,
     /// The start position of each operand.
     offsets: [usize; N],
-    /// For each loop ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by
-    /// invariant integers using multiplication", 1994); 0 where indices may be larger.
-    reciprocals: SmallVec<[u64; 6]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loop<const N: usize> {
+    size: usize,
+    /// The stride of each operand.
+    strides: [isize; N],
+    /// ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by invariant
+    /// integers using multiplication", 1994); 0 where indices may be larger.
+    reciprocal: u64,
+}
+
+impl<const N: usize> Loop<N> {
+    /// `index` divided by the size, and the rest.
+    #[inline(always)]
+    fn divide(&self, index: usize) -> (usize, usize) {
+        match self.reciprocal {
+            0 => (index / self.size, index % self.size),
+            reciprocal => {
+                let quotient = ((index as u128 * u128::from(reciprocal)) >> 64) as usize;
+                (quotient, index - quotient * self.size)
+            }
+        }
+    }
 }
 
 /// The positions of one operand over consecutive elements.
@@ -37,107 +56,97 @@ pub(crate) enum Segment {
 impl<const N: usize> IterationSpace<N> {
     /// The iteration space over `layouts`, which all have the shape `shape`.
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
-        let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
-        let mut strides: SmallVec<[[isize; N]; 6]> = SmallVec::new();
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
             // Without elements: one empty loop. The other sizes are ignored, since their product may overflow.
-            return IterationSpace {
-                sizes: smallvec![0],
-                strides: smallvec![[1; N]],
-                offsets,
-                reciprocals: smallvec![0],
-            };
+            return IterationSpace { loops: smallvec![Loop { size: 0, strides: [1; N], reciprocal: 0 }], offsets };
         }
-        for axis in 0..shape.rank() {
-            let size = shape[axis];
-            if size == 1 {
-                continue;
-            }
-            let own = layouts.map(|layout| layout.strides()[axis]);
-            match (sizes.last_mut(), strides.last_mut()) {
-                (Some(outer), Some(last)) if (0..N).all(|k| last[k] == own[k] * size as isize) => {
-                    *outer *= size;
-                    *last = own;
-                }
-                _ => {
-                    sizes.push(size);
-                    strides.push(own);
-                }
-            }
-        }
-        if sizes.is_empty() {
-            sizes.push(1);
-            strides = smallvec![[1; N]];
-        }
-        let small = sizes.iter().product::<usize>() < 1 << 32;
-        let reciprocal = |&size: &usize| if small && size > 1 { (u64::MAX / size as u64).wrapping_add(1) } else { 0 };
-        let reciprocals = sizes.iter().map(reciprocal).collect();
-        IterationSpace { sizes, strides, offsets, reciprocals }
+        let loops = (0..shape.rank()).map(|axis| (shape[axis], layouts.map(|layout| layout.strides()[axis])));
+        Self::of_loops(offsets, loops)
     }
 
-    /// `index` divided by the size of a loop, and the rest.
-    #[inline]
-    fn divide(&self, index: usize, axis: usize) -> (usize, usize) {
-        divide(index, self.sizes[axis], self.reciprocals[axis])
+    /// Loops of these sizes and strides, outermost first, none of them empty, from `offsets` on.
+    fn of_loops(offsets: [usize; N], sizes_and_strides: impl Iterator<Item = (usize, [isize; N])>) -> Self {
+        let mut loops: SmallVec<[Loop<N>; 6]> = SmallVec::new();
+        for (size, strides) in sizes_and_strides.filter(|&(size, _)| size != 1) {
+            match loops.last_mut() {
+                Some(outer) if (0..N).all(|k| outer.strides[k] == strides[k] * size as isize) => {
+                    (outer.size, outer.strides) = (outer.size * size, strides);
+                }
+                _ => loops.push(Loop { size, strides, reciprocal: 0 }),
+            }
+        }
+        if loops.is_empty() {
+            loops.push(Loop { size: 1, strides: [1; N], reciprocal: 0 });
+        }
+        if loops.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
+            for own in loops.iter_mut().filter(|own| own.size > 1) {
+                own.reciprocal = (u64::MAX / own.size as u64).wrapping_add(1);
+            }
+        }
+        IterationSpace { loops, offsets }
     }
 
     /// Number of elements.
     pub(crate) fn numel(&self) -> usize {
-        self.sizes.iter().product()
+        self.loops.iter().map(|own| own.size).product()
     }
 
     /// Length of the innermost loop.
     pub(crate) fn row(&self) -> usize {
-        self.sizes[self.sizes.len() - 1]
+        self.loops[self.loops.len() - 1].size
     }
 
     /// Number of loops.
     pub(crate) fn depth(&self) -> usize {
-        self.sizes.len()
+        self.loops.len()
     }
 
     /// The period with which elements repeat; the element count where nothing repeats.
     pub(crate) fn period(&self) -> usize {
-        let repeated = self.strides.iter().take_while(|strides| **strides == [0; N]).count();
-        self.sizes[repeated..].iter().product()
+        self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }
 
     /// Whether each row of `row` elements repeats one element, and the elements of successive rows are contiguous.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
-        self.sizes.len() == 2 && self.sizes[1] == row && self.strides[0] == [1; N] && self.strides[1] == [0; N]
+        matches!(&self.loops[..], [outer, inner] if outer.strides == [1; N] && inner.strides == [0; N] && inner.size == row)
     }
 
     /// Whether all rows are the same contiguous row.
     pub(crate) fn repeats(&self) -> bool {
-        self.sizes.len() == 2 && self.strides[0] == [0; N] && self.strides[1] == [1; N]
+        matches!(&self.loops[..], [outer, inner] if outer.strides == [0; N] && inner.strides == [1; N])
     }
 
     /// Size of loop `axis` and the operands' strides along it.
     pub(crate) fn loop_of(&self, axis: usize) -> (usize, [isize; N]) {
-        (self.sizes[axis], self.strides[axis])
+        (self.loops[axis].size, self.loops[axis].strides)
     }
 
     /// The positions of operand `k` over elements `start .. start + len`.
+    #[inline]
     pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
-        let last = self.sizes.len() - 1;
-        let inner = self.strides[last][k];
-        let (outer, own) = if last == 0 { (0, start) } else { self.divide(start, last) };
-        if last == 0 || own + len <= self.sizes[last] {
-            let position = (self.outer_position(k, outer, last) + own as isize * inner) as usize;
-            return match inner {
+        let Some((inner, outer)) = self.loops.split_last() else { return Segment::Walk };
+        let (row, own) = if outer.is_empty() { (0, start) } else { inner.divide(start) };
+        if outer.is_empty() || own + len <= inner.size {
+            let stride = inner.strides[k];
+            let position = (self.position_in(outer, k, row) + own as isize * stride) as usize;
+            return match stride {
                 1 => Segment::Slice(position),
                 0 => Segment::Splat(position),
                 stride => Segment::Strided(position, stride),
             };
         }
-        let mut contiguous = inner == 1;
-        let mut constant = inner == 0;
+        self.segment_of_rows(k, start)
+    }
+
+    /// As [`segment`](Self::segment), of elements of several rows.
+    fn segment_of_rows(&self, k: usize, start: usize) -> Segment {
+        let (mut contiguous, mut constant) = (true, true);
         let mut expected = 1isize;
-        for (&size, stride) in self.sizes.iter().zip(&self.strides).rev() {
-            contiguous &= stride[k] == expected;
-            constant &= stride[k] == 0;
-            expected *= size as isize;
+        for Loop { size, strides, .. } in self.loops.iter().rev() {
+            contiguous &= strides[k] == expected;
+            constant &= strides[k] == 0;
+            expected *= *size as isize;
         }
         match (contiguous, constant) {
             (true, _) => Segment::Slice(self.position(k, start)),
@@ -148,39 +157,35 @@ impl<const N: usize> IterationSpace<N> {
 
     /// Position of element number `index` of operand `k`.
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
-        self.outer_position(k, index, self.sizes.len()) as usize
+        self.position_in(&self.loops, k, index) as usize
     }
 
-    /// Position of operand `k` at iteration number `index` of the `depth` outermost loops.
-    #[inline]
-    fn outer_position(&self, k: usize, index: usize, depth: usize) -> isize {
-        let offset = self.offsets[k] as isize;
-        if depth == 0 {
-            return offset;
-        }
-        let (sizes, strides, reciprocals) = (&self.sizes[..depth], &self.strides[..depth], &self.reciprocals[..depth]);
-        let (mut rest, mut position) = (index, offset);
-        for ((&size, stride), &reciprocal) in sizes[1..].iter().zip(&strides[1..]).zip(&reciprocals[1..]).rev() {
-            let (quotient, own) = divide(rest, size, reciprocal);
-            position += own as isize * stride[k];
+    /// Position of operand `k` at iteration number `index` of the outermost loops `loops`.
+    #[inline(always)]
+    fn position_in(&self, loops: &[Loop<N>], k: usize, index: usize) -> isize {
+        let mut position = self.offsets[k] as isize;
+        let Some((outermost, inner)) = loops.split_first() else { return position };
+        let mut rest = index;
+        for own in inner.iter().rev() {
+            let (quotient, index) = own.divide(rest);
+            position += index as isize * own.strides[k];
             rest = quotient;
         }
-        position + rest as isize * strides[0][k]
+        position + rest as isize * outermost.strides[k]
     }
 
     /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
-        let row = self.row();
-        let inner = self.strides[self.strides.len() - 1][k];
-        let mut index: SmallVec<[usize; 6]> = smallvec![0; self.sizes.len()];
+        let innermost = self.loops.len() - 1;
+        let Loop { size: row, strides, .. } = self.loops[innermost];
+        let inner = strides[k];
+        let mut index: SmallVec<[usize; 6]> = smallvec![0; self.loops.len()];
         let mut rest = start;
-        for (slot, &size) in index.iter_mut().zip(&self.sizes).rev() {
-            *slot = rest % size;
-            rest /= size;
+        for (slot, own) in index.iter_mut().zip(&self.loops).rev() {
+            (rest, *slot) = (rest / own.size, rest % own.size);
         }
         let mut position = self.position(k, start) as isize;
         let mut left = len;
-        let innermost = self.sizes.len() - 1;
         while left > 0 {
             let step = left.min(row - index[innermost]);
             visit(position as usize, inner, step);
@@ -190,27 +195,15 @@ impl<const N: usize> IterationSpace<N> {
             }
             position -= index[innermost] as isize * inner;
             index[innermost] = 0;
-            for axis in (0..innermost).rev() {
-                index[axis] += 1;
-                position += self.strides[axis][k];
-                if index[axis] < self.sizes[axis] {
+            for (index, own) in index[..innermost].iter_mut().zip(&self.loops[..innermost]).rev() {
+                *index += 1;
+                position += own.strides[k];
+                if *index < own.size {
                     break;
                 }
-                position -= self.sizes[axis] as isize * self.strides[axis][k];
-                index[axis] = 0;
+                position -= own.size as isize * own.strides[k];
+                *index = 0;
             }
-        }
-    }
-}
-
-/// `index` divided by `size`, whose reciprocal this is, and the rest.
-#[inline(always)]
-fn divide(index: usize, size: usize, reciprocal: u64) -> (usize, usize) {
-    match reciprocal {
-        0 => (index / size, index % size),
-        reciprocal => {
-            let quotient = ((index as u128 * u128::from(reciprocal)) >> 64) as usize;
-            (quotient, index - quotient * size)
         }
     }
 }
@@ -223,11 +216,12 @@ mod tests {
     fn multiplication_divides_exactly() {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
             let space = IterationSpace::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
-            assert_ne!(space.reciprocals[0], 0);
+            let [own] = space.loops[..] else { panic!("one loop") };
+            assert_ne!(own.reciprocal, 0);
             let indices =
                 [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789];
             for index in indices.into_iter().filter(|&index| index < 1 << 32) {
-                assert_eq!(space.divide(index, 0), (index / size, index % size), "{index} by {size}");
+                assert_eq!(own.divide(index), (index / size, index % size), "{index} by {size}");
             }
         }
     }
