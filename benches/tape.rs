@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use wengert::autograd::transforms::grad;
-use wengert::nn::{Generator, Linear, Module, Sgd};
+use wengert::nn::{Generator, Layer, Linear, Module, Optimizer, Sgd};
 use wengert::prelude::*;
 use wengert::tensor::ops::LossReduction;
 
@@ -63,7 +63,7 @@ fn gradients(c: &mut Criterion) {
 /// parameters brought up to date. Each part is by node of the tape, derivatives included.
 fn step(c: &mut Criterion) {
     let mut group = c.benchmark_group("step");
-    let mut model = Linear::<f32>::new("layer", 4, 1, &mut Generator::new(0));
+    let mut model = Linear::new(4, 1, &mut Generator::new(0));
     let mut sgd = Sgd::new(0.01);
     let (x, y) = (Tensor::<f32>::linspace(-1.0, 1.0, 128).reshape([32, 4]), Tensor::<f32>::ones([32, 1]));
     let nodes = {
@@ -89,10 +89,8 @@ fn step(c: &mut Criterion) {
     });
     group.bench_function("record, derive, run and update", |b| {
         b.iter(|| {
-            let tape = Tape::new();
-            let gradients = loss(&model, &tape, &x, &y).backward();
-            drop(tape);
-            sgd.step(model.parameters_mut(), &gradients);
+            let (_, gradients) = Tape::new().value_and_gradients(|tape| loss(&model, tape, &x, &y));
+            sgd.step(&mut model, &gradients);
         });
     });
     group.finish();

@@ -19,7 +19,7 @@ use std::{env, fs};
 
 use serde_json::{Value, json};
 use wengert::autograd::transforms::grad;
-use wengert::nn::{Adam, Conv2d, Generator, Linear, Module, Sgd, cross_entropy};
+use wengert::nn::{Adam, Conv2d, Generator, Layer, Linear, Module, Optimizer, Result, Sgd, cross_entropy};
 use wengert::prelude::*;
 use wengert::tensor::ops::{ConvOptions, LossReduction, PoolOptions};
 
@@ -197,14 +197,13 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 return Err("a linear model is from one size to another".to_owned());
             };
             let y = uniform(&[rows, 1]);
-            let mut model = Linear::new("fc", features as usize, outputs as usize, &mut generator);
+            let mut model = Linear::new(features as usize, outputs as usize, &mut generator);
             let mut sgd = Sgd::new(0.01);
             Box::new(move || {
-                let tape = Tape::new();
-                let predicted = model.forward(tape.constant(&a));
-                let gradients = predicted.mse_loss(&tape.constant(&y), None, LossReduction::Mean).backward();
-                drop(tape);
-                sgd.step(black_box(&mut model).parameters_mut(), &gradients);
+                let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+                    model.forward(tape.constant(&a)).mse_loss(&tape.constant(&y), None, LossReduction::Mean)
+                });
+                sgd.step(black_box(&mut model), &gradients);
             })
         }
         "train_mlp" | "train_mlp_adam" | "infer_mlp" => {
@@ -212,34 +211,39 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 return Err("a network has sizes".to_owned());
             };
             let targets = (uniform(&[rows]) * classes as f32).cast::<i64>();
-            let mut model = Mlp::new(&sizes(second), &mut generator);
+            let model = Mlp::new(&sizes(second), &mut generator);
             if kind == "infer_mlp" {
                 return Ok(Box::new(move || {
                     let tape = Tape::new();
                     black_box(model.forward(tape.constant(&a)).value());
                 }));
             }
-            let mut optimiser = if kind == "train_mlp" { Optimiser::Sgd(Sgd::new(0.01)) } else { Optimiser::adam() };
-            Box::new(move || {
-                let tape = Tape::new();
-                let gradients = cross_entropy(&model.forward(tape.constant(&a)), &targets).backward();
-                drop(tape);
-                optimiser.step(black_box(&mut model).parameters_mut(), &gradients);
-            })
+            if kind == "train_mlp" {
+                training(model, Sgd::new(0.01), a, targets)
+            } else {
+                training(model, Adam::new(1e-3), a, targets)
+            }
         }
         "train_cnn" => {
             let Some(&rows) = first.first() else { return Err("images have sizes".to_owned()) };
             let targets = (uniform(&[rows]) * 10.0).cast::<i64>();
-            let mut model = Cnn::new(&mut generator);
-            let mut sgd = Sgd::new(0.01);
-            Box::new(move || {
-                let tape = Tape::new();
-                let gradients = cross_entropy(&model.forward(tape.constant(&a)), &targets).backward();
-                drop(tape);
-                sgd.step(black_box(&mut model).parameters_mut(), &gradients);
-            })
+            training(Cnn::new(&mut generator), Sgd::new(0.01), a, targets)
         }
         _ => return Err(format!("unknown kind '{kind}'")),
+    })
+}
+
+/// A step of training a classifier.
+fn training(
+    mut model: impl Layer + 'static,
+    mut optimizer: impl Optimizer + 'static,
+    inputs: Tensor<f32>,
+    targets: Tensor<i64>,
+) -> Step {
+    Box::new(move || {
+        let (_, gradients) =
+            Tape::new().value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&inputs)), &targets));
+        optimizer.step(black_box(&mut model), &gradients);
     })
 }
 
@@ -280,87 +284,51 @@ fn gradient(
 }
 
 /// Linear layers with a ReLU between them.
+#[derive(Module)]
 struct Mlp {
-    layers: Vec<Linear<f32>>,
+    layers: Vec<Linear>,
 }
 
 impl Mlp {
     fn new(sizes: &[usize], generator: &mut Generator) -> Self {
-        let layer =
-            |(number, pair): (usize, &[usize])| Linear::new(&format!("layers.{number}"), pair[0], pair[1], generator);
-        Mlp { layers: sizes.windows(2).enumerate().map(layer).collect() }
-    }
-
-    /// `[n, in]` to `[n, out]`.
-    fn forward<'t>(&self, mut x: Var<'t, f32>) -> Var<'t, f32> {
-        for (number, layer) in self.layers.iter().enumerate() {
-            x = layer.forward(if number == 0 { x } else { x.relu() });
-        }
-        x
+        Mlp { layers: sizes.windows(2).map(|pair| Linear::new(pair[0], pair[1], generator)).collect() }
     }
 }
 
-impl Module<f32> for Mlp {
-    fn parameters(&self) -> Vec<&Parameter<f32>> {
-        self.layers.iter().flat_map(Module::parameters).collect()
-    }
-
-    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
-        self.layers.iter_mut().flat_map(Module::parameters_mut).collect()
+impl Layer for Mlp {
+    /// `[n, in]` to `[n, out]`.
+    fn try_forward<'t>(&self, mut x: Var<'t>) -> Result<Var<'t>> {
+        for (number, layer) in self.layers.iter().enumerate() {
+            x = layer.try_forward(if number == 0 { x } else { x.relu() })?;
+        }
+        Ok(x)
     }
 }
 
 /// Two convolutions, each with a ReLU and a pooling, and a linear layer.
+#[derive(Module)]
 struct Cnn {
-    conv1: Conv2d<f32>,
-    conv2: Conv2d<f32>,
-    fc: Linear<f32>,
+    conv1: Conv2d,
+    conv2: Conv2d,
+    fc: Linear,
 }
 
 impl Cnn {
     fn new(generator: &mut Generator) -> Self {
         Cnn {
-            conv1: Conv2d::new("conv1", 1, 8, 5, generator),
-            conv2: Conv2d::new("conv2", 8, 16, 5, generator),
-            fc: Linear::new("fc", 256, 10, generator),
+            conv1: Conv2d::new(1, 8, 5, generator),
+            conv2: Conv2d::new(8, 16, 5, generator),
+            fc: Linear::new(256, 10, generator),
         }
     }
+}
 
+impl Layer for Cnn {
     /// `[n, 1, 28, 28]` to logits `[n, 10]`.
-    fn forward<'t>(&self, x: Var<'t, f32>) -> Var<'t, f32> {
+    fn try_forward<'t>(&self, x: Var<'t>) -> Result<Var<'t>> {
         let halved = PoolOptions::default();
-        let x = self.conv1.forward(x).relu().max_pool2d(2, &halved);
-        let x = self.conv2.forward(x).relu().max_pool2d(2, &halved);
-        self.fc.forward(x.flatten(1, -1))
-    }
-}
-
-impl Module<f32> for Cnn {
-    fn parameters(&self) -> Vec<&Parameter<f32>> {
-        [self.conv1.parameters(), self.conv2.parameters(), self.fc.parameters()].concat()
-    }
-
-    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
-        let parts = [self.conv1.parameters_mut(), self.conv2.parameters_mut(), self.fc.parameters_mut()];
-        parts.into_iter().flatten().collect()
-    }
-}
-
-/// What a step of training ends with.
-enum Optimiser {
-    Sgd(Sgd<f32>),
-    Adam(Adam<f32>),
-}
-
-impl Optimiser {
-    fn adam() -> Self {
-        Optimiser::Adam(Adam::new(1e-3))
-    }
-
-    fn step(&mut self, parameters: Vec<&mut Parameter<f32>>, gradients: &Gradients<f32>) {
-        match self {
-            Optimiser::Sgd(sgd) => sgd.step(parameters, gradients),
-            Optimiser::Adam(adam) => adam.step(parameters, gradients),
-        }
+        let x = self.conv1.try_forward(x)?.relu().max_pool2d(2, &halved);
+        let x = self.conv2.try_forward(x)?.relu().max_pool2d(2, &halved);
+        self.fc.try_forward(x.flatten(1, -1))
     }
 }

@@ -12,8 +12,9 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lexopt::prelude::*;
-use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Linear, Module, Normalize};
-use wengert::nn::{Result, Sgd, accuracy, cross_entropy, save};
+use wengert::autograd::transforms::infer;
+use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module, Normalize};
+use wengert::nn::{Optimizer, Result, Sgd, accuracy, cross_entropy, save};
 use wengert::prelude::*;
 
 const USAGE: &str = "\
@@ -66,39 +67,26 @@ const HIDDEN: usize = 128;
 const BATCH: usize = 64;
 
 /// Two layers with a ReLU between them: a struct, nothing more.
+#[derive(Module)]
 struct Mlp {
-    fc1: Linear<f32>,
-    fc2: Linear<f32>,
+    fc1: Linear,
+    fc2: Linear,
 }
 
 impl Mlp {
     fn new(features: usize, generator: &mut Generator) -> Self {
-        Mlp {
-            fc1: Linear::new("fc1", features, HIDDEN, generator),
-            fc2: Linear::new("fc2", HIDDEN, CLASSES, generator),
-        }
+        Mlp { fc1: Linear::new(features, HIDDEN, generator), fc2: Linear::new(HIDDEN, CLASSES, generator) }
     }
 
     /// `[n, features]` to logits `[n, 10]`.
-    fn forward<'t>(&self, x: Var<'t, f32>) -> Var<'t, f32> {
+    fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
         self.fc2.forward(self.fc1.forward(x).relu())
     }
 
     /// Mean loss and accuracy over all of `data`.
     fn evaluate(&self, data: &Dataset<f32>) -> (f64, f64) {
-        let tape = Tape::new();
-        let logits = self.forward(tape.constant(data.inputs())).value();
+        let logits = infer(|x| self.forward(x), data.inputs());
         (cross_entropy(&logits, data.targets()).item().into(), accuracy(&logits, data.targets()))
-    }
-}
-
-impl Module<f32> for Mlp {
-    fn parameters(&self) -> Vec<&Parameter<f32>> {
-        [self.fc1.parameters(), self.fc2.parameters()].concat()
-    }
-
-    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
-        [self.fc1.parameters_mut(), self.fc2.parameters_mut()].into_iter().flatten().collect()
     }
 }
 
@@ -139,13 +127,11 @@ fn train(arguments: &Arguments) -> Result<()> {
     let mut history = History::default();
     let bar = progress_bar(arguments.epochs);
     for epoch in 0..arguments.epochs {
-        sgd.lr = arguments.lr * (1.0 - f64::from(epoch) / f64::from(arguments.epochs)); // down to 0 in a straight line
+        sgd.set_lr(arguments.lr * (1.0 - f64::from(epoch) / f64::from(arguments.epochs))); // down to 0 in a straight line
         for (inputs, targets) in train.shuffled(&mut generator)?.batches(BATCH) {
-            let tape = Tape::new(); // it lives for one step
-            let loss = criterion.of(&model.forward(tape.constant(&inputs)), &targets);
-            let gradients = loss.backward(); // they outlive it
-            drop(tape);
-            sgd.step(model.parameters_mut(), &gradients);
+            let (_, gradients) = Tape::training(&mut generator)
+                .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&inputs)), &targets));
+            sgd.step(&mut model, &gradients);
         }
         let ((train_loss, train_accuracy), (test_loss, test_accuracy)) =
             (model.evaluate(&train), model.evaluate(&test));

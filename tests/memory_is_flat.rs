@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use wengert::nn::{Generator, Linear, Module, Sgd, cross_entropy};
+use wengert::nn::{Generator, Layer, Linear, Optimizer, Sgd, cross_entropy};
 use wengert::prelude::*;
 use wengert_tests::alone;
 
@@ -27,7 +27,7 @@ fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
 #[test]
 fn a_hundred_thousand_small_steps() {
     let mut generator = Generator::new(1);
-    let mut model = Linear::<f32>::new("fc", 4, 1, &mut generator);
+    let mut model = Linear::<f32>::new(4, 1, &mut generator);
     let mut sgd = Sgd::new(0.01);
     let (x, y) = (Tensor::from_fn([8, 4], |i| (i[0] + 2 * i[1]) as f32 * 0.1), Tensor::ones([8, 1]));
     flat(100_000, 2 << 20, |_| {
@@ -36,14 +36,14 @@ fn a_hundred_thousand_small_steps() {
             let error = model.forward(tape.constant(&x)) - &y;
             error.square().mean(..).backward()
         };
-        sgd.step(model.parameters_mut(), &gradients);
+        sgd.step(&mut model, &gradients);
     });
 }
 
 #[test]
 fn a_thousand_large_steps() {
     let mut generator = Generator::new(1);
-    let mut model = Linear::<f32>::new("fc", 256, 10, &mut generator);
+    let mut model = Linear::<f32>::new(256, 10, &mut generator);
     let mut sgd = Sgd::new(0.01);
     let x = Tensor::from_fn([1024, 256], |i| ((i[0] * 31 + i[1] * 17) % 101) as f32 * 0.01);
     let targets = Tensor::from_fn([1024], |i| (i[0] % 10) as i64);
@@ -52,7 +52,7 @@ fn a_thousand_large_steps() {
             let tape = Tape::new();
             cross_entropy(&model.forward(tape.constant(&x).tanh()), &targets).backward()
         };
-        sgd.step(model.parameters_mut(), &gradients);
+        sgd.step(&mut model, &gradients);
     });
 }
 

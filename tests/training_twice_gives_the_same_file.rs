@@ -3,20 +3,21 @@
 
 use std::path::{Path, PathBuf};
 
-use wengert::nn::{Dataset, Epoch, Generator, History, Linear, Module, Normalize, Sgd};
+use wengert::nn::{Dataset, Epoch, Generator, History, Layer, Linear, Module, Normalize, Optimizer, Sgd};
 use wengert::nn::{accuracy, cross_entropy, load, save};
 use wengert::prelude::*;
 use wengert_tests::alone;
 
+#[derive(Module)]
 struct Mlp {
-    fc1: Linear<f32>,
-    fc2: Linear<f32>,
+    fc1: Linear,
+    fc2: Linear,
 }
 
 impl Mlp {
     fn new(seed: u64) -> Self {
         let mut generator = Generator::new(seed);
-        Mlp { fc1: Linear::new("fc1", 64, 128, &mut generator), fc2: Linear::new("fc2", 128, 10, &mut generator) }
+        Mlp { fc1: Linear::new(64, 128, &mut generator), fc2: Linear::new(128, 10, &mut generator) }
     }
 
     fn forward<'t>(&self, x: Var<'t, f32>) -> Var<'t, f32> {
@@ -26,16 +27,6 @@ impl Mlp {
     fn logits(&self, inputs: &Tensor<f32>) -> Tensor<f32> {
         let tape = Tape::new();
         self.forward(tape.constant(inputs)).value()
-    }
-}
-
-impl Module<f32> for Mlp {
-    fn parameters(&self) -> Vec<&Parameter<f32>> {
-        [self.fc1.parameters(), self.fc2.parameters()].concat()
-    }
-
-    fn parameters_mut(&mut self) -> Vec<&mut Parameter<f32>> {
-        [self.fc1.parameters_mut(), self.fc2.parameters_mut()].into_iter().flatten().collect()
     }
 }
 
@@ -57,7 +48,7 @@ fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
                 let tape = Tape::new();
                 cross_entropy(&model.forward(tape.constant(&inputs)), &targets).backward()
             };
-            sgd.step(model.parameters_mut(), &gradients);
+            sgd.step(&mut model, &gradients);
         }
         let (seen, held_out) = (model.logits(train.inputs()), model.logits(test.inputs()));
         history.push(Epoch {

@@ -91,6 +91,42 @@ pub enum Error {
         at: Site,
     },
 
+    /// A loss on which no variable and no parameter has an influence.
+    #[error(
+        "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  --> {}, in {}\n  \
+         hint: were all of them recorded with `tape.constant`, frozen, or detached?",
+        at.location, at.operation
+    )]
+    NothingReached {
+        /// The operation and its line.
+        at: Site,
+    },
+
+    /// A gradient asked for by a variable of another tape than the loss's.
+    #[error(
+        "the gradients are of a loss on another tape than {what}\n  --> {}, in {}",
+        at.location, at.operation
+    )]
+    OtherTapesGradients {
+        /// The variable.
+        what: String,
+        /// The operation and its line.
+        at: Site,
+    },
+
+    /// A parameter whose values changed after its tape recorded it.
+    #[error(
+        "the parameter made at {made} has changed since this tape recorded it\n  --> {}, in {}\n  hint: a tape is for one \
+         step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)",
+        at.location, at.operation
+    )]
+    ParameterChanged {
+        /// The line that made the parameter.
+        made: &'static Location<'static>,
+        /// The operation and its line.
+        at: Site,
+    },
+
     /// A derivative rule whose gradient has the wrong shape.
     #[error(
         "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \

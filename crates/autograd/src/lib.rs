@@ -42,16 +42,17 @@ mod tape;
 pub mod transforms;
 mod variable;
 
-pub use derive::{Gradients, Key};
+pub use derive::{Gradients, Key, LossWith};
 pub use error::Error;
 pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
-pub use parameter::Parameter;
+pub use parameter::{Buffer, Change, Parameter, Share};
 pub use tape::{Call, Operation, Tape, Var};
 pub use wengert_tensor::plan::{set_simplification, simplification};
 
 pub use wengert_tensor as tensor;
+pub use wengert_tensor::Generator;
 
 /// The imports of most programs: the tape, its variables, tensors and their operations.
 pub mod prelude {

@@ -1,42 +1,131 @@
-//! Parameters: named tensors that belong to a model and are trained.
+//! Parameters and buffers: tensors that belong to a model.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Element, Float, Tensor};
 
 /// A trained tensor. It belongs to the model, not to a tape: [`Tape::parameter`](crate::Tape::parameter) makes it a variable for
-/// one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients).
+/// one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients). PyTorch: `torch.nn.Parameter`.
 ///
-/// A clone is a separate parameter with the same name and values.
+/// A frozen parameter is a constant on every tape: no gradient is computed for it. A clone is a separate parameter with the same
+/// values.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let mut weight = Parameter::new(Tensor::from([2.0f32, 3.0]));
+/// weight.set_frozen(true);
+/// let tape = Tape::new();
+/// let x = tape.var(&Tensor::from([1.0, 1.0]));
+/// let gradients = (x * tape.parameter(&weight)).sum(..).backward();
+/// assert!(gradients.get(&weight).is_none());
+/// ```
 #[derive(Debug)]
-pub struct Parameter<T: Float> {
+pub struct Parameter<T: Float = f32> {
     id: u64,
-    name: String,
+    frozen: bool,
+    made: &'static Location<'static>,
     /// The current values.
     pub value: Tensor<T>,
 }
 
 impl<T: Float> Parameter<T> {
-    /// A parameter named `name`, which is its name in checkpoints (`fc1.weight`).
-    pub fn new(name: impl Into<String>, value: Tensor<T>) -> Self {
-        Parameter { id: next_id(), name: name.into(), value }
-    }
-
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// A parameter with these values. Errors name the line that calls this.
+    #[track_caller]
+    pub fn new(value: Tensor<T>) -> Self {
+        Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
     }
 
     /// The parameter's unique number in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
+
+    /// The line that made it: for the parameter of a layer, the line that made the layer.
+    pub fn made(&self) -> &'static Location<'static> {
+        self.made
+    }
+
+    /// Whether it is a constant on tapes. PyTorch: `not requires_grad`.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Makes it a constant on tapes from now on, or a variable again. PyTorch: `requires_grad_`.
+    pub fn set_frozen(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
 }
 
 impl<T: Float> Clone for Parameter<T> {
     fn clone(&self) -> Self {
-        Parameter::new(self.name.clone(), self.value.clone())
+        Parameter { id: next_id(), frozen: self.frozen, made: self.made, value: self.value.clone() }
     }
+}
+
+/// A tensor of a model that is not trained but changes with training and is saved with the model: running statistics, counts.
+/// PyTorch: `register_buffer`.
+///
+/// Layers record on a training tape how a step changes it ([`Tape::blend`](crate::Tape::blend),
+/// [`Tape::count`](crate::Tape::count)); the change is computed with the gradients and made with the optimiser's step. A clone is a
+/// separate buffer with the same values.
+#[derive(Debug)]
+pub struct Buffer<E: Element = f32> {
+    id: u64,
+    /// The current values.
+    pub value: Tensor<E>,
+}
+
+impl<E: Element> Buffer<E> {
+    /// A buffer with these values.
+    pub fn new(value: Tensor<E>) -> Self {
+        Buffer { id: next_id(), value }
+    }
+
+    /// The buffer's unique number in this process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl<E: Element> Clone for Buffer<E> {
+    fn clone(&self) -> Self {
+        Buffer::new(self.value.clone())
+    }
+}
+
+/// The weight of a batch in a running statistic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// This part of the result is the batch's; the rest is what was there before. PyTorch: `momentum`.
+    Fixed(f64),
+    /// The batch is the n-th (from 1) of a plain average over all batches. PyTorch: `momentum=None`.
+    Nth(u64),
+}
+
+impl Share {
+    /// The batch's part of the result.
+    pub fn weight(self) -> f64 {
+        match self {
+            Share::Fixed(weight) => weight,
+            Share::Nth(number) => 1.0 / number as f64,
+        }
+    }
+}
+
+/// How a step changes a buffer; `V` is the batch's statistic.
+#[derive(Clone, Debug)]
+pub enum Change<V> {
+    /// The buffer moves towards `new` by its share: `value + share · (new - value)`.
+    Blend {
+        /// The batch's statistic.
+        new: V,
+        /// Its share.
+        share: Share,
+    },
+    /// One more is counted.
+    Count,
 }
 
 fn next_id() -> u64 {

@@ -2,6 +2,7 @@
 //!
 //! | here | JAX | `torch.func` | how |
 //! |---|---|---|---|
+//! | [`infer`] | a call | a call | one evaluation |
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | a `vjp` per output or a `jvp` per input, what is less |
@@ -14,10 +15,63 @@
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
 
 use wengert_macros::twins;
+use wengert_tensor::ops::{Splitting as _, try_cat};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::{Error, Tape, Var};
+
+/// The value of a function of variables at `input`: a model's prediction. Nothing is trained, so dropout drops nothing. PyTorch: a
+/// call under `torch.inference_mode()` after `model.eval()`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::infer};
+///
+/// let w = Parameter::new(Tensor::from([[1.0f32], [10.0]]));
+/// let y = infer(|x| x.matmul(&x.tape().parameter(&w)), &Tensor::from([[1.0, 2.0]]));
+/// assert_eq!(y.to_vec(), [21.0]);
+/// ```
+///
+/// # Errors
+///
+/// If there is not enough memory, or a custom operation fails.
+#[twins]
+pub fn try_infer<T: Float>(
+    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("infer");
+    let tape = Tape::new();
+    Ok(tape.evaluate(&[f(tape.constant(input)).index], at)?.swap_remove(0))
+}
+
+/// [`infer`] on `size` rows of dimension 0 at a time, the results joined along dimension 0: as much memory as one batch needs,
+/// whatever the number of rows.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::infer_in_batches};
+///
+/// let x = Tensor::<f32>::arange(10).reshape([5, 2]);
+/// assert_eq!(infer_in_batches(|x| x.square(), &x, 2), x.square());
+/// ```
+///
+/// # Errors
+///
+/// As for [`infer`], if `size` is 0, or `input` has no dimensions.
+#[twins]
+pub fn try_infer_in_batches<T: Float>(
+    f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+    input: &Tensor<T>,
+    size: usize,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("infer_in_batches");
+    let mut results = Vec::new();
+    for batch in input.try_split(size, 0)? {
+        let tape = Tape::new();
+        results.push(tape.evaluate(&[f(tape.constant(&batch)).index], at)?.swap_remove(0));
+    }
+    Ok(try_cat(&results, 0)?)
+}
 
 /// The gradients of a function with a single number as its result, with respect to each input: tensors of the inputs' shapes, zeros
 /// where the function does not depend on one. JAX: `jax.grad`; PyTorch: `torch.func.grad`.

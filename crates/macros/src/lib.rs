@@ -1,5 +1,6 @@
 //! Attributes of the wengert crates.
 
+mod module;
 mod twins;
 
 use proc_macro::TokenStream;
@@ -41,4 +42,28 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     twins::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Implements the trait `Module`, which must be in scope, for a struct: its children are its fields, in their order, by their
+/// names.
+///
+/// ```text
+/// #[derive(Module)]
+/// struct Mlp {
+///     fc1: Linear,
+///     blocks: Vec<Block>,
+///     head: Option<Linear>,
+///     #[module(skip)]
+///     width: usize,
+/// }
+/// ```
+///
+/// gives the paths `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is no child. The only field of a tuple
+/// struct adds no name to the paths.
+///
+/// The element type is the struct's type parameter `T` where it has one, otherwise `f32`; `#[module(f64)]` on the struct says
+/// another.
+#[proc_macro_derive(Module, attributes(module))]
+pub fn module(item: TokenStream) -> TokenStream {
+    module::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

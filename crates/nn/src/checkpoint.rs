@@ -1,4 +1,4 @@
-//! Parameters in files: the safetensors format, which PyTorch reads.
+//! Parameters and buffers in files: the safetensors format, which PyTorch reads.
 //!
 //! In Python, `safetensors.torch.load_file(path)` gives a `state_dict` that `load_state_dict` takes: the names are the
 //! parameters' and the layouts PyTorch's. The other way round, a `state_dict` saved by `safetensors.torch.save_file`
@@ -13,10 +13,12 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use safetensors::{Dtype, serialize};
 use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
-use wengert_tensor::{DType, Float, Shape, Tensor};
+use wengert_tensor::{DType, Float, Shape};
 
-use crate::file::open_regular;
-use crate::{Error, KeyMismatch, Module, Result, write_atomically};
+use crate::bytes::{from_bytes, to_bytes};
+use crate::file::{open_regular, write_atomically};
+use crate::module::{Leaf, LeafMut, Module};
+use crate::{Error, KeyMismatch, Result};
 
 /// The header's name for what is no tensor: pairs of texts.
 const METADATA: &str = "__metadata__";
@@ -35,10 +37,10 @@ const LENGTH: u64 = 8;
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("model.safetensors");
-/// let trained = Linear::<f32>::new("fc", 4, 2, &mut Generator::new(0));
+/// let trained = Linear::<f32>::new(4, 2, &mut Generator::new(0));
 /// save(&trained, &path)?;
 ///
-/// let mut model = Linear::<f32>::new("fc", 4, 2, &mut Generator::new(1));
+/// let mut model = Linear::<f32>::new(4, 2, &mut Generator::new(1));
 /// load(&mut model, &path)?;
 /// assert_eq!(model.weight.value, trained.weight.value);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -49,15 +51,15 @@ const LENGTH: u64 = 8;
 /// Where two parameters have one name ([`Error::DuplicateName`]), one is named `__metadata__`, as the format's own entry
 /// ([`Error::ReservedName`]), or the file cannot be written ([`Error::Write`]). What was in the file before is still
 /// there.
-pub fn save<T: Float>(model: &impl Module<T>, path: impl AsRef<Path>) -> Result<()> {
+pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let parameters = model.parameters();
-    check_names(parameters.iter().map(|parameter| parameter.name()))?;
-    let bytes: Vec<Vec<u8>> = parameters.iter().map(|parameter| to_bytes(&parameter.value)).collect();
-    let views = parameters.iter().zip(&bytes).map(|(parameter, bytes)| {
-        let view = TensorView::new(dtype::<T>(), parameter.value.shape().to_vec(), bytes)?;
-        Ok((parameter.name(), view))
-    });
+    let leaves = model.leaves();
+    check_names(leaves.iter().map(|(name, _)| &name[..]))?;
+    let bytes: Vec<(Dtype, &Shape, Vec<u8>)> = leaves.iter().map(|(_, leaf)| contents(leaf)).collect();
+    let views = leaves
+        .iter()
+        .zip(&bytes)
+        .map(|((name, _), (dtype, shape, bytes))| Ok((&name[..], TensorView::new(*dtype, shape.to_vec(), bytes)?)));
     let refused = |error: safetensors::SafeTensorError| Error::Write {
         path: path.to_owned(),
         source: io::Error::other(error.to_string()),
@@ -81,10 +83,10 @@ pub fn save<T: Float>(model: &impl Module<T>, path: impl AsRef<Path>) -> Result<
 /// - Two parameters of the model have one name: [`Error::DuplicateName`].
 ///
 /// The model is then as it was.
-pub fn load<T: Float>(model: &mut impl Module<T>, path: impl AsRef<Path>) -> Result<()> {
+pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let parameters = model.parameters_mut();
-    check_names(parameters.iter().map(|parameter| parameter.name()))?;
+    let leaves = model.leaves_mut();
+    check_names(leaves.iter().map(|(name, _)| &name[..]))?;
     let unreadable = |source: io::Error| Error::Read { path: path.to_owned(), source };
     let (mut file, size) = open_regular(path)?;
     let (start, header) = read_header(&mut file, size)
@@ -93,13 +95,17 @@ pub fn load<T: Float>(model: &mut impl Module<T>, path: impl AsRef<Path>) -> Res
 
     let (mut missing, mut mismatched, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
     let mut found = header.tensors();
-    for parameter in &parameters {
-        let (name, shape) = (parameter.name().to_owned(), parameter.value.shape());
-        match found.remove(&name) {
-            None => missing.push(name),
-            Some(info) if info.dtype != dtype::<T>() || info.shape != shape.sizes() => {
+    for (name, leaf) in &leaves {
+        let (expected, shape) = described(leaf);
+        match found.remove(name) {
+            None => missing.push(name.clone()),
+            Some(info) if info.dtype != expected || info.shape != shape.sizes() => {
                 let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
-                mismatched.push(KeyMismatch { name, found, expected: (shape.clone(), dtype::<T>().to_string()) });
+                mismatched.push(KeyMismatch {
+                    name: name.clone(),
+                    found,
+                    expected: (shape.clone(), expected.to_string()),
+                });
             }
             Some(info) => offsets.push(info.data_offsets),
         }
@@ -110,15 +116,18 @@ pub fn load<T: Float>(model: &mut impl Module<T>, path: impl AsRef<Path>) -> Res
         return Err(Error::Keys { path: path.to_owned(), missing, unexpected, mismatched });
     }
 
-    let mut values = Vec::with_capacity(parameters.len());
-    for (parameter, (from, to)) in parameters.iter().zip(offsets) {
+    let mut contents = Vec::with_capacity(leaves.len());
+    for (from, to) in offsets {
         let mut bytes = vec![0; to - from];
         file.seek(SeekFrom::Start(start + from as u64)).map_err(unreadable)?;
         file.read_exact(&mut bytes).map_err(unreadable)?;
-        values.push(from_bytes(&bytes, parameter.value.shape())?);
+        contents.push(bytes);
     }
-    for (parameter, value) in parameters.into_iter().zip(values) {
-        parameter.value = value;
+    for ((_, leaf), bytes) in leaves.into_iter().zip(contents) {
+        match leaf {
+            LeafMut::Parameter(parameter) => parameter.value = from_bytes(&bytes, parameter.value.shape())?,
+            LeafMut::Buffer(buffer) => buffer.set_from_bytes(&bytes)?,
+        }
     }
     Ok(())
 }
@@ -195,32 +204,30 @@ fn check_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<()> {
     Ok(())
 }
 
-/// Whether `T` is f32 and not f64; the trait is sealed, there is no third.
-fn is_single<T: Float>() -> bool {
-    T::DTYPE == DType::F32
-}
-
-fn dtype<T: Float>() -> Dtype {
-    if is_single::<T>() { Dtype::F32 } else { Dtype::F64 }
-}
-
-/// Row-major and little-endian, as the format has it. Through f64, which holds every f32.
-fn to_bytes<T: Float>(tensor: &Tensor<T>) -> Vec<u8> {
-    let values = tensor.iter().map(|value| value.to_f64());
-    if is_single::<T>() {
-        values.flat_map(|value| (value as f32).to_le_bytes()).collect()
-    } else {
-        values.flat_map(f64::to_le_bytes).collect()
+/// Element type, shape and bytes of a leaf.
+fn contents<'m, T: Float>(leaf: &Leaf<'m, T>) -> (Dtype, &'m Shape, Vec<u8>) {
+    match leaf {
+        Leaf::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), to_bytes(&parameter.value)),
+        Leaf::Buffer(buffer) => (dtype(buffer.dtype()), buffer.shape(), buffer.to_bytes()),
     }
 }
 
-fn from_bytes<T: Float>(bytes: &[u8], shape: &Shape) -> Result<Tensor<T>> {
-    let values: Vec<T> = if is_single::<T>() {
-        bytes.as_chunks().0.iter().map(|&chunk| T::from_f64(f64::from(f32::from_le_bytes(chunk)))).collect()
-    } else {
-        bytes.as_chunks().0.iter().map(|&chunk| T::from_f64(f64::from_le_bytes(chunk))).collect()
-    };
-    Ok(Tensor::try_from_vec(values, shape)?)
+/// Element type and shape of a leaf.
+fn described<'a, T: Float>(leaf: &'a LeafMut<'_, T>) -> (Dtype, &'a Shape) {
+    match leaf {
+        LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape()),
+        LeafMut::Buffer(buffer) => (dtype(buffer.dtype()), buffer.shape()),
+    }
+}
+
+fn dtype(of: DType) -> Dtype {
+    match of {
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::I64 => Dtype::I64,
+        DType::U8 => Dtype::U8,
+        _ => Dtype::BOOL,
+    }
 }
 
 #[cfg(test)]
@@ -228,24 +235,26 @@ mod tests {
     use std::fs;
 
     use safetensors::SafeTensors;
+    use wengert_tensor::Tensor;
 
     use super::*;
     use crate::{Generator, Linear, Parameter};
 
-    struct Model<T: Float>(Vec<Parameter<T>>);
+    /// Parameters by names of any kind.
+    struct Model<T: Float>(Vec<(String, Parameter<T>)>);
 
     impl<T: Float> Module<T> for Model<T> {
-        fn parameters(&self) -> Vec<&Parameter<T>> {
-            self.0.iter().collect()
+        fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+            self.0.iter().for_each(|(name, parameter)| each(name, parameter));
         }
 
-        fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
-            self.0.iter_mut().collect()
+        fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+            self.0.iter_mut().for_each(|(name, parameter)| each(name, parameter));
         }
     }
 
     fn model<T: Float>(shapes: &[(&str, &[usize])]) -> Model<T> {
-        Model(shapes.iter().map(|&(name, shape)| Parameter::new(name, Tensor::zeros(shape))).collect())
+        Model(shapes.iter().map(|&(name, shape)| (name.to_owned(), Parameter::new(Tensor::zeros(shape)))).collect())
     }
 
     #[test]
@@ -254,15 +263,15 @@ mod tests {
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
         let awkward = [f64::MIN_POSITIVE / 2.0, -0.0, 1.0 / 3.0, f64::INFINITY, f64::NAN, f64::MAX];
         let saved = Model(vec![
-            Parameter::new("b", Tensor::from(awkward)),
-            Parameter::new("a", Tensor::scalar(2.5)),
-            Parameter::new("empty", Tensor::zeros([0, 3])),
+            ("b".to_owned(), Parameter::new(Tensor::from(awkward))),
+            ("a".to_owned(), Parameter::new(Tensor::scalar(2.5))),
+            ("empty".to_owned(), Parameter::new(Tensor::zeros([0, 3]))),
         ]);
         save(&saved, &first).unwrap();
         let mut loaded = model::<f64>(&[("b", &[6]), ("a", &[]), ("empty", &[0, 3])]);
         load(&mut loaded, &first).unwrap();
         let bits = |model: &Model<f64>| -> Vec<Vec<u64>> {
-            model.0.iter().map(|parameter| parameter.value.iter().map(f64::to_bits).collect()).collect()
+            model.0.iter().map(|(_, parameter)| parameter.value.iter().map(f64::to_bits).collect()).collect()
         };
         assert_eq!(bits(&loaded), bits(&saved));
         save(&loaded, &second).unwrap();
@@ -272,7 +281,7 @@ mod tests {
     #[test]
     fn the_layout_is_pytorchs() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let mut layer = Linear::<f32>::new("fc1", 3, 2, &mut Generator::new(0));
+        let mut layer = Linear::<f32>::new(3, 2, &mut Generator::new(0));
         layer.weight.value = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
         save(&layer, &file).unwrap();
         let bytes = fs::read(&file).unwrap();
@@ -281,8 +290,8 @@ mod tests {
         let tensors = SafeTensors::deserialize(&bytes).unwrap();
         let mut names = tensors.names();
         names.sort_unstable();
-        assert_eq!(names, ["fc1.bias", "fc1.weight"]);
-        let weight = tensors.tensor("fc1.weight").unwrap();
+        assert_eq!(names, ["bias", "weight"]);
+        let weight = tensors.tensor("weight").unwrap();
         assert_eq!((weight.dtype(), weight.shape()), (Dtype::F32, &[2, 3][..]));
         let expected: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
         assert_eq!(weight.data(), expected);
@@ -292,7 +301,7 @@ mod tests {
     fn a_checkpoint_of_another_model_lists_what_differs_and_changes_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut saved = model::<f32>(&[("fc1.weight", &[2, 3]), ("fc1.bias", &[2]), ("fc3.bias", &[1])]);
-        saved.0[1].value = Tensor::from([1.0, 2.0]);
+        saved.0[1].1.value = Tensor::from([1.0, 2.0]);
         save(&saved, &file).unwrap();
         let mut other = model::<f32>(&[("fc1.weight", &[3, 2]), ("fc1.bias", &[2]), ("fc2.bias", &[1])]);
         let error = load(&mut other, &file).unwrap_err();
@@ -302,7 +311,7 @@ mod tests {
             "'f' does not fit the model:\n  missing in the file: 'fc2.bias'\n  unexpected in the file: 'fc3.bias'\n  \
              mismatch: 'fc1.weight' is F32 [2, 3] in the file, F32 [3, 2] in the model"
         );
-        assert_eq!(other.0[1].value.to_vec(), [0.0, 0.0]);
+        assert_eq!(other.0[1].1.value.to_vec(), [0.0, 0.0]);
         let mut double = model::<f64>(&[("fc1.weight", &[2, 3]), ("fc1.bias", &[2]), ("fc3.bias", &[1])]);
         let Err(Error::Keys { mismatched, .. }) = load(&mut double, &file) else { panic!("f32 is not f64") };
         assert_eq!(mismatched.len(), 3);

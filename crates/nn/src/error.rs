@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 use wengert_tensor::{DType, Shape};
 
 /// A result with this crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that optimisers, data and files refuse. The texts are one line each, but for [`Error::Keys`]. Names and what
 /// else comes from files are shown with control characters escaped, and shortened where they are long; the fields hold
@@ -20,6 +21,39 @@ pub enum Error {
     /// A tensor operation refuses its operands.
     #[error(transparent)]
     Tensor(#[from] wengert_tensor::Error),
+
+    /// A tape refuses an operation.
+    #[error(transparent)]
+    Autograd(#[from] wengert_autograd::Error),
+
+    /// A layer refuses its input.
+    #[error("{source}\n  in the layer {layer}, made at {made}")]
+    Layer {
+        /// Its kind and sizes, and the shape of the input.
+        layer: String,
+        /// The line that made it.
+        made: &'static Location<'static>,
+        /// What the operation refused.
+        source: Box<wengert_autograd::Error>,
+    },
+
+    /// A path that no parameter is at or below.
+    #[error("no parameter is at or below the path '{}'; the model has {}", shown(path), list(known))]
+    NoSuchPath {
+        /// The path.
+        path: String,
+        /// The paths of all parameters.
+        known: Vec<String>,
+    },
+
+    /// A vector that does not have as many elements as the model has.
+    #[error("a vector of {found} elements for a model of {expected} parameters")]
+    VectorLength {
+        /// Elements of the vector.
+        found: usize,
+        /// Numbers of the model.
+        expected: usize,
+    },
 
     /// A file that cannot be opened or read.
     #[error("cannot read '{}': {source}", at(path))]
@@ -131,14 +165,14 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// Parameters given to an optimiser that the loss does not depend on. Nothing was changed.
+    /// Parameters of a step's model that the loss does not depend on, and that are not frozen. Nothing was changed.
     #[error(
-        "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Parameters \
-         that are meant to stay as they are need not be given to the optimiser)",
+        "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Freeze what is \
+         meant to stay as it is: `model.freeze(path)`)",
         list(names)
     )]
     Unreached {
-        /// The parameters' names.
+        /// The parameters' paths.
         names: Vec<String>,
     },
 

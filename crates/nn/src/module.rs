@@ -1,31 +1,645 @@
 //! What has parameters: layers, and models made of them.
 //!
-//! A module lists its parameters and does nothing else. How it computes is a method of its own (`forward`, by custom),
-//! with whatever arguments it needs; there is no registry, and no mode to switch between training and evaluation.
+//! A module is a tree: it names its children, and at the leaves are parameters and buffers. Everything else follows from that:
+//! paths, counts, checkpoints, optimisers. How a module computes is a method of its own; see [`Layer`](crate::Layer).
 
-use wengert_autograd::Parameter;
-use wengert_tensor::Float;
+use std::any::Any;
+use std::fmt::Write as _;
+
+use wengert_autograd::{Buffer, Gradients, Parameter};
+pub use wengert_macros::Module;
+use wengert_tensor::{DType, Element, Float, Shape, Tensor};
+
+use crate::error::raise;
+use crate::{Error, Result, bytes};
 
 /// Something with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// A model of several layers concatenates their lists; see the [crate's example](crate).
-pub trait Module<T: Float> {
-    /// The parameters, always in the same order. Their names are dotted paths, as in PyTorch's `state_dict`:
-    /// `fc1.weight`.
-    fn parameters(&self) -> Vec<&Parameter<T>>;
+/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`, arrays and
+/// pairs of them. Paths come from the fields' names, as in PyTorch's `state_dict`. A field that is no module is marked with
+/// `#[module(skip)]`.
+///
+/// ```
+/// use wengert_nn::{Generator, Linear, Module};
+///
+/// #[derive(Module)]
+/// struct Mlp {
+///     layers: Vec<Linear>,
+///     head: Option<Linear>,
+///     #[module(skip)]
+///     width: usize,
+/// }
+///
+/// let generator = &mut Generator::new(0);
+/// let layers = vec![Linear::new(64, 32, generator), Linear::new(32, 32, generator)];
+/// let mut model = Mlp { layers, head: Some(Linear::new(32, 10, generator)), width: 32 };
+/// let paths: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
+/// assert_eq!(paths[..3], ["layers.0.weight", "layers.0.bias", "layers.1.weight"]);
+/// assert_eq!(model.num_parameters(), 64 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10);
+///
+/// model.freeze("layers"); // only the head is trained from now on
+/// assert!(model.layers[0].weight.is_frozen());
+/// ```
+///
+/// Nothing is cached or registered: the order is that of the fields, always.
+pub trait Module<T: Float = f32> {
+    /// The name of the type, for tables and errors.
+    fn kind(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let name = name.split('<').next().unwrap_or(name);
+        name.rsplit("::").next().unwrap_or(name)
+    }
 
-    /// The same parameters in the same order, to be changed: by an optimiser, or by [`load`](crate::load).
-    fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>>;
+    /// Calls `each` with the name of each child and the child, in order.
+    fn children<'m>(&'m self, _each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {}
 
-    /// How many numbers are trained.
-    ///
-    /// ```
-    /// use wengert_nn::{Generator, Linear, Module};
-    ///
-    /// let layer = Linear::<f32>::new("fc", 64, 10, &mut Generator::new(0));
-    /// assert_eq!(layer.num_parameters(), 64 * 10 + 10);
-    /// ```
+    /// The same children in the same order, to be changed.
+    fn children_mut<'m>(&'m mut self, _each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {}
+
+    /// The parameter or buffer that this is, if it is one.
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        None
+    }
+
+    /// The parameters and buffers with their paths, such as `encoder.layers.0.weight`.
+    fn leaves(&self) -> Vec<(String, Leaf<'_, T>)> {
+        let mut leaves = Vec::new();
+        walk(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
+        leaves
+    }
+
+    /// The same parameters and buffers in the same order, to be changed.
+    fn leaves_mut(&mut self) -> Vec<(String, LeafMut<'_, T>)> {
+        let mut leaves = Vec::new();
+        walk_mut(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
+        leaves
+    }
+
+    /// The parameters, frozen ones included, always in the same order.
+    fn parameters(&self) -> Vec<&Parameter<T>> {
+        self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
+    }
+
+    /// The same parameters in the same order, to be changed.
+    fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
+        let mut parameters = Vec::new();
+        walk_mut(self, &mut String::new(), &mut |_, leaf| parameters.extend(leaf.parameter()));
+        parameters
+    }
+
+    /// The parameters with their paths. PyTorch: `named_parameters`.
+    fn named_parameters(&self) -> Vec<(String, &Parameter<T>)> {
+        let parameters = self.leaves().into_iter().filter_map(|(path, leaf)| Some((path, leaf.parameter()?)));
+        parameters.collect()
+    }
+
+    /// The buffers with their paths. PyTorch: `named_buffers`.
+    fn named_buffers(&self) -> Vec<(String, &dyn AnyBuffer)> {
+        let buffers = self.leaves().into_iter().filter_map(|(path, leaf)| match leaf {
+            Leaf::Buffer(buffer) => Some((path, buffer)),
+            Leaf::Parameter(_) => None,
+        });
+        buffers.collect()
+    }
+
+    /// How many numbers the parameters have, frozen ones included.
     fn num_parameters(&self) -> usize {
         self.parameters().iter().map(|parameter| parameter.value.numel()).sum()
+    }
+
+    /// All parameters as one vector, in their order. PyTorch: `parameters_to_vector`.
+    fn to_vector(&self) -> Tensor<T> {
+        let values: Vec<T> = self.parameters().iter().flat_map(|parameter| parameter.value.to_vec()).collect();
+        let length = values.len();
+        Tensor::from_vec(values, [length])
+    }
+
+    /// A table of all leaves: path, kind of the module that has it, shape, count; and the total.
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        let mut rows = vec![["path", "of", "shape", "count"].map(str::to_owned)];
+        owners(self, self.kind(), &mut String::new(), &mut |path, owner, leaf| {
+            let (shape, note) = match &leaf {
+                Leaf::Parameter(parameter) if parameter.is_frozen() => (parameter.value.shape().clone(), ", frozen"),
+                Leaf::Parameter(parameter) => (parameter.value.shape().clone(), ""),
+                Leaf::Buffer(buffer) => (buffer.shape().clone(), ", buffer"),
+            };
+            rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
+        });
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+        let [path, of, shape] = [width(0), width(1), width(2)];
+        for row in &rows {
+            let _ = writeln!(text, "{:path$}  {:of$}  {:shape$}  {}", row[0], row[1], row[2], row[3]);
+        }
+        let frozen = self.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel());
+        let _ = writeln!(text, "{} parameters, {} of them frozen", self.num_parameters(), frozen.sum::<usize>());
+        text
+    }
+
+    /// The path of the first parameter whose gradient has an element that is not finite.
+    fn first_non_finite(&self, gradients: &Gradients<T>) -> Option<String> {
+        let infected = |parameter: &Parameter<T>| {
+            gradients.get(parameter).is_some_and(|gradient| !gradient.iter().all(T::is_finite))
+        };
+        let parameters = self.named_parameters();
+        parameters.into_iter().find(|(_, parameter)| infected(parameter)).map(|(path, _)| path)
+    }
+
+    /// Freezes the parameters below `path`, or all with an empty `path`: they are constants on tapes. PyTorch:
+    /// `requires_grad_(False)`.
+    ///
+    /// # Panics
+    ///
+    /// If no parameter is there.
+    #[track_caller]
+    fn freeze(&mut self, path: &str) {
+        if let Err(error) = self.try_set_frozen(path, true) {
+            raise(error);
+        }
+    }
+
+    /// Trains the parameters below `path` again, or all with an empty `path`.
+    ///
+    /// # Panics
+    ///
+    /// If no parameter is there.
+    #[track_caller]
+    fn unfreeze(&mut self, path: &str) {
+        if let Err(error) = self.try_set_frozen(path, false) {
+            raise(error);
+        }
+    }
+
+    /// [`freeze`](Self::freeze) and [`unfreeze`](Self::unfreeze), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// If no parameter is below `path`.
+    fn try_set_frozen(&mut self, path: &str, frozen: bool) -> Result<()> {
+        let mut found = false;
+        for (_, leaf) in self.leaves_mut().into_iter().filter(|(leaf, _)| is_below(leaf, path)) {
+            if let Some(parameter) = leaf.parameter() {
+                parameter.set_frozen(frozen);
+                found = true;
+            }
+        }
+        if found { Ok(()) } else { Err(Error::NoSuchPath { path: path.to_owned(), known: paths(self) }) }
+    }
+
+    /// Sets all parameters from one vector, in their order. PyTorch: `vector_to_parameters`.
+    ///
+    /// # Panics
+    ///
+    /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
+    #[track_caller]
+    fn set_from_vector(&mut self, vector: &Tensor<T>) {
+        if let Err(error) = self.try_set_from_vector(vector) {
+            raise(error);
+        }
+    }
+
+    /// [`set_from_vector`](Self::set_from_vector), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
+    fn try_set_from_vector(&mut self, vector: &Tensor<T>) -> Result<()> {
+        let (found, expected) = (vector.numel(), self.num_parameters());
+        if found != expected {
+            return Err(Error::VectorLength { found, expected });
+        }
+        let mut values = vector.iter();
+        for parameter in self.parameters_mut() {
+            let shape = parameter.value.shape().clone();
+            parameter.value = Tensor::try_from_vec(values.by_ref().take(shape.numel()).collect(), &shape)?;
+        }
+        Ok(())
+    }
+}
+
+/// A leaf of a module's tree.
+pub enum Leaf<'m, T: Float = f32> {
+    /// A parameter.
+    Parameter(&'m Parameter<T>),
+    /// A buffer of any element type.
+    Buffer(&'m dyn AnyBuffer),
+}
+
+impl<'m, T: Float> Leaf<'m, T> {
+    /// The parameter, if it is one.
+    pub fn parameter(self) -> Option<&'m Parameter<T>> {
+        match self {
+            Leaf::Parameter(parameter) => Some(parameter),
+            Leaf::Buffer(_) => None,
+        }
+    }
+}
+
+/// A leaf of a module's tree, to be changed.
+pub enum LeafMut<'m, T: Float = f32> {
+    /// A parameter.
+    Parameter(&'m mut Parameter<T>),
+    /// A buffer of any element type.
+    Buffer(&'m mut dyn AnyBuffer),
+}
+
+impl<'m, T: Float> LeafMut<'m, T> {
+    /// The parameter, if it is one.
+    pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
+        match self {
+            LeafMut::Parameter(parameter) => Some(parameter),
+            LeafMut::Buffer(_) => None,
+        }
+    }
+}
+
+/// A [`Buffer`] of any element type; `downcast_ref::<Buffer<i64>>` of [`as_any`](Self::as_any) gives back one of a known type.
+pub trait AnyBuffer: Any {
+    /// The element type.
+    fn dtype(&self) -> DType;
+    /// The sizes.
+    fn shape(&self) -> &Shape;
+    /// The elements, row-major and little-endian.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// Sets the elements from such bytes.
+    ///
+    /// # Errors
+    ///
+    /// If they are not as many as the shape needs.
+    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
+    /// The buffer itself.
+    fn as_any(&self) -> &dyn Any;
+    /// The buffer itself, to be changed.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<E: Element> AnyBuffer for Buffer<E> {
+    fn dtype(&self) -> DType {
+        E::DTYPE
+    }
+
+    fn shape(&self) -> &Shape {
+        self.value.shape()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        bytes::to_bytes(&self.value)
+    }
+
+    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.value = bytes::from_bytes(bytes, self.value.shape())?;
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Makes the changes of buffers that were recorded on the tape of `gradients`. An optimiser's step does this.
+pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
+    walk_mut(model, &mut String::new(), &mut |_, leaf| {
+        let LeafMut::Buffer(buffer) = leaf else { return };
+        let buffer = buffer.as_any_mut();
+        if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
+            gradients.update_statistic(statistic);
+        } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
+            gradients.update_count(count);
+        }
+    });
+}
+
+/// Whether the leaf at `path` is at `prefix` or below it.
+pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.trim_end_matches('.');
+    prefix.is_empty() || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The paths of all parameters.
+pub(crate) fn paths<T: Float>(module: &(impl Module<T> + ?Sized)) -> Vec<String> {
+    module.named_parameters().into_iter().map(|(path, _)| path).collect()
+}
+
+/// Adds a name to a path and returns the length to go back to. An empty name adds nothing.
+fn enter(path: &mut String, name: &str) -> usize {
+    let length = path.len();
+    if !name.is_empty() {
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(name);
+    }
+    length
+}
+
+/// Calls `visit` with every leaf and its path.
+pub(crate) fn walk<'m, T: Float>(
+    module: &'m (impl Module<T> + ?Sized),
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, Leaf<'m, T>),
+) {
+    owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
+}
+
+/// Calls `visit` with every leaf, its path, and the kind of the module that has it: `owner` for the module itself.
+fn owners<'m, T: Float>(
+    module: &'m (impl Module<T> + ?Sized),
+    owner: &'static str,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, &'static str, Leaf<'m, T>),
+) {
+    match module.leaf() {
+        Some(leaf) => visit(path, owner, leaf),
+        None => module.children(&mut |name, child| {
+            let length = enter(path, name);
+            owners(child, module.kind(), path, visit);
+            path.truncate(length);
+        }),
+    }
+}
+
+/// Calls `visit` with every leaf, to be changed, and its path.
+pub(crate) fn walk_mut<'m, T: Float>(
+    module: &'m mut (impl Module<T> + ?Sized),
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, LeafMut<'m, T>),
+) {
+    if module.leaf().is_none() {
+        return module.children_mut(&mut |name, child| {
+            let length = enter(path, name);
+            walk_mut(child, path, visit);
+            path.truncate(length);
+        });
+    }
+    if let Some(leaf) = module.leaf_mut() {
+        visit(path, leaf);
+    }
+}
+
+impl<T: Float> Module<T> for Parameter<T> {
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        Some(Leaf::Parameter(self))
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        Some(LeafMut::Parameter(self))
+    }
+}
+
+impl<T: Float, E: Element> Module<T> for Buffer<E> {
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        Some(Leaf::Buffer(self))
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        Some(LeafMut::Buffer(self))
+    }
+}
+
+/// The children are the elements, by their positions. PyTorch: `ModuleList`.
+impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        for (position, child) in self.iter().enumerate() {
+            each(&position.to_string(), child);
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        for (position, child) in self.iter_mut().enumerate() {
+            each(&position.to_string(), child);
+        }
+    }
+}
+
+/// The children are the elements, by their positions.
+impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        for (position, child) in self.iter().enumerate() {
+            each(&position.to_string(), child);
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        for (position, child) in self.iter_mut().enumerate() {
+            each(&position.to_string(), child);
+        }
+    }
+}
+
+/// What it holds, under its own path; nothing where it is `None`.
+impl<T: Float, M: Module<T>> Module<T> for Option<M> {
+    fn kind(&self) -> &'static str {
+        self.as_ref().map_or("None", M::kind)
+    }
+
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        if let Some(module) = self {
+            module.children(each);
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        if let Some(module) = self {
+            module.children_mut(each);
+        }
+    }
+
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        self.as_ref()?.leaf()
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        self.as_mut()?.leaf_mut()
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        /// What it points to.
+        impl<T: Float, M: Module<T> + ?Sized> Module<T> for $pointer {
+            fn kind(&self) -> &'static str {
+                (**self).kind()
+            }
+
+            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+                (**self).children(each);
+            }
+
+            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+                (**self).children_mut(each);
+            }
+
+            fn leaf(&self) -> Option<Leaf<'_, T>> {
+                (**self).leaf()
+            }
+
+            fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+                (**self).leaf_mut()
+            }
+        }
+    )*};
+}
+
+pointers!(Box<M>, &mut M);
+
+macro_rules! tuples {
+    ($($($module:ident $position:tt),+;)*) => {$(
+        /// The children are the elements, by their positions.
+        impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
+            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+                $(each(stringify!($position), &self.$position);)+
+            }
+
+            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+                $(each(stringify!($position), &mut self.$position);)+
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+    A 0, B 1, C 2, D 3, E 4;
+    A 0, B 1, C 2, D 3, E 4, F 5;
+    A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::{Share, Tape};
+
+    use super::*;
+    use crate::{Generator, Layer as _, Linear, Optimizer as _, Sgd};
+
+    #[derive(Module)]
+    struct Pair<T: Float>(Linear<T>, Parameter<T>);
+
+    #[derive(Module)]
+    #[module(f64)]
+    struct Model<M> {
+        blocks: Vec<Pair<f64>>,
+        none: Option<Linear<f64>>,
+        r#loop: M,
+        mean: Buffer<f64>,
+        seen: Buffer<i64>,
+        #[module(skip)]
+        _width: usize,
+    }
+
+    fn model() -> Model<Box<Linear<f64>>> {
+        let generator = &mut Generator::new(3);
+        let blocks = vec![Pair(Linear::new(2, 3, generator), Parameter::new(Tensor::ones([2])))];
+        let (mean, seen) = (Buffer::new(Tensor::zeros([3])), Buffer::new(Tensor::scalar(0)));
+        Model { blocks, none: None, r#loop: Box::new(Linear::without_bias(3, 1, generator)), mean, seen, _width: 3 }
+    }
+
+    #[test]
+    fn paths_and_their_order_are_those_of_the_fields() {
+        let mut model = model();
+        let expected = ["blocks.0.0.weight", "blocks.0.0.bias", "blocks.0.1", "loop.weight", "mean", "seen"];
+        assert_eq!(model.leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), expected);
+        assert_eq!(model.leaves_mut().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), expected);
+        assert_eq!(model.named_buffers()[1].1.dtype(), DType::I64);
+        assert_eq!(model.num_parameters(), 6 + 3 + 2 + 3);
+        let ids: Vec<u64> = model.parameters().iter().map(|parameter| parameter.id()).collect();
+        assert_eq!(model.parameters_mut().iter().map(|parameter| parameter.id()).collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn a_vector_and_back() {
+        let mut model = model();
+        let vector = model.to_vector();
+        model.set_from_vector(&(&vector * 2.0));
+        assert_eq!(model.to_vector(), &vector * 2.0);
+        assert_eq!(model.blocks[0].1.value.to_vec(), [2.0, 2.0]);
+        let error = model.try_set_from_vector(&Tensor::zeros([3])).unwrap_err();
+        assert!(matches!(error, Error::VectorLength { found: 3, expected: 14 }));
+    }
+
+    #[test]
+    fn what_is_frozen_is_constant_and_a_path_that_is_not_there_an_error() {
+        let mut model = model();
+        model.freeze("blocks.0");
+        let frozen = |model: &Model<_>| model.parameters().iter().map(|p| p.is_frozen()).collect::<Vec<_>>();
+        assert_eq!(frozen(&model), [true, true, true, false]);
+        model.unfreeze("blocks.0.0.bias");
+        assert_eq!(frozen(&model), [true, false, true, false]);
+        // A prefix of a name is no path.
+        let error = model.try_set_frozen("blocks.0.0.b", true).unwrap_err();
+        assert!(error.to_string().contains("'blocks.0.0.weight'"), "{error}");
+        let tape = Tape::new();
+        let y = model.blocks[0].0.forward(tape.constant(&Tensor::ones([1, 2])));
+        let gradients = wengert_tensor::ops::Reductions::sum(&y, ..).backward();
+        assert!(gradients.get(&model.blocks[0].0.weight).is_none());
+        assert_eq!(gradients.of(model.blocks[0].0.bias.as_ref().unwrap()).to_vec(), [1.0; 3]);
+    }
+
+    #[test]
+    fn the_summary_names_path_kind_shape_and_count() {
+        let mut model = model();
+        model.freeze("loop");
+        let summary = model.summary();
+        let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["blocks.0.0.weight", "Linear", "[3,", "2]", "6"]);
+        assert_eq!(lines[3], ["blocks.0.1", "Pair", "[2]", "2"]);
+        assert_eq!(lines[4], ["loop.weight", "Linear", "[1,", "3]", "3,", "frozen"]);
+        assert_eq!(lines[6], ["seen", "Model", "[]", "1,", "buffer"]);
+        assert_eq!(lines[7].join(" "), "14 parameters, 3 of them frozen");
+    }
+
+    #[test]
+    fn a_step_changes_buffers_as_its_tape_recorded_it() {
+        let mut model = model();
+        model.freeze("");
+        model.unfreeze("loop");
+        let generator = &mut Generator::new(0);
+        let mut sgd = Sgd::new(0.0);
+        let step = |model: &Model<Box<Linear<f64>>>, tape: Tape<f64>| {
+            let (_, gradients) = tape.value_and_gradients(|tape| {
+                let x = tape.constant(&Tensor::from([2.0, 4.0, 8.0]));
+                tape.blend(&model.mean, x, Share::Fixed(0.5));
+                tape.count(&model.seen);
+                wengert_tensor::ops::Reductions::sum(&model.r#loop.forward(x), ..)
+            });
+            gradients
+        };
+        let gradients = step(&model, Tape::training(generator));
+        sgd.step(&mut model, &gradients);
+        assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
+        // Two batches before one step: one after the other.
+        let mut gradients = step(&model, Tape::training(generator));
+        gradients += step(&model, Tape::training(generator));
+        sgd.step(&mut model, &gradients);
+        assert_eq!(model.mean.value.to_vec(), [1.75, 3.5, 7.0]);
+        assert_eq!(model.seen.value.item(), 3);
+        // A tape that does not train changes nothing.
+        let gradients = step(&model, Tape::new());
+        sgd.step(&mut model, &gradients);
+        assert_eq!(model.seen.value.item(), 3);
+    }
+
+    #[test]
+    fn the_first_gradient_that_is_not_finite_is_named() {
+        let mut model = model();
+        model.r#loop.weight.value = Tensor::from([[f64::NAN, 1.0, 1.0]]);
+        let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+            let hidden = model.blocks[0].0.forward(tape.constant(&Tensor::ones([1, 2])));
+            let y = model.r#loop.forward(hidden);
+            wengert_tensor::ops::Reductions::sum(&y, ..)
+        });
+        assert_eq!(model.first_non_finite(&gradients).as_deref(), Some("blocks.0.0.weight"));
+        assert!(!gradients.is_finite());
     }
 }

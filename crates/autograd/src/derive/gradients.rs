@@ -1,43 +1,75 @@
 //! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
 
+use std::ops::AddAssign;
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::error::raise;
+use crate::parameter::{Buffer, Change, Share};
 use crate::{Error, Parameter, Var};
 
-/// The gradients of one loss, by [`Parameter`] or variable.
+/// The gradients of one loss, by [`Parameter`] or variable, and the changes of buffers that its tape recorded.
 ///
 /// Without a dependence of the loss there is no gradient: [`get`](Self::get) then returns `None`, [`of`](Self::of) panics, and
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
+/// let loss = |scale: f64| {
+///     let tape = Tape::new();
+///     (tape.parameter(&w).square().sum(..) * scale).backward()
+/// };
+/// // Accumulated over two batches, then clipped to a norm of 1.
+/// let mut gradients = loss(0.5);
+/// gradients += loss(0.5);
+/// assert_eq!(gradients.of(&w).to_vec(), [6.0, 8.0]);
+/// assert_eq!(gradients.clip_norm(1.0), 10.0);
+/// assert!((gradients.norm() - 1.0).abs() < 1e-6);
+/// ```
 #[derive(Clone, Debug)]
-pub struct Gradients<T: Float> {
+pub struct Gradients<T: Float = f32> {
     tape: u64,
-    /// By node, ascending.
-    by_node: Vec<(Index, Tensor<T>)>,
-    /// The nodes of parameters, by the parameter's number, ascending.
-    nodes: Vec<(u64, Index)>,
+    /// Of variables that are no parameters, by node, ascending.
+    variables: Vec<(Index, Tensor<T>)>,
+    /// By the parameter's number, ascending.
+    parameters: Vec<(u64, Tensor<T>)>,
+    /// By the buffer's number, in the order of recording.
+    changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
 /// The key of a gradient: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
 pub trait Key {
     /// The key's gradient among `gradients`, if the loss depends on it.
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
-    /// Its description in error messages.
-    fn describe(&self) -> String;
+    /// Why there is none.
+    fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error;
 }
 
+#[twins]
 impl<T: Float> Gradients<T> {
-    /// `by_node` must be in ascending order.
-    pub(crate) fn new(tape: u64, by_node: Vec<(Index, Tensor<T>)>, mut parameters: Vec<(u64, Index)>) -> Self {
+    /// `by_node` must be in ascending order; `nodes` are those of the tape's parameters.
+    pub(crate) fn new(
+        tape: u64,
+        by_node: Vec<(Index, Tensor<T>)>,
+        nodes: &[(u64, Index)],
+        changes: Vec<(u64, Change<Tensor<T>>)>,
+    ) -> Self {
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
-        parameters.sort_unstable();
-        Gradients { tape, by_node, nodes: parameters }
-    }
-
-    fn of_node(&self, index: Index) -> Option<&Tensor<T>> {
-        let position = self.by_node.binary_search_by_key(&index, |&(node, _)| node).ok()?;
-        Some(&self.by_node[position].1)
+        let mut owners: Vec<(Index, u64)> = nodes.iter().map(|&(id, node)| (node, id)).collect();
+        owners.sort_unstable();
+        let (mut variables, mut parameters) = (Vec::new(), Vec::with_capacity(nodes.len()));
+        for (node, gradient) in by_node {
+            match owners.binary_search_by_key(&node, |&(node, _)| node) {
+                Ok(position) => parameters.push((owners[position].1, gradient)),
+                Err(_) => variables.push((node, gradient)),
+            }
+        }
+        parameters.sort_unstable_by_key(|&(id, _)| id);
+        Gradients { tape, variables, parameters, changes }
     }
 
     /// The gradient with respect to `key`, or `None` if the loss does not depend on it.
@@ -47,26 +79,12 @@ impl<T: Float> Gradients<T> {
 
     /// The gradient with respect to `key`.
     ///
-    /// # Panics
-    ///
-    /// If the loss does not depend on it.
-    #[track_caller]
-    pub fn of(&self, key: impl Key) -> &Tensor<T> {
-        match self.try_of(key) {
-            Ok(gradient) => gradient,
-            Err(error) => raise(error),
-        }
-    }
-
-    /// [`of`](Self::of), with the error as a value.
-    ///
     /// # Errors
     ///
-    /// If the loss does not depend on it.
-    #[track_caller]
+    /// If the loss does not depend on it, or it is a variable of another tape.
     pub fn try_of(&self, key: impl Key) -> Result<&Tensor<T>, Error> {
-        let at = Site::here("gradients");
-        key.find(self).ok_or_else(|| Error::Unreached { what: key.describe(), at })
+        let at = Site::here("of");
+        key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
     /// The gradient with respect to a parameter, zeros if the loss does not depend on it.
@@ -75,25 +93,130 @@ impl<T: Float> Gradients<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
     }
 
+    /// The gradients of parameters, by [`Parameter::id`], ascending.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
+        self.parameters.iter().map(|(id, gradient)| (*id, gradient))
+    }
+
     /// Number of gradients.
     pub fn len(&self) -> usize {
-        self.by_node.len()
+        self.variables.len() + self.parameters.len()
     }
 
     /// Whether there are no gradients.
     pub fn is_empty(&self) -> bool {
-        self.by_node.is_empty()
+        self.len() == 0
+    }
+
+    /// The Euclidean norm of all gradients as one vector. NaN if an element is. PyTorch: `get_total_norm`.
+    pub fn norm(&self) -> f64 {
+        let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
+        self.all().map(squared).sum::<f64>().sqrt()
+    }
+
+    /// Whether all elements are finite.
+    pub fn is_finite(&self) -> bool {
+        self.all().all(|gradient| gradient.iter().all(T::is_finite))
+    }
+
+    /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm that they had. As in PyTorch, the factor
+    /// is `max_norm / (norm + 1e-6)` where that is below 1. A norm that is not finite leaves NaN or zeros: look at what is returned.
+    /// PyTorch: `clip_grad_norm_`.
+    #[track_caller]
+    pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
+        let norm = self.norm();
+        let factor = max_norm / (norm + 1e-6);
+        if factor < 1.0 || factor.is_nan() {
+            self.scale(factor);
+        }
+        norm
+    }
+
+    /// Limits every element to the range from `-max` to `max`. NaN stays. PyTorch: `clip_grad_value_`.
+    #[track_caller]
+    pub fn clip_value(&mut self, max: f64) {
+        for gradient in self.all_mut() {
+            *gradient = gradient.clamp(-max, max);
+        }
+    }
+
+    /// Multiplies all gradients by `factor`: the mean over accumulated batches, or the scale of a loss taken back.
+    #[track_caller]
+    pub fn scale(&mut self, factor: f64) {
+        for gradient in self.all_mut() {
+            *gradient = gradient.mul(factor);
+        }
+    }
+
+    /// Makes the recorded changes of `buffer`, in their order. An optimiser's step does this for all buffers of the model.
+    #[track_caller]
+    pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
+        let id = buffer.id();
+        for (_, change) in self.changes.iter().filter(|(changed, _)| *changed == id) {
+            if let Change::Blend { new, share } = change {
+                let moved = new.sub(&buffer.value).mul(share.weight());
+                buffer.value = buffer.value.add(&moved);
+            }
+        }
+    }
+
+    /// Counts in `buffer` what was recorded for it. An optimiser's step does this for all buffers of the model.
+    #[track_caller]
+    pub fn update_count(&self, buffer: &mut Buffer<i64>) {
+        let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
+        buffer.value = buffer.value.add(counted.count() as i64);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Tensor<T>> {
+        let variables = self.variables.iter().map(|(_, gradient)| gradient);
+        variables.chain(self.parameters.iter().map(|(_, gradient)| gradient))
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Tensor<T>> {
+        let variables = self.variables.iter_mut().map(|(_, gradient)| gradient);
+        variables.chain(self.parameters.iter_mut().map(|(_, gradient)| gradient))
+    }
+}
+
+/// The sum over several batches: gradients of parameters are added (one that only one side has is kept), changes of buffers follow
+/// one another. Gradients of variables are kept only where both are of the same tape.
+impl<T: Float> AddAssign for Gradients<T> {
+    #[track_caller]
+    fn add_assign(&mut self, other: Self) {
+        add_all(&mut self.parameters, other.parameters);
+        if self.tape == other.tape {
+            add_all(&mut self.variables, other.variables);
+        } else {
+            self.variables.clear();
+        }
+        for (id, mut change) in other.changes {
+            if let Change::Blend { share: Share::Nth(number), .. } = &mut change {
+                *number += self.changes.iter().filter(|(earlier, _)| *earlier == id).count() as u64;
+            }
+            self.changes.push((id, change));
+        }
+    }
+}
+
+#[track_caller]
+fn add_all<K: Ord, T: Float>(gradients: &mut Vec<(K, Tensor<T>)>, others: Vec<(K, Tensor<T>)>) {
+    for (key, other) in others {
+        match gradients.binary_search_by(|(known, _)| known.cmp(&key)) {
+            Ok(position) => gradients[position].1 = gradients[position].1.add(&other),
+            Err(position) => gradients.insert(position, (key, other)),
+        }
     }
 }
 
 impl<P: Float> Key for &Parameter<P> {
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>> {
-        let position = gradients.nodes.binary_search_by_key(&self.id(), |&(id, _)| id).ok()?;
-        gradients.of_node(gradients.nodes[position].1)
+        let position = gradients.parameters.binary_search_by_key(&self.id(), |&(id, _)| id).ok()?;
+        Some(&gradients.parameters[position].1)
     }
 
-    fn describe(&self) -> String {
-        format!("parameter '{}'", self.name())
+    fn missing<T: Float>(&self, _gradients: &Gradients<T>, at: Site) -> Error {
+        let (frozen, shape) = (if self.is_frozen() { "frozen " } else { "" }, self.value.shape());
+        Error::Unreached { what: format!("the {frozen}parameter of shape {shape} made at {}", self.made()), at }
     }
 }
 
@@ -102,11 +225,25 @@ impl<V: Float> Key for Var<'_, V> {
         if self.tape.id != gradients.tape {
             return None;
         }
-        gradients.of_node(self.index)
+        let record = self.tape.record.borrow();
+        if let Some((id, _)) = record.parameters.iter().find(|(_, node)| *node == self.index) {
+            let position = gradients.parameters.binary_search_by_key(id, |&(id, _)| id).ok()?;
+            return Some(&gradients.parameters[position].1);
+        }
+        let position = gradients.variables.binary_search_by_key(&self.index, |&(node, _)| node).ok()?;
+        Some(&gradients.variables[position].1)
     }
 
-    fn describe(&self) -> String {
+    fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error {
+        if self.tape.id != gradients.tape {
+            return Error::OtherTapesGradients { what: format!("{self:?}"), at };
+        }
         let leaf = self.tape.record.borrow().is_variable(self.index);
-        if leaf { format!("{self:?}") } else { format!("{self:?}; of results in between, `grad` gives the gradient") }
+        let what = if leaf {
+            format!("{self:?}")
+        } else {
+            format!("{self:?}; of results in between, `grad` gives the gradient")
+        };
+        Error::Unreached { what, at }
     }
 }

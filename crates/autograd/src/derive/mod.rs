@@ -6,3 +6,4 @@ mod path;
 mod reverse;
 
 pub use gradients::{Gradients, Key};
+pub use reverse::LossWith;

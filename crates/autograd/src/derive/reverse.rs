@@ -6,12 +6,68 @@
 use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Binary, Float, Site};
+use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::path::Path;
+use crate::parameter::Change;
 use crate::rules::{self, Mode, Slope};
 use crate::{Error, Tape, Var};
+
+/// A loss, its gradients, and other values that were asked for.
+pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
+
+#[twins]
+impl<T: Float> Tape<T> {
+    /// Records a loss on this tape, and computes its value and its gradients. The tape is gone when they are returned, so that an
+    /// optimiser can update the parameters in place. JAX: `value_and_grad`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let w = Parameter::new(Tensor::from([3.0, 4.0]));
+    /// let (loss, gradients) = Tape::<f64>::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
+    /// assert_eq!(loss, 25.0);
+    /// assert_eq!(gradients.of(&w).to_vec(), [6.0, 8.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`backward`](Var::backward).
+    pub fn try_value_and_gradients(
+        self,
+        loss: impl for<'a> FnOnce(&'a Tape<T>) -> Var<'a, T>,
+    ) -> Result<(T, Gradients<T>), Error> {
+        let (value, gradients, []) =
+            self.value_gradients_and(|tape| (loss(tape), []), Site::here("value_and_gradients"))?;
+        Ok((value, gradients))
+    }
+
+    /// [`value_and_gradients`](Self::value_and_gradients) of a function that returns the loss and other variables, whose values
+    /// are computed with it: outputs of the model for a metric. JAX: `value_and_grad(…, has_aux=True)`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`backward_with`](Var::backward_with).
+    pub fn try_value_and_gradients_with<const N: usize>(
+        self,
+        loss: impl for<'a> FnOnce(&'a Tape<T>) -> (Var<'a, T>, [Var<'a, T>; N]),
+    ) -> Result<LossWith<T, N>, Error> {
+        self.value_gradients_and(loss, Site::here("value_and_gradients_with"))
+    }
+
+    fn value_gradients_and<const N: usize>(
+        self,
+        loss: impl for<'a> FnOnce(&'a Tape<T>) -> (Var<'a, T>, [Var<'a, T>; N]),
+        at: Site,
+    ) -> Result<LossWith<T, N>, Error> {
+        let (loss, others) = loss(&self);
+        let (gradients, others) = loss.gradients_and(others, at)?;
+        // Computed with the gradients.
+        let value = self.evaluate(&[loss.index], at)?[0].try_item()?;
+        Ok((value, gradients, others))
+    }
+}
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
@@ -210,7 +266,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// ```
     /// use wengert_autograd::prelude::*;
     ///
-    /// let weight = Parameter::new("weight", Tensor::from([2.0, 3.0]));
+    /// let weight = Parameter::new(Tensor::from([2.0, 3.0]));
     /// let gradients = {
     ///     let tape = Tape::<f64>::new();
     ///     let w = tape.parameter(&weight);
@@ -221,10 +277,45 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, or an operation in between has no derivative.
+    /// If this is not one number, depends on no variable and no parameter, or an operation in between has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
-        let at = Site::here("backward");
+        let (gradients, []) = self.gradients_and([], Site::here("backward"))?;
+        Ok(gradients)
+    }
+
+    /// [`backward`](Self::backward), and the values of `others`, from the same evaluation: outputs of the model for a metric,
+    /// statistics of the batch.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([1.0, 2.0]));
+    /// let squares = x.square();
+    /// let (gradients, [values]) = squares.sum(..).backward_with([squares]);
+    /// assert_eq!(gradients.of(x).to_vec(), [2.0, 4.0]);
+    /// assert_eq!(values.to_vec(), [1.0, 4.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`backward`](Self::backward), and if one of `others` belongs to another tape.
+    pub fn try_backward_with<const N: usize>(
+        self,
+        others: [Var<'t, T>; N],
+    ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
+        self.gradients_and(others, Site::here("backward_with"))
+    }
+
+    fn gradients_and<const N: usize>(
+        self,
+        others: [Var<'t, T>; N],
+        at: Site,
+    ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
         let seed = self.one(at)?;
+        for other in others {
+            self.check_tape(other, at)?;
+        }
         let leaves: Vec<Var<'t, T>> = {
             let record = self.tape.record.borrow();
             (0..=self.index).filter(|&index| record.is_variable(index)).map(|index| self.tape.at(index)).collect()
@@ -232,14 +323,33 @@ impl<'t, T: Float> Var<'t, T> {
         let gradients = self.tape.reverse(&[(self, seed)], &leaves, at)?;
         let reached: Vec<(Index, Index)> =
             leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
+        if reached.is_empty() {
+            return Err(Error::NothingReached { at });
+        }
+        let changes = self.tape.changes();
+        let statistics = changes.iter().filter_map(|(_, change)| match change {
+            Change::Blend { new, .. } => Some(*new),
+            Change::Count => None,
+        });
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
+        roots.extend(others.iter().map(|other| other.index).chain(statistics));
         // The value of the loss is usually requested next, and costs nothing here.
         roots.push(self.index);
-        let mut values = self.tape.evaluate(&roots, at)?;
-        values.pop();
+        let mut values = self.tape.evaluate(&roots, at)?.into_iter();
+        let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
+        let others = others.map(|_| values.by_ref().next().unwrap_or_else(|| unreachable!("a value for each root")));
+        let changes = changes.into_iter().map(|(id, change)| {
+            let change = match change {
+                Change::Count => Change::Count,
+                Change::Blend { share, .. } => {
+                    Change::Blend { new: values.next().unwrap_or_else(|| unreachable!("a value for each root")), share }
+                }
+            };
+            (id, change)
+        });
+        let changes = changes.collect();
         let record = self.tape.record.borrow();
-        let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values).collect();
-        Ok(Gradients::new(self.tape.id, entries, record.parameters.clone()))
+        Ok((Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
     /// The seed of a gradient: one, provided this is a single number.

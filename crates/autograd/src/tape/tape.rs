@@ -2,6 +2,7 @@
 //!
 //! This file records; it computes nothing and knows no derivative.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 use wengert_macros::twins;
 use wengert_tensor::plan::{Index, Inputs, Op};
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
+use crate::Error;
 use crate::error::{or_raise, raise};
+use crate::parameter::{Buffer, Change, Parameter, Share};
 use crate::record::{self, Kept};
-use crate::{Error, Parameter};
 
 /// The contents of a tape.
 pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
@@ -33,10 +35,19 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// let gradients = loss.backward();
 /// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
 /// ```
-pub struct Tape<T: Float> {
+pub struct Tape<T: Float = f32> {
     pub(crate) record: Kept<T, Rc<dyn Operation<T>>>,
     /// The tape's unique number in this process.
     pub(crate) id: u64,
+    /// On a training tape.
+    training: Option<RefCell<Training>>,
+}
+
+/// What only a training tape has.
+struct Training {
+    generator: Generator,
+    /// Changes of buffers, by the buffer's number, in the order of recording.
+    changes: Vec<(u64, Change<Index>)>,
 }
 
 #[twins]
@@ -44,7 +55,55 @@ impl<T: Float> Tape<T> {
     /// An empty tape.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Tape { record: Kept::take(), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Tape { record: Kept::take(), id: NEXT.fetch_add(1, Ordering::Relaxed), training: None }
+    }
+
+    /// An empty tape for a training step: on it dropout drops, and batch normalisation uses the batch and changes its running
+    /// statistics. What is random draws from a stream that is forked from `generator` here. On a tape from [`new`](Self::new)
+    /// the same layers evaluate. PyTorch: `model.train()`, `model.eval()`, said of the step instead of the model.
+    ///
+    /// ```
+    /// use wengert_autograd::{Generator, prelude::*};
+    ///
+    /// let mut generator = Generator::new(0);
+    /// assert!(Tape::<f32>::training(&mut generator).is_training());
+    /// assert!(!Tape::<f32>::new().is_training());
+    /// ```
+    pub fn training(generator: &mut Generator) -> Self {
+        let training = Training { generator: generator.fork(), changes: Vec::new() };
+        Tape { training: Some(RefCell::new(training)), ..Tape::new() }
+    }
+
+    /// Whether this is the tape of a training step.
+    pub fn is_training(&self) -> bool {
+        self.training.is_some()
+    }
+
+    /// What `draw` draws from the generator of a training tape; `None` on any other.
+    pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
+        self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
+    }
+
+    /// Records that the step moves `buffer` towards `new`, a statistic of the batch of the same shape, by `share`. The statistic is
+    /// computed with the gradients. Nothing happens on a tape that does not train.
+    pub fn blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, share: Share) {
+        self.change(buffer.id(), Change::Blend { new: new.index, share });
+    }
+
+    /// Records that the step adds one to `buffer`. Nothing happens on a tape that does not train.
+    pub fn count(&self, buffer: &Buffer<i64>) {
+        self.change(buffer.id(), Change::Count);
+    }
+
+    fn change(&self, buffer: u64, change: Change<Index>) {
+        if let Some(training) = &self.training {
+            training.borrow_mut().changes.push((buffer, change));
+        }
+    }
+
+    /// The recorded changes of buffers.
+    pub(crate) fn changes(&self) -> Vec<(u64, Change<Index>)> {
+        self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())
     }
 
     /// Number of operations recorded, leaves included.
@@ -69,17 +128,27 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Constant, Some(Site::here("constant")))
     }
 
-    /// The variable of a parameter; repeated calls return the same one.
-    #[track_caller]
-    pub fn parameter(&self, parameter: &Parameter<T>) -> Var<'_, T> {
+    /// The variable of a parameter, or the constant if it is frozen; repeated calls return the same one.
+    ///
+    /// # Errors
+    ///
+    /// If its values changed since this tape recorded it: each step needs a tape of its own.
+    pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
+        let at = Site::here("parameter");
         let id = parameter.id();
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            return Var::new(self, index);
+            // The tape holds the values that it recorded, so changed ones are in other memory.
+            let recorded = self.record.borrow().leaf(index);
+            if recorded.is_some_and(|recorded| !recorded.shares_storage(&parameter.value)) {
+                return Err(Error::ParameterChanged { made: parameter.made(), at });
+            }
+            return Ok(Var::new(self, index));
         }
-        let var = self.leaf(&parameter.value, Op::Variable, Some(Site::here("parameter")));
+        let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
+        let var = self.leaf(&parameter.value, op, Some(at));
         self.record.borrow_mut().parameters.push((id, var.index));
-        var
+        Ok(var)
     }
 
     /// A variable with the source line of `at`.
@@ -186,7 +255,7 @@ impl<T: Float> fmt::Debug for Tape<T> {
 ///
 /// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers.
 /// If two shapes differ, an `expand` is recorded before the operation: it is the only operation that broadcasts.
-pub struct Var<'t, T: Float> {
+pub struct Var<'t, T: Float = f32> {
     pub(crate) tape: &'t Tape<T>,
     pub(crate) index: Index,
 }

@@ -69,7 +69,7 @@ fn two_tapes_do_not_mix() {
 
 #[test]
 fn gradients_outlive_the_tape_and_are_found_by_parameter() {
-    let (used, unused) = (Parameter::new("w", Tensor::from([2.0])), Parameter::new("b", Tensor::from([1.0])));
+    let (used, unused) = (Parameter::new(Tensor::from([2.0])), Parameter::new(Tensor::from([1.0])));
     let gradients = {
         let tape = Tape::<f64>::new();
         let (w, _) = (tape.parameter(&used), tape.parameter(&unused));
@@ -78,7 +78,7 @@ fn gradients_outlive_the_tape_and_are_found_by_parameter() {
     };
     assert_eq!(gradients.of(&used).to_vec(), [4.0]);
     assert!(gradients.get(&unused).is_none());
-    assert!(gradients.try_of(&unused).unwrap_err().to_string().contains("parameter 'b'"));
+    assert!(gradients.try_of(&unused).unwrap_err().to_string().contains("the parameter of shape [1] made at"));
     assert_eq!(gradients.of_or_zeros(&unused).to_vec(), [0.0]);
 }
 
@@ -241,4 +241,50 @@ fn in_place_on_a_variable_keeps_its_shape() {
     let mut y = tape.var(&Tensor::zeros([1, 3, 1]));
     let error = y.try_add_(tape.var(&Tensor::ones([3, 1, 7]))).unwrap_err();
     assert_eq!(error.sentence(), "output with shape [1, 3, 1] doesn't match the broadcast shape [3, 3, 7]");
+}
+
+#[test]
+fn a_parameter_that_changed_is_not_the_one_that_was_recorded() {
+    let mut w = Parameter::new(Tensor::from([2.0]));
+    let tape = Tape::new();
+    let first = tape.parameter(&w);
+    assert_eq!(tape.parameter(&w).index, first.index);
+    w.value += 1.0;
+    let line = line!() + 1;
+    let error = tape.try_parameter(&w).unwrap_err();
+    let Error::ParameterChanged { at, .. } = &error else { panic!("{error}") };
+    assert_eq!(at.location.line(), line);
+}
+
+#[test]
+fn a_loss_of_constants_is_an_error() {
+    let tape = Tape::<f64>::new();
+    let error = tape.constant(&Tensor::from([2.0])).sum(..).try_backward().unwrap_err();
+    assert!(matches!(error, Error::NothingReached { .. }), "{error}");
+}
+
+#[test]
+fn a_variable_of_another_tape_is_named_as_such() {
+    let (tape, other) = (Tape::<f64>::new(), Tape::new());
+    let gradients = tape.var(&Tensor::from([2.0])).sum(..).backward();
+    let error = gradients.try_of(other.var(&Tensor::from([2.0]))).unwrap_err();
+    assert!(matches!(error, Error::OtherTapesGradients { .. }), "{error}");
+}
+
+#[test]
+fn norms_and_clipping_are_over_all_gradients() {
+    let (a, b) = (Parameter::new(Tensor::from([3.0])), Parameter::new(Tensor::from([4.0, 0.0])));
+    let tape = Tape::<f64>::new();
+    let loss = (tape.parameter(&a).square().sum(..) + tape.parameter(&b).square().sum(..)) * 0.5;
+    let mut gradients = loss.backward();
+    assert_eq!(gradients.norm(), 5.0);
+    assert_eq!(gradients.clip_norm(10.0), 5.0);
+    assert_eq!(gradients.of(&a).to_vec(), [3.0]);
+    gradients.scale(2.0);
+    gradients.clip_value(7.0);
+    assert_eq!((gradients.of(&a).to_vec(), gradients.of(&b).to_vec()), (vec![6.0], vec![7.0, 0.0]));
+    assert!(gradients.is_finite());
+    gradients.scale(f64::NAN);
+    assert!(!gradients.is_finite());
+    assert!(gradients.clip_norm(1.0).is_nan());
 }

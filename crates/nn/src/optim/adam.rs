@@ -11,59 +11,48 @@
 //! p ← p - lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)
 //! ```
 
-use std::collections::HashMap;
-
-use wengert_autograd::{Gradients, Parameter};
 use wengert_tensor::{Float, Tensor};
 
-use crate::error::raise;
-use crate::sgd::reached;
-use crate::{Error, Result};
+use crate::Result;
+use crate::optim::optimizer::{Memory, Optimizer, States, below_one, not_negative};
 
 /// Adam: steps as long as the gradient is steady. PyTorch: `torch.optim.Adam`, and with [`decoupled`](Self::decoupled)
 /// `torch.optim.AdamW`.
 ///
-/// Like [`Sgd`](crate::Sgd) it holds no parameters; the moments are kept by parameter.
-///
 /// ```
 /// use wengert_autograd::prelude::*;
-/// use wengert_nn::Adam;
+/// use wengert_nn::{Adam, Optimizer};
 ///
-/// let mut w = Parameter::new("w", Tensor::from([4.0]));
+/// let mut w = Parameter::new(Tensor::from([4.0f64]));
 /// let mut adam = Adam::new(0.25);
-/// let gradients = {
-///     let tape = Tape::<f64>::new();
-///     tape.parameter(&w).square().sum(..).backward()
-/// };
-/// adam.step([&mut w], &gradients);
+/// let (_, gradients) = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
+/// adam.step(&mut w, &gradients);
 /// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step is lr long, whatever the gradient
 /// ```
 #[derive(Clone, Debug)]
-pub struct Adam<T: Float> {
-    /// Learning rate, not negative. May change between steps: that is all there is to a schedule.
-    pub lr: f64,
+pub struct Adam<T: Float = f32> {
+    lr: f64,
     betas: (f64, f64),
     eps: f64,
     weight_decay: f64,
     decoupled: bool,
-    /// The moments of each parameter that a step has updated, by its id.
-    moments: HashMap<u64, Moments<T>>,
-}
-
-/// m and v of one parameter, and the number of its steps so far.
-#[derive(Clone, Debug)]
-struct Moments<T: Float> {
-    steps: i32,
-    first: Tensor<T>,
-    second: Tensor<T>,
+    amsgrad: bool,
+    maximize: bool,
+    memory: Memory<Self, T>,
 }
 
 impl<T: Float> Adam<T> {
     /// With learning rate `lr`, betas 0.9 and 0.999, epsilon 1e-8 and no weight decay: PyTorch's defaults. Settings are
     /// checked by the first step.
     pub fn new(lr: f64) -> Self {
-        let (betas, eps) = ((0.9, 0.999), 1e-8);
-        Adam { lr, betas, eps, weight_decay: 0.0, decoupled: false, moments: HashMap::new() }
+        let (betas, eps, memory) = ((0.9, 0.999), 1e-8, Memory::default());
+        Adam { lr, betas, eps, weight_decay: 0.0, decoupled: false, amsgrad: false, maximize: false, memory }
+    }
+
+    /// With another learning rate, not negative.
+    #[must_use]
+    pub fn lr(self, lr: f64) -> Self {
+        Adam { lr, ..self }
     }
 
     /// With memories of the gradient (`first`) and of its square (`second`), from 0 to 1, 1 excluded.
@@ -86,82 +75,100 @@ impl<T: Float> Adam<T> {
     }
 
     /// With weight decay that does not go through the moments: `lr · weight_decay` times the parameter is taken from it.
-    /// PyTorch: `torch.optim.AdamW`, whose default weight decay is 0.01.
     #[must_use]
     pub fn decoupled(self) -> Self {
         Adam { decoupled: true, ..self }
     }
 
-    /// One step along `gradients`. The parameters are changed in place where nothing else holds their values: drop the
-    /// step's tape first.
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_step`](Self::try_step) returns an error.
-    #[track_caller]
-    pub fn step<'p>(&mut self, parameters: impl IntoIterator<Item = &'p mut Parameter<T>>, gradients: &Gradients<T>) {
-        if let Err(error) = self.try_step(parameters, gradients) {
-            raise(error);
-        }
+    /// With the largest second moment so far in place of the present one (Reddi, Kale and Kumar 2018).
+    #[must_use]
+    pub fn amsgrad(self) -> Self {
+        Adam { amsgrad: true, ..self }
     }
 
-    /// [`step`](Self::step), with the error as a value.
-    ///
-    /// # Errors
-    ///
-    /// Where a setting is outside its range, or the loss does not depend on a parameter. Then nothing has changed.
-    pub fn try_step<'p>(
-        &mut self,
-        parameters: impl IntoIterator<Item = &'p mut Parameter<T>>,
-        gradients: &Gradients<T>,
-    ) -> Result<()> {
-        self.check_settings()?;
-        for (parameter, gradient) in reached(parameters, gradients)? {
-            self.update(parameter, gradient)?;
-        }
-        Ok(())
+    /// Along the gradient instead of against it.
+    #[must_use]
+    pub fn maximize(self) -> Self {
+        Adam { maximize: true, ..self }
+    }
+}
+
+/// Adam with decoupled weight decay and PyTorch's defaults. PyTorch: `torch.optim.AdamW`.
+pub struct AdamW;
+
+impl AdamW {
+    /// [`Adam`] with learning rate `lr` and a decoupled weight decay of 0.01.
+    #[allow(clippy::new_ret_no_self)]
+    pub fn new<T: Float>(lr: f64) -> Adam<T> {
+        Adam::new(lr).decoupled().weight_decay(0.01)
+    }
+}
+
+impl<T: Float> Optimizer<T> for Adam<T> {
+    const STATES: &'static [&'static str] = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
+
+    fn memory(&self) -> &Memory<Self, T> {
+        &self.memory
     }
 
-    fn update(&mut self, parameter: &mut Parameter<T>, gradient: &Tensor<T>) -> Result<()> {
-        let moments = self.moments.entry(parameter.id()).or_insert_with(|| Moments {
-            steps: 0,
-            first: Tensor::zeros(gradient.shape()),
-            second: Tensor::zeros(gradient.shape()),
-        });
-        moments.steps = moments.steps.saturating_add(1);
-        let (beta1, beta2) = self.betas;
+    fn memory_mut(&mut self) -> &mut Memory<Self, T> {
+        &mut self.memory
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.lr
+    }
+
+    fn learning_rate_mut(&mut self) -> &mut f64 {
+        &mut self.lr
+    }
+
+    fn settings(&self) -> Self {
+        Adam { memory: Memory::default(), ..*self }
+    }
+
+    fn check(&self) -> Result<()> {
+        not_negative("learning rate", self.lr)?;
+        not_negative("epsilon", self.eps)?;
+        not_negative("weight_decay", self.weight_decay)?;
+        below_one("beta parameter at index 0", self.betas.0)?;
+        below_one("beta parameter at index 1", self.betas.1)
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = |value: f64| T::from_f64(value);
-        let rate = number(-self.lr / (1.0 - beta1.powi(moments.steps)));
-        let correction = number((1.0 - beta2.powi(moments.steps)).sqrt());
+        let steps = states.steps as f64;
+        let (beta1, beta2) = self.betas;
+        let rate = number(-self.lr / (1.0 - beta1.powf(steps)));
+        let correction = number((1.0 - beta2.powf(steps)).sqrt());
         let (fresh1, kept2, fresh2) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2));
         let (eps, penalty) = (number(self.eps), number(self.weight_decay));
         let shrunk = number(1.0 - self.lr * self.weight_decay);
         // Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
         let (penal, decoupled) = (self.weight_decay != 0.0 && !self.decoupled, self.decoupled);
-        let states = [&mut moments.first, &mut moments.second];
-        Ok(parameter.value.try_update_with(gradient, states, |p, g, [m, v]| {
+        let maximize = self.maximize;
+        // The moments, and what p moves by without the divisor's largest value.
+        let moments = move |p: T, g: T, m: T, v: T| {
+            let g = if maximize { -g } else { g };
             let g = if penal { g + penalty * p } else { g };
+            (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g)
+        };
+        let moved = move |p: T, m: T, v: T| {
             let p = if decoupled { p * shrunk } else { p };
-            let m = m + fresh1 * (g - m);
-            let v = v * kept2 + fresh2 * g * g;
-            (p + rate * m / (v.sqrt() / correction + eps), [m, v])
+            p + rate * m / (v.sqrt() / correction + eps)
+        };
+        if self.amsgrad {
+            return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
+                let (m, v) = moments(p, g, m, v);
+                // NaN stays, as in PyTorch's `maximum`.
+                let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
+                (moved(p, m, largest), [m, v, largest])
+            })?);
+        }
+        Ok(value.try_update_with(gradient, states.tensors_mut::<2>(value), |p, g, [m, v]| {
+            let (m, v) = moments(p, g, m, v);
+            (moved(p, m, v), [m, v])
         })?)
-    }
-
-    fn check_settings(&self) -> Result<()> {
-        let not_negative = "a finite number, not negative";
-        for (name, value) in [("learning rate", self.lr), ("epsilon", self.eps), ("weight_decay", self.weight_decay)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(Error::Setting { name, value, expected: not_negative });
-            }
-        }
-        for (name, value) in [("beta parameter at index 0", self.betas.0), ("beta parameter at index 1", self.betas.1)]
-        {
-            if !(0.0..1.0).contains(&value) {
-                return Err(Error::Setting { name, value, expected: "a number from 0 to 1, 1 excluded" });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -170,6 +177,7 @@ mod tests {
     use wengert_autograd::prelude::*;
 
     use super::*;
+    use crate::Error;
 
     /// Gradients of ½ p², that is p itself.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
@@ -223,10 +231,10 @@ mod tests {
             ),
         ];
         for (mut adam, expected) in table {
-            let mut p = Parameter::new("p", Tensor::from([1.0, -2.0]));
+            let mut p = Parameter::new(Tensor::from([1.0, -2.0]));
             for expected in expected {
                 let gradients = gradients(&p);
-                adam.step([&mut p], &gradients);
+                adam.step(&mut p, &gradients);
                 // A step has ten roundings of numbers of at most 2, of which the order may differ.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
@@ -236,12 +244,11 @@ mod tests {
 
     #[test]
     fn each_parameter_counts_its_own_steps() {
-        let (mut early, mut late) =
-            (Parameter::new("a", Tensor::from([1.0])), Parameter::new("b", Tensor::from([1.0])));
+        let (mut early, mut late) = (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])));
         let mut adam = Adam::new(0.5);
         let step = |adam: &mut Adam<f64>, p: &mut Parameter<f64>| {
             let gradients = gradients(p);
-            adam.step([p], &gradients);
+            adam.step(p, &gradients);
         };
         step(&mut adam, &mut early);
         step(&mut adam, &mut early);
@@ -251,26 +258,25 @@ mod tests {
 
     #[test]
     fn values_change_in_place_and_copies_of_them_do_not() {
-        let mut p = Parameter::new("p", Tensor::from([1.0, 2.0]));
+        let mut p = Parameter::new(Tensor::from([1.0, 2.0]));
         let place = p.value.as_slice().unwrap().as_ptr();
         let gradients = gradients(&p);
         let mut adam = Adam::new(0.5);
-        adam.step([&mut p], &gradients);
+        adam.step(&mut p, &gradients);
         assert_eq!(p.value.as_slice().unwrap().as_ptr(), place);
         let kept = p.value.clone();
         let before = kept.to_vec();
-        adam.step([&mut p], &gradients);
+        adam.step(&mut p, &gradients);
         assert_eq!(kept.to_vec(), before);
         assert_ne!(p.value.to_vec(), before);
     }
 
     #[test]
     fn what_is_refused_changes_nothing() {
-        let (mut used, mut unused) =
-            (Parameter::new("used", Tensor::from([1.0])), Parameter::new("b", Tensor::from([1.0])));
+        let (mut used, mut unused) = (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])));
         let gradients = gradients(&used);
-        let error = Adam::new(0.5).try_step([&mut used, &mut unused], &gradients).unwrap_err();
-        assert!(matches!(&error, Error::Unreached { names } if names == &["b"]), "{error}");
+        let error = Adam::new(0.5).try_step(&mut [&mut used, &mut unused], &gradients).unwrap_err();
+        assert!(matches!(&error, Error::Unreached { names } if names == &["1"]), "{error}");
         for (mut adam, name) in [
             (Adam::new(-0.1), "learning rate"),
             (Adam::new(0.1).betas(1.0, 0.9), "beta parameter at index 0"),
@@ -278,7 +284,7 @@ mod tests {
             (Adam::new(0.1).eps(-1.0), "epsilon"),
             (Adam::new(0.1).weight_decay(f64::INFINITY), "weight_decay"),
         ] {
-            let error = adam.try_step([&mut used], &gradients).unwrap_err();
+            let error = adam.try_step(&mut used, &gradients).unwrap_err();
             assert!(matches!(error, Error::Setting { name: told, .. } if told == name), "{error}");
         }
         assert_eq!(used.value.to_vec(), [1.0]);

@@ -1,0 +1,93 @@
+//! What maps one variable to another.
+
+use std::panic::Location;
+
+use wengert_autograd::Var;
+use wengert_tensor::Float;
+
+use crate::error::raise;
+use crate::module::Module;
+use crate::{Error, Result};
+
+/// A module that maps one variable to another: most layers, and blocks of them. PyTorch: `torch.nn.Module.forward`.
+///
+/// Whether a layer trains or evaluates (dropout, batch normalisation) is said by the tape of its input:
+/// [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new).
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, Layer, Linear, Module, Result, Sequential};
+///
+/// /// x + f(x).
+/// #[derive(Module)]
+/// struct Residual {
+///     inner: Linear,
+/// }
+///
+/// impl Layer for Residual {
+///     fn try_forward<'t>(&self, x: Var<'t>) -> Result<Var<'t>> {
+///         Ok(x + self.inner.try_forward(x)?.relu())
+///     }
+/// }
+///
+/// let generator = &mut Generator::new(0);
+/// let inner = Linear::new(8, 8, generator);
+/// let model = Sequential::new().add(Residual { inner }).add(Linear::new(8, 2, generator));
+/// let y = model.forward(Tape::new().constant(&Tensor::zeros([5, 8])));
+/// ```
+pub trait Layer<T: Float = f32>: Module<T> {
+    /// The layer's result.
+    ///
+    /// # Errors
+    ///
+    /// If the layer refuses the shape of `x`; the error names the layer.
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
+
+    /// [`try_forward`](Self::try_forward), which panics at the caller's line where that returns an error.
+    #[track_caller]
+    fn forward<'t>(&self, x: Var<'t, T>) -> Var<'t, T> {
+        match self.try_forward(x) {
+            Ok(y) => y,
+            Err(error) => raise(error),
+        }
+    }
+}
+
+impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        (**self).try_forward(x)
+    }
+}
+
+/// One after the other.
+impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
+    #[track_caller]
+    fn try_forward<'t>(&self, mut x: Var<'t, T>) -> Result<Var<'t, T>> {
+        for layer in self {
+            x = layer.try_forward(x)?;
+        }
+        Ok(x)
+    }
+}
+
+/// The layer, or the identity.
+impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        match self {
+            Some(layer) => layer.try_forward(x),
+            None => Ok(x),
+        }
+    }
+}
+
+/// An error of an operation with the layer that it happened in: `layer` says its kind and sizes.
+pub(crate) fn in_layer<V>(
+    result: std::result::Result<V, wengert_autograd::Error>,
+    made: &'static Location<'static>,
+    layer: impl FnOnce() -> String,
+) -> Result<V> {
+    result.map_err(|source| Error::Layer { layer: layer(), made, source: Box::new(source) })
+}

@@ -1,0 +1,56 @@
+//! Layers one after the other.
+
+use wengert_autograd::Var;
+use wengert_tensor::Float;
+
+use crate::Result;
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// Layers one after the other. Their paths are their positions. PyTorch: `torch.nn.Sequential`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
+///
+/// let generator = &mut Generator::new(0);
+/// let model: Sequential =
+///     Sequential::new().add(Linear::new(64, 32, generator)).add(ReLU).add(Linear::new(32, 10, generator));
+/// assert_eq!(model.named_parameters()[2].0, "2.weight");
+/// let y = model.forward(Tape::new().constant(&Tensor::zeros([5, 64])));
+/// ```
+#[derive(Module)]
+pub struct Sequential<T: Float = f32>(Vec<Box<dyn Layer<T>>>);
+
+impl<T: Float> Sequential<T> {
+    /// No layers: the identity.
+    pub fn new() -> Self {
+        Sequential(Vec::new())
+    }
+
+    /// With one more layer at the end.
+    #[must_use]
+    #[allow(clippy::should_implement_trait)]
+    pub fn add(mut self, layer: impl Layer<T> + 'static) -> Self {
+        self.0.push(Box::new(layer));
+        self
+    }
+
+    /// The layers.
+    pub fn layers(&self) -> &[Box<dyn Layer<T>>] {
+        &self.0
+    }
+}
+
+impl<T: Float> Default for Sequential<T> {
+    fn default() -> Self {
+        Sequential::new()
+    }
+}
+
+impl<T: Float> Layer<T> for Sequential<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        self.0.try_forward(x)
+    }
+}

@@ -1,0 +1,226 @@
+//! Stochastic gradient descent.
+//!
+//! The update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.SGD.html>):
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! v ← g at a parameter's first step, momentum · v + (1 - dampening) · g later      (with momentum)
+//! g ← g + momentum · v (nesterov), or v                                            (with momentum)
+//! p ← p - lr · g
+//! ```
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::optim::optimizer::{Memory, Optimizer, States, not_negative};
+use crate::{Error, Result};
+
+/// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Optimizer, Sgd};
+///
+/// let mut w = Parameter::new(Tensor::from([4.0f32]));
+/// let mut sgd = Sgd::new(0.25);
+/// let (_, gradients) = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..)); // 2w = 8
+/// sgd.step(&mut w, &gradients);
+/// assert_eq!(w.value.to_vec(), [2.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sgd<T: Float = f32> {
+    lr: f64,
+    momentum: f64,
+    dampening: f64,
+    weight_decay: f64,
+    nesterov: bool,
+    maximize: bool,
+    memory: Memory<Self, T>,
+}
+
+impl<T: Float> Sgd<T> {
+    /// Plain descent with learning rate `lr`. Settings are checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        let (momentum, dampening, weight_decay) = (0.0, 0.0, 0.0);
+        let memory = Memory::default();
+        Sgd { lr, momentum, dampening, weight_decay, nesterov: false, maximize: false, memory }
+    }
+
+    /// With another learning rate, not negative.
+    #[must_use]
+    pub fn lr(self, lr: f64) -> Self {
+        Sgd { lr, ..self }
+    }
+
+    /// With momentum, not negative; 0.9 is usual.
+    #[must_use]
+    pub fn momentum(self, momentum: f64) -> Self {
+        Sgd { momentum, ..self }
+    }
+
+    /// With the gradient's share in the momentum reduced by `dampening`.
+    #[must_use]
+    pub fn dampening(self, dampening: f64) -> Self {
+        Sgd { dampening, ..self }
+    }
+
+    /// With an L2 penalty: `weight_decay` (not negative) times the parameter is added to its gradient.
+    #[must_use]
+    pub fn weight_decay(self, weight_decay: f64) -> Self {
+        Sgd { weight_decay, ..self }
+    }
+
+    /// With Nesterov's momentum, which needs momentum and no dampening.
+    #[must_use]
+    pub fn nesterov(self) -> Self {
+        Sgd { nesterov: true, ..self }
+    }
+
+    /// Along the gradient instead of against it.
+    #[must_use]
+    pub fn maximize(self) -> Self {
+        Sgd { maximize: true, ..self }
+    }
+}
+
+impl<T: Float> Optimizer<T> for Sgd<T> {
+    const STATES: &'static [&'static str] = &["momentum_buffer"];
+
+    fn memory(&self) -> &Memory<Self, T> {
+        &self.memory
+    }
+
+    fn memory_mut(&mut self) -> &mut Memory<Self, T> {
+        &mut self.memory
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.lr
+    }
+
+    fn learning_rate_mut(&mut self) -> &mut f64 {
+        &mut self.lr
+    }
+
+    fn settings(&self) -> Self {
+        Sgd { memory: Memory::default(), ..*self }
+    }
+
+    fn check(&self) -> Result<()> {
+        not_negative("learning rate", self.lr)?;
+        not_negative("momentum", self.momentum)?;
+        not_negative("weight_decay", self.weight_decay)?;
+        if !self.dampening.is_finite() {
+            return Err(Error::Setting { name: "dampening", value: self.dampening, expected: "a finite number" });
+        }
+        if self.nesterov && self.momentum == 0.0 {
+            let expected = "more than 0: Nesterov momentum requires a momentum and zero dampening";
+            return Err(Error::Setting { name: "momentum", value: self.momentum, expected });
+        }
+        if self.nesterov && self.dampening != 0.0 {
+            let expected = "0: Nesterov momentum requires a momentum and zero dampening";
+            return Err(Error::Setting { name: "dampening", value: self.dampening, expected });
+        }
+        Ok(())
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let number = |value: f64| T::from_f64(value);
+        let (lr, decay) = (number(self.lr), number(self.weight_decay));
+        // Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
+        let (decayed, maximize) = (self.weight_decay != 0.0, self.maximize);
+        let along = move |p: T, g: T| {
+            let g = if maximize { -g } else { g };
+            if decayed { g + decay * p } else { g }
+        };
+        if self.momentum == 0.0 {
+            return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * along(p, g), []))?);
+        }
+        let (kept, fresh, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
+        let direction = move |g: T, v: T| if nesterov { g + kept * v } else { v };
+        let is_first = states.tensors.is_empty();
+        Ok(value.try_update_with(gradient, states.tensors_mut::<1>(value), |p, g, [v]| {
+            let g = along(p, g);
+            let v = if is_first { g } else { kept * v + fresh * g };
+            (p - lr * direction(g, v), [v])
+        })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+
+    /// Gradients of ½ p², that is p itself.
+    fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
+        let tape = Tape::new();
+        (tape.parameter(p).square() * 0.5).sum(..).backward()
+    }
+
+    #[test]
+    fn the_formula_step_by_step() {
+        // (settings, p after each of three steps from p = 1 along the gradient p), in exact binary fractions.
+        let table: [(Sgd<f64>, [f64; 3]); 5] = [
+            (Sgd::new(0.5), [0.5, 0.25, 0.125]),
+            // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
+            (Sgd::new(0.5).momentum(0.5), [0.5, 0.0, -0.25]),
+            // v: 1, then 0.5 + 0.5·0.5 = 0.75, then 0.375 + 0.5·0.125 = 0.4375.
+            (Sgd::new(0.5).momentum(0.5).dampening(0.5), [0.5, 0.125, -0.09375]),
+            // g = p + 0.5 p.
+            (Sgd::new(0.5).weight_decay(0.5), [0.25, 0.0625, 0.015625]),
+            // v: 1, then 0.5 + 0.25 = 0.75, then 0.375 - 0.0625 = 0.3125; g: p + v/2.
+            (Sgd::new(0.5).momentum(0.5).nesterov(), [0.25, -0.0625, -0.109375]),
+        ];
+        for (mut sgd, expected) in table {
+            let mut p = Parameter::new(Tensor::from([1.0]));
+            for expected in expected {
+                let gradients = gradients(&p);
+                sgd.step(&mut p, &gradients);
+                assert_eq!(p.value.to_vec(), [expected], "{sgd:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_change_in_place_and_copies_of_them_do_not() {
+        let mut p = Parameter::new(Tensor::from([1.0, 2.0]));
+        let place = p.value.as_slice().unwrap().as_ptr();
+        let gradients = gradients(&p);
+        let mut sgd = Sgd::new(0.5).momentum(0.9);
+        sgd.step(&mut p, &gradients);
+        assert_eq!(p.value.as_slice().unwrap().as_ptr(), place);
+        let kept = p.value.clone();
+        sgd.step(&mut p, &gradients);
+        assert_eq!(kept.to_vec(), [0.5, 1.0]);
+        assert_eq!(gradients.of(&p).to_vec(), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn an_unreached_parameter_is_reported_and_nothing_changes() {
+        let (mut used, mut unused) = (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])));
+        let gradients = gradients(&used);
+        let error = Sgd::new(0.5).try_step(&mut [&mut used, &mut unused], &gradients).unwrap_err();
+        assert!(matches!(&error, Error::Unreached { names } if names == &["1"]), "{error}");
+        assert_eq!(used.value.to_vec(), [1.0]);
+    }
+
+    #[test]
+    fn settings_outside_their_range_are_refused() {
+        let mut p = Parameter::new(Tensor::from([1.0]));
+        let gradients = gradients(&p);
+        for (sgd, name) in [
+            (Sgd::new(-0.1), "learning rate"),
+            (Sgd::new(f64::NAN), "learning rate"),
+            (Sgd::new(0.1).momentum(-1.0), "momentum"),
+            (Sgd::new(0.1).weight_decay(f64::INFINITY), "weight_decay"),
+            (Sgd::new(0.1).nesterov(), "momentum"),
+            (Sgd::new(0.1).momentum(0.9).dampening(0.1).nesterov(), "dampening"),
+        ] {
+            let error = sgd.clone().try_step(&mut p, &gradients).unwrap_err();
+            assert!(matches!(error, Error::Setting { name: told, .. } if told == name), "{error}");
+        }
+        assert_eq!(p.value.to_vec(), [1.0]);
+    }
+}
