@@ -46,6 +46,7 @@
 //! | [`Layer`] and `layers` | layers, with PyTorch's names, layouts and initial distributions |
 //! | [`Optimizer`] and `optim` | what a step does to parameters |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
+//! | [`init`] | initial values of parameters |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `file`, `bytes` | models in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
@@ -56,6 +57,7 @@ mod checkpoint;
 mod data;
 mod error;
 mod file;
+pub mod init;
 mod layers;
 mod loss;
 mod module;
@@ -76,5 +78,6 @@ pub use optim::{Adam, AdamW, Memory, Optimizer, Sgd, States};
 pub use report::{Epoch, History};
 pub use table::read_table;
 
+pub(crate) use error::raise;
 pub use wengert_autograd::{Buffer, Parameter};
 pub use wengert_tensor::Generator;

@@ -7,6 +7,8 @@
 //! the logarithm of `libm`, so that a seed means the same numbers on every platform and with every version of other
 //! crates. Not for cryptography.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use crate::scalar::special::normal_quantile;
 
 /// A seed, and how many words of 64 bits were drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
@@ -99,7 +101,40 @@ impl Generator {
     /// parts of (0, 1), so that it is between -8.2 and 8.2.
     #[inline]
     pub fn normal(&mut self) -> f64 {
-        normal_quantile(((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64)
+        normal_quantile(self.between())
+    }
+
+    /// From the normal distribution of mean 0 and standard deviation 1 within [`low`, `high`]: the quantile at a point
+    /// evenly between the probabilities of the bounds. With both bounds positive, the negative of one from [-`high`,
+    /// -`low`], where numbers near 0 tell probabilities apart that round to 1 here. Beyond ±38 there is nothing to tell
+    /// apart: the bound nearer to 0.
+    ///
+    /// ```
+    /// use wengert_tensor::Generator;
+    ///
+    /// let mut generator = Generator::new(1);
+    /// assert!((0..100).all(|_| (-2.0..=1.0).contains(&generator.truncated_normal(-2.0, 1.0))));
+    /// assert!((9.0..9.5).contains(&generator.truncated_normal(9.0, f64::INFINITY)));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where `low` is not below `high`.
+    #[track_caller]
+    pub fn truncated_normal(&mut self, low: f64, high: f64) -> f64 {
+        assert!(low < high, "truncated_normal(): expected low < high, but got low={low} and high={high}");
+        if low > 0.0 {
+            return -self.truncated_normal(-high, -low);
+        }
+        let [below, above] = [low, high].map(|z| 0.5 * libm::erfc(-z * FRAC_1_SQRT_2));
+        let p = below + self.between() * (above - below);
+        if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
+    }
+
+    /// The middle of one of 2⁵² equal parts of (0, 1).
+    #[inline]
+    fn between(&mut self) -> f64 {
+        ((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
     /// `true` with probability `p`: never where that is 0 or NaN, always where it is 1.
@@ -227,6 +262,33 @@ mod tests {
         let mut generator = Generator::new(3);
         assert!((0..1000).all(|_| generator.bernoulli(1.0) && !generator.bernoulli(0.0)));
         assert!(!generator.bernoulli(f64::NAN));
+    }
+
+    #[test]
+    fn truncated_normals_have_the_moments_of_their_interval() {
+        const N: usize = 10_000;
+        let inf = f64::INFINITY;
+        // Mean and variance: by quadrature, in Python.
+        for (low, high, mean, variance) in [
+            (-2.0, 2.0, 0.000000000000, 0.773741303550),
+            (-1.0, 3.0, 0.282786110727, 0.616141735358),
+            (-inf, 0.5, -0.509160433837, 0.486175435696),
+            (9.0, 9.5, 9.103881436762, 0.009208233636),
+            (9.0, inf, 9.108523105003, 0.011514790655),
+            (-30.0, -20.0, -20.049750964098, 0.002463822399),
+        ] {
+            let mut generator = Generator::new(11);
+            let drawn: Vec<f64> = (0..N).map(|_| generator.truncated_normal(low, high)).collect();
+            assert!(drawn.iter().all(|x| (low..=high).contains(x)));
+            assert_eq!(generator.count(), N as u64);
+            let average = drawn.iter().sum::<f64>() / N as f64;
+            assert!((average - mean).abs() < 5.0 * (variance / N as f64).sqrt(), "{low} {high}: {average}");
+            let spread = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / N as f64;
+            // A fourth moment of at most 9 variances: that of an exponential distribution, which a far tail is close to.
+            assert!((spread - variance).abs() < 5.0 * variance * (8.0 / N as f64).sqrt(), "{low} {high}: {spread}");
+        }
+        assert_eq!(Generator::new(0).truncated_normal(-inf, -50.0), -50.0);
+        assert_eq!(Generator::new(0).truncated_normal(50.0, 60.0), 50.0);
     }
 
     /// Where a third of all words is not fair, the others are still taken in order.
