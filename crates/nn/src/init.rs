@@ -274,7 +274,7 @@ pub fn try_kaiming_normal<T: Float>(
 /// use wengert_tensor::prelude::*;
 ///
 /// let q: Tensor<f64> = init::orthogonal([3, 5], 1.0, &mut Generator::new(0));
-/// let off = q.matmul(&q.t()) - Tensor::eye(3);
+/// let off = q.matmul(q.t()) - Tensor::eye(3);
 /// assert!(off.abs().amax(..).item() < 1e-15);
 /// ```
 ///
@@ -378,7 +378,7 @@ mod tests {
         for (nonlinearity, gain) in [
             (Nonlinearity::Linear, 1.0),
             (Nonlinearity::Tanh, 1.6666666666666667),
-            (Nonlinearity::Relu, 1.4142135623730951),
+            (Nonlinearity::Relu, std::f64::consts::SQRT_2),
             (Nonlinearity::LeakyRelu(0.01), 1.4141428569978354),
             (Nonlinearity::LeakyRelu(5f64.sqrt()), 0.5773502691896257),
             (Nonlinearity::Selu, 0.75),
@@ -433,7 +433,7 @@ mod tests {
         let generator = &mut Generator::new(5);
         for shape in [&[7usize, 4][..], &[4, 7], &[6, 6], &[2, 2, 2], &[1, 9], &[9, 1]] {
             let q = orthogonal::<f64>(shape, 3.0, generator).flatten(1, -1);
-            let gram = if q.shape()[0] > q.shape()[1] { q.t().matmul(&q) } else { q.matmul(&q.t()) };
+            let gram = if q.shape()[0] > q.shape()[1] { q.t().matmul(&q) } else { q.matmul(q.t()) };
             let off = gram / 9.0 - Tensor::eye(q.shape()[0].min(q.shape()[1]));
             assert!(off.abs().amax(..).item() < 16.0 * f64::EPSILON, "{shape:?}");
         }
