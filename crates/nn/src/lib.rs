@@ -46,7 +46,7 @@
 //! | [`Layer`] and `layers` | layers, with PyTorch's names, layouts and initial distributions |
 //! | [`Optimizer`] and `optim` | what a step does to parameters |
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
-//! | [`init`] | initial values of parameters |
+//! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `file`, `bytes` | models in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report` | loss and accuracy per epoch, as numbers and as a curve |
@@ -64,6 +64,7 @@ mod module;
 mod normalize;
 mod optim;
 mod report;
+pub mod schedule;
 mod table;
 
 pub use checkpoint::{load, save};
@@ -76,6 +77,7 @@ pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{Adam, AdamW, Memory, Optimizer, Sgd, States};
 pub use report::{Epoch, History};
+pub use schedule::Schedule;
 pub use table::read_table;
 
 pub(crate) use error::raise;
