@@ -49,6 +49,7 @@ pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};
 pub use tape::{Call, Operation, Tape, Var};
+pub use variable::{Function, FunctionCall};
 pub use wengert_tensor::plan::{set_simplification, simplification};
 
 pub use wengert_tensor as tensor;

@@ -5,12 +5,12 @@
 //! | [`infer`] | a call | a call | one evaluation |
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
-//! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | a `vjp` per output or a `jvp` per input, what is less |
-//! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
-//! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, a `jvp` of it per input |
+//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | a `vjp` per output or a `jvp` per input, what is less |
+//! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
+//! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, a `jvp` of it per input |
 //!
 //! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an
-//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants.
+//! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. A closure that is not written in the call itself goes through [`objective`].
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
 
@@ -71,6 +71,41 @@ pub fn try_infer_in_batches<T: Float>(
         results.push(tape.evaluate(&[f(tape.constant(&batch)).index], at)?.swap_remove(0));
     }
     Ok(try_cat(&results, 0)?)
+}
+
+/// A function of variables that is kept in a variable. A closure that stands in a call of [`grad`] gets its lifetimes from there; one
+/// that is written before needs this to get them.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::{grad, objective}};
+///
+/// let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([10.0, 100.0]));
+/// let f = objective(|[x, w]| (x * w).sum(..));
+/// let [dx, dw] = grad(f, [&x, &w]);
+/// assert_eq!((dx, dw), (w, x));
+/// ```
+pub fn objective<T: Float, const N: usize, F>(f: F) -> F
+where
+    F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
+{
+    f
+}
+
+/// [`objective`] for a function of one variable.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::{hessian, hvp, objective_of_one}};
+///
+/// let f = objective_of_one(|x| x.pow(3.0).sum(..));
+/// let x = Tensor::from([1.0, 2.0]);
+/// assert_eq!(hessian(f, &x), Tensor::from([[6.0, 0.0], [0.0, 12.0]]));
+/// assert_eq!(hvp(f, &x, &Tensor::ones([2])).to_vec(), [6.0, 12.0]);
+/// ```
+pub fn objective_of_one<T: Float, F>(f: F) -> F
+where
+    F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+{
+    f
 }
 
 /// The gradients of a function with a single number as its result, with respect to each input: tensors of the inputs' shapes, zeros
@@ -144,11 +179,30 @@ pub fn try_jacobian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
 ) -> Result<Tensor<T>, Error> {
-    let at = Site::here("jacobian");
-    let tape = Tape::new();
-    let x = tape.leaf_at(input, at);
-    let y = f(x);
-    jacobian_of(&tape, y, x, at)
+    let [jacobian] = jacobians_at(|[x]| f(x), [input], Site::here("jacobian"))?;
+    Ok(jacobian)
+}
+
+/// [`jacobian`] of a function of several inputs: one for each input.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::jacobians};
+///
+/// let (x, y) = (Tensor::from([2.0, 3.0]), Tensor::scalar(10.0));
+/// let [by_x, by_y] = jacobians(|[x, y]| x * y, [&x, &y]);
+/// assert_eq!(by_x, Tensor::from([[10.0, 0.0], [0.0, 10.0]]));
+/// assert_eq!(by_y, x);
+/// ```
+///
+/// # Errors
+///
+/// As for [`jacobian`].
+#[twins]
+pub fn try_jacobians<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> Result<[Tensor<T>; N], Error> {
+    jacobians_at(f, inputs, Site::here("jacobians"))
 }
 
 /// The second derivatives, in all pairs of elements, of a function with a single number as its result: of shape `[d…, d…]` for an
@@ -173,11 +227,29 @@ pub fn try_hessian<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
 ) -> Result<Tensor<T>, Error> {
-    let at = Site::here("hessian");
-    let tape = Tape::new();
-    let x = tape.leaf_at(input, at);
-    let gradient = gradient_of(&tape, f(x), x, at)?;
-    columns_of(&tape, gradient, x, at)
+    let [[hessian]] = hessians_at(|[x]| f(x), [input], Site::here("hessian"))?;
+    Ok(hessian)
+}
+
+/// [`hessian`] of a function of several inputs: block `[i][j]` has the shapes of inputs i and j, joined.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::hessians};
+///
+/// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
+/// let [[xx, xy], [_, yy]] = hessians(|[x, y]| x.square() * y, [&x, &y]);
+/// assert_eq!((xx.item(), xy.item(), yy.item()), (10.0, 6.0, 0.0));
+/// ```
+///
+/// # Errors
+///
+/// As for [`hessian`].
+#[twins]
+pub fn try_hessians<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+) -> Result<[[Tensor<T>; N]; N], Error> {
+    hessians_at(f, inputs, Site::here("hessians"))
 }
 
 /// The Hessian times `v`, for a function with a single number as its result, and an input and a direction `v` of the same shape:
@@ -202,12 +274,122 @@ pub fn try_hvp<T: Float>(
     input: &Tensor<T>,
     v: &Tensor<T>,
 ) -> Result<Tensor<T>, Error> {
-    let at = Site::here("hvp");
+    let [product] = hvps_at(|[x]| f(x), [input], [v], Site::here("hvp"))?;
+    Ok(product)
+}
+
+/// [`hvp`] of a function of several inputs, each with its direction.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::hvps};
+///
+/// // f = x y: the gradient (y, x) changes by the other direction.
+/// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
+/// let [dx, dy] = hvps(|[x, y]| x * y, [&x, &y], [&Tensor::scalar(1.0), &Tensor::scalar(10.0)]);
+/// assert_eq!((dx.item(), dy.item()), (10.0, 1.0));
+/// ```
+///
+/// # Errors
+///
+/// As for [`hvp`].
+#[twins]
+pub fn try_hvps<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+    v: [&Tensor<T>; N],
+) -> Result<[Tensor<T>; N], Error> {
+    hvps_at(f, inputs, v, Site::here("hvps"))
+}
+
+fn jacobians_at<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+    at: Site,
+) -> Result<[Tensor<T>; N], Error> {
     let tape = Tape::new();
-    let x = tape.leaf_at(input, at);
-    let gradient = gradient_of(&tape, f(x), x, at)?;
-    let product = tape.forward(&[gradient], &[(x, tape.constant(v))], at)?;
-    Ok(tape.evaluate(&[product[0].index], at)?.swap_remove(0))
+    let vars = inputs.map(|input| tape.leaf_at(input, at));
+    Ok(array(tape.jacobians_of(f(vars), &vars, at)?))
+}
+
+fn hessians_at<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+    at: Site,
+) -> Result<[[Tensor<T>; N]; N], Error> {
+    let tape = Tape::new();
+    let vars = inputs.map(|input| tape.leaf_at(input, at));
+    let blocks = tape.hessians_of(f(vars), &vars, at)?;
+    Ok(array(blocks.into_iter().map(array).collect()))
+}
+
+fn hvps_at<T: Float, const N: usize>(
+    f: impl for<'t> FnOnce([Var<'t, T>; N]) -> Var<'t, T>,
+    inputs: [&Tensor<T>; N],
+    v: [&Tensor<T>; N],
+    at: Site,
+) -> Result<[Tensor<T>; N], Error> {
+    let tape = Tape::new();
+    let vars = inputs.map(|input| tape.leaf_at(input, at));
+    let gradients = gradients_of(&tape, f(vars), &vars, at)?;
+    let tangents: Vec<_> = vars.into_iter().zip(v).map(|(x, v)| (x, tape.constant(v))).collect();
+    let products = tape.forward(&gradients, &tangents, at)?;
+    let roots: Vec<Index> = products.iter().map(|product| product.index).collect();
+    Ok(array(tape.evaluate(&roots, at)?))
+}
+
+#[twins]
+impl<'t, T: Float> Tape<T> {
+    /// The [`jacobian`] of a recorded variable with respect to each of `inputs`: of a model's output with respect to its parameters.
+    ///
+    /// # Errors
+    ///
+    /// As for [`jacobian`], and if a variable belongs to another tape.
+    pub fn try_jacobian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Tensor<T>>, Error> {
+        self.jacobians_of(output, inputs, Site::here("jacobian"))
+    }
+
+    /// The blocks of the [`hessian`] of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of inputs i and j,
+    /// joined.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let (w, b) = (Parameter::new(Tensor::from([2.0f64, 3.0])), Parameter::new(Tensor::scalar(1.0)));
+    /// let tape = Tape::new();
+    /// let parameters = [tape.parameter(&w), tape.parameter(&b)];
+    /// let loss = (parameters[0] * parameters[1]).square().sum(..);
+    /// let blocks = tape.hessian(loss, &parameters);
+    /// assert_eq!(blocks[0][0], Tensor::from([[2.0, 0.0], [0.0, 2.0]])); // 2 b²
+    /// assert_eq!(blocks[1][1].item(), 2.0 * (4.0 + 9.0)); // 2 Σ w²
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`hessian`], and if a variable belongs to another tape.
+    pub fn try_hessian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Vec<Tensor<T>>>, Error> {
+        self.hessians_of(output, inputs, Site::here("hessian"))
+    }
+
+    fn jacobians_of(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        inputs.iter().map(|&input| jacobian_of(self, output, input, at)).collect()
+    }
+
+    fn hessians_of(
+        &'t self,
+        output: Var<'t, T>,
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Vec<Tensor<T>>>, Error> {
+        let gradients = gradients_of(self, output, inputs, at)?;
+        let row = |&gradient| inputs.iter().map(|&input| columns_of(self, gradient, input, at)).collect();
+        gradients.iter().map(row).collect()
+    }
+}
+
+/// A list of `N` as an array.
+fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
+    let mut values = values.into_iter();
+    std::array::from_fn(|_| values.next().unwrap_or_else(|| unreachable!("one for each input")))
 }
 
 fn value_and_gradients<T: Float, const N: usize>(
@@ -219,20 +401,23 @@ fn value_and_gradients<T: Float, const N: usize>(
     let tape = Tape::new();
     let vars = inputs.map(|input| tape.leaf_at(input, at));
     let y = f(vars);
-    let gradients = tape.reverse(&[(y, y.one(at)?)], &vars, at)?;
-    let mut roots: Vec<Index> =
-        gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index).collect();
+    let mut roots: Vec<Index> = gradients_of(&tape, y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
     // Only the requested results are computed.
     roots.extend(with_value.then_some(y.index));
-    let values = tape.evaluate(&roots, at)?;
-    let value = values.get(N).map(Tensor::try_item).transpose()?;
-    Ok((value, std::array::from_fn(|input| values[input].clone())))
+    let mut values = tape.evaluate(&roots, at)?;
+    let value = if with_value { values.pop().map(|value| value.try_item()).transpose()? } else { None };
+    Ok((value, array(values)))
 }
 
-/// The gradient of a number, as a variable.
-fn gradient_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
-    let gradient = tape.reverse(&[(y, y.one(at)?)], &[x], at)?[0];
-    Ok(gradient.unwrap_or_else(|| x.zeros_like()))
+/// The gradients of a number, as variables.
+fn gradients_of<'t, T: Float>(
+    tape: &'t Tape<T>,
+    y: Var<'t, T>,
+    vars: &[Var<'t, T>],
+    at: Site,
+) -> Result<Vec<Var<'t, T>>, Error> {
+    let gradients = tape.reverse(&[(y, y.one(at)?)], vars, at)?;
+    Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
 }
 
 fn jacobian_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {

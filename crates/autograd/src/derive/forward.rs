@@ -4,6 +4,7 @@ use wengert_macros::twins;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site};
 
+use crate::derive::reverse::gradient;
 use crate::record::DETACH;
 use crate::rules::{self, Mode};
 use crate::{Error, Tape, Var};
@@ -78,7 +79,8 @@ impl<'t, T: Float> Tape<T> {
                 let Some(v) = below.and_then(|below| tangents[below]) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, op, &operands, position, v, Mode::Jvp, at)? {
+                if let Some(term) = rules::derivative(self, index, op, &operands, position, v, Mode::Jvp, gradient, at)?
+                {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
                 }
             }

@@ -153,7 +153,7 @@ impl<'t, T: Float> Tape<T> {
                 let Some(below) = path.position(input).filter(|_| rules::flows(op, position)) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, at)? {
+                if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, gradient, at)? {
                     adjoints.0[below] = rules::accumulate(adjoints.get(self, below), term, at)?.index;
                 }
             }
@@ -199,6 +199,15 @@ impl<'t, T: Float> Tape<T> {
         }
         Ok(None)
     }
+}
+
+/// The gradient of ⟨output, seed⟩ with respect to `input`; `None` if the output does not depend on it.
+pub(super) fn gradient<'t, T: Float>(
+    seeded: (Var<'t, T>, Var<'t, T>),
+    input: Var<'t, T>,
+    at: Site,
+) -> Result<Option<Var<'t, T>>, Error> {
+    Ok(input.tape.reverse(&[seeded], &[input], at)?[0])
 }
 
 /// No node.

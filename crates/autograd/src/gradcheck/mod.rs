@@ -72,6 +72,11 @@ pub fn gradcheck<T: Float, const N: usize>(
 /// assert_gradcheck!(|x, y| x * y.exp(), &x, &y);
 /// // With options first:
 /// assert_gradcheck!(GradCheck::new().order(1), |x| x.sqrt(), &x);
+/// // A function of an array of variables:
+/// fn product<'t>([x, y]: [Var<'t, f64>; 2]) -> Var<'t, f64> {
+///     x * y
+/// }
+/// assert_gradcheck!(product, &x, &y);
 /// ```
 #[macro_export]
 macro_rules! assert_gradcheck {
@@ -80,6 +85,11 @@ macro_rules! assert_gradcheck {
     };
     ($check:expr, |$($x:ident),+ $(,)?| $f:expr, $($input:expr),+ $(,)?) => {
         if let Err(failure) = $check.check(|[$($x),+]| $f, [$($input),+]) {
+            panic!("{failure}");
+        }
+    };
+    ($f:expr, $($input:expr),+ $(,)?) => {
+        if let Err(failure) = $crate::GradCheck::new().check($f, [$($input),+]) {
             panic!("{failure}");
         }
     };

@@ -1,5 +1,7 @@
 //! Which rule gives the derivative of a node, and which inputs are differentiable.
 
+use std::cell::RefCell;
+
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
@@ -9,6 +11,7 @@ use super::binary::Slope;
 use super::mode::Mode;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
+use crate::tape::Reverse;
 use crate::{Call, Error, Tape, Var};
 
 /// The first differentiable input of an operation; all later inputs are differentiable too. `None` if none is, so that derivatives
@@ -28,7 +31,8 @@ pub(crate) fn flows(op: Op, input: usize) -> bool {
 }
 
 /// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse mode,
-/// the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's.
+/// the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's; `reverse` is reverse mode, for
+/// operations that have no rule for forward mode.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn derivative<'t, T: Float>(
     tape: &'t Tape<T>,
@@ -38,6 +42,7 @@ pub(crate) fn derivative<'t, T: Float>(
     input: usize,
     v: Var<'t, T>,
     mode: Mode,
+    reverse: Reverse<'t, T>,
     at: Site,
 ) -> Result<Option<Var<'t, T>>, Error> {
     if let Some(slope) = Slope::of(op, input) {
@@ -90,11 +95,16 @@ pub(crate) fn derivative<'t, T: Float>(
             if !operation.is_differentiable() {
                 return none();
             }
-            let call = Call { inputs: inputs.iter().map(|&input| tape.at(input)).collect(), output: z };
-            match mode {
+            let inputs = inputs.iter().map(|&input| tape.at(input)).collect();
+            let call = Call { inputs, output: z, reverse, error: RefCell::default(), at };
+            let result = match mode {
                 Mode::Vjp => operation.vjp(&call, input, v),
                 Mode::Jvp => operation.jvp(&call, input, v),
+            };
+            if let Some(error) = call.error.take() {
+                return Err(error);
             }
+            result
         }
     };
     if let Some(result) = &result {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 use wengert_macros::twins;
+use wengert_tensor::ops::Views as _;
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
@@ -365,9 +366,6 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 ///         Some(g * x * x * 3.0)
 ///     }
 ///
-///     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-///         self.vjp(call, input, v) // elementwise: the same formula
-///     }
 /// }
 ///
 /// let tape = Tape::<f64>::new();
@@ -400,7 +398,12 @@ pub trait Operation<T: Float>: 'static {
 
     /// Forward mode: the derivative with respect to input number `input` times the tangent `v`, of that input's shape; of
     /// the result's shape. `None` if the derivative is zero everywhere.
-    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
+    ///
+    /// Without it, forward mode is the derivative of [`vjp`](Self::vjp) with respect to its upstream gradient, in which it is linear:
+    /// right, but a longer program.
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.by_two_reverses(v, |g| self.vjp(call, input, g))
+    }
 
     /// Whether a derivative exists. If not, requesting one is an error that names this operation and the line that recorded it.
     fn is_differentiable(&self) -> bool {
@@ -410,10 +413,17 @@ pub trait Operation<T: Float>: 'static {
 
 /// One call of an operation: its inputs and its result, as variables.
 #[derive(Clone, Debug)]
-pub struct Call<'t, T: Float> {
+pub struct Call<'t, T: Float = f32> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
     pub(crate) output: Var<'t, T>,
+    pub(crate) reverse: Reverse<'t, T>,
+    /// What went wrong in a rule that cannot say so.
+    pub(crate) error: RefCell<Option<Error>>,
+    pub(crate) at: Site,
 }
+
+/// Reverse mode, which lies above the tape: the gradient of an output with this seed with respect to an input.
+pub(crate) type Reverse<'t, T> = fn((Var<'t, T>, Var<'t, T>), Var<'t, T>, Site) -> Result<Option<Var<'t, T>>, Error>;
 
 impl<'t, T: Float> Call<'t, T> {
     /// Input number `position`.
@@ -434,5 +444,15 @@ impl<'t, T: Float> Call<'t, T> {
     /// The result.
     pub fn output(&self) -> Var<'t, T> {
         self.output
+    }
+
+    /// J v from `vjp`, which is g ↦ Jᵀ g: the derivative of ⟨Jᵀ g, v⟩ with respect to g, at any g.
+    fn by_two_reverses(&self, v: Var<'t, T>, vjp: impl FnOnce(Var<'t, T>) -> Option<Var<'t, T>>) -> Option<Var<'t, T>> {
+        let zeros = Tensor::scalar(T::ZERO).expand(self.output.shape());
+        let g = self.output.tape.leaf_at(&zeros, self.at);
+        (self.reverse)((vjp(g)?, v), g, self.at).unwrap_or_else(|error| {
+            self.error.replace(Some(error));
+            None
+        })
     }
 }

@@ -1,0 +1,224 @@
+//! Operations with several results.
+
+use std::cell::RefCell;
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Views as _, try_cat};
+use wengert_tensor::plan::Index;
+use wengert_tensor::{Float, Shape, Tensor};
+
+use crate::{Call, Error, Operation, Tape, Var};
+
+/// An operation of your own with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
+/// `torch.autograd.Function`. For one result see [`Operation`].
+///
+/// The rule is made of recorded operations, so it can be differentiated again. Forward mode is derived from it, by differentiating it
+/// with respect to the gradients, in which it is linear.
+///
+/// ```
+/// use wengert_autograd::{Error, Function, FunctionCall, prelude::*};
+///
+/// /// Radius and angle of points in the plane.
+/// struct Polar;
+///
+/// impl<T: Float> Function<T> for Polar {
+///     fn name(&self) -> &'static str {
+///         "polar"
+///     }
+///
+///     fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+///         match inputs {
+///             [x, y] if x == y => Ok(vec![x.clone(), x.clone()]),
+///             _ => Err("polar takes two inputs of one shape".to_owned()),
+///         }
+///     }
+///
+///     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error> {
+///         let (x, y) = (&inputs[0], &inputs[1]);
+///         Ok(vec![x.try_hypot(y)?, y.try_atan2(x)?])
+///     }
+///
+///     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+///         let [x, y] = call.inputs[..] else { unreachable!() };
+///         let (radius, [along, around]) = (call.outputs[0], [gradients[0], gradients[1]]);
+///         let squared = radius.square();
+///         let dx = along * x / radius - around * y / squared;
+///         let dy = along * y / radius + around * x / squared;
+///         vec![Some(dx), Some(dy)]
+///     }
+/// }
+///
+/// let tape = Tape::<f64>::new();
+/// let (x, y) = (tape.var(&Tensor::from([3.0])), tape.var(&Tensor::from([4.0])));
+/// let [radius, angle] = tape.apply_function(Polar, &[x, y])[..] else { unreachable!() };
+/// assert_eq!(radius.value().to_vec(), [5.0]);
+/// let gradients = (radius + angle * 25.0).sum(..).backward();
+/// assert_eq!(gradients.of(x).to_vec(), [0.6 - 4.0]);
+/// // Forward mode, without a rule of its own.
+/// let ones = tape.constant(&Tensor::ones([1]));
+/// assert!((radius.jvp(&[(x, ones)]).item() - 0.6).abs() < 1e-15);
+/// ```
+pub trait Function<T: Float = f32>: 'static {
+    /// The name shown in errors and graphs.
+    fn name(&self) -> &'static str;
+
+    /// The shapes of the results, or a sentence that says why these inputs are refused.
+    ///
+    /// # Errors
+    ///
+    /// If the function refuses inputs of these shapes.
+    fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String>;
+
+    /// The results, of these shapes.
+    ///
+    /// # Errors
+    ///
+    /// If the function refuses these values, or there is not enough memory.
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
+
+    /// The gradient with respect to each input, from the gradients of all results (zeros for a result that nothing depends on). `None`
+    /// for an input if its derivative is zero everywhere.
+    fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
+}
+
+/// One call of a [`Function`].
+#[derive(Clone, Debug)]
+pub struct FunctionCall<'t, T: Float = f32> {
+    /// The inputs.
+    pub inputs: Vec<Var<'t, T>>,
+    /// The results.
+    pub outputs: Vec<Var<'t, T>>,
+}
+
+#[twins]
+impl<T: Float> Tape<T> {
+    /// Records a function of your own and returns its results.
+    ///
+    /// # Errors
+    ///
+    /// If the function refuses the inputs' shapes, or an input belongs to another tape.
+    pub fn try_apply_function<'t>(
+        &'t self,
+        function: impl Function<T>,
+        inputs: &[Var<'t, T>],
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let at = wengert_tensor::Site::here("apply_function");
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
+        let shapes = function.shapes(&shapes).map_err(|message| Error::Refused { message, at })?;
+        let packed = self.try_apply(Packed { function, shapes: shapes.clone(), last: RefCell::default() }, inputs)?;
+        unpacked(packed, &shapes)
+    }
+}
+
+/// A function whose results are one vector, one after the other.
+struct Packed<F> {
+    function: F,
+    shapes: Vec<Shape>,
+    last: RefCell<Option<Recorded>>,
+}
+
+/// The gradients of all inputs that were recorded last.
+struct Recorded {
+    /// The tape's number, and the node of the upstream gradient.
+    of: (u64, Index),
+    gradients: Vec<Option<Index>>,
+}
+
+impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
+    fn name(&self) -> &'static str {
+        self.function.name()
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(Shape::from([self.shapes.iter().map(|shape| shape.numel()).sum::<usize>()]))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        let results = self.function.run(inputs)?;
+        let flat = results.iter().map(|result| result.try_flatten(0, -1)).collect::<Result<Vec<_>, _>>()?;
+        Ok(try_cat(&flat, 0)?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let (tape, key) = (g.tape(), (g.tape.id, g.index));
+        let known = self.last.borrow().as_ref().filter(|last| last.of == key).map(|last| last.gradients.clone());
+        let gradients = known.unwrap_or_else(|| {
+            let parts = |packed| unpacked(packed, &self.shapes).unwrap_or_else(|error| crate::raise(error));
+            let call = FunctionCall { inputs: call.inputs().to_vec(), outputs: parts(call.output()) };
+            let gradients = self.function.vjp(&call, &parts(g));
+            let gradients: Vec<Option<Index>> = gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect();
+            self.last.replace(Some(Recorded { of: key, gradients: gradients.clone() }));
+            gradients
+        });
+        gradients.get(input).copied().flatten().map(|index| tape.at(index))
+    }
+}
+
+/// The results in a vector.
+fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
+    let mut start = 0;
+    let parts = shapes.iter().map(|shape| {
+        let part = packed.try_narrow(0, start as isize, shape.numel() as isize)?.try_reshape(shape)?;
+        start += shape.numel();
+        Ok(part)
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+    use crate::gradcheck;
+
+    /// (x y, x + y), counting how often its rule is recorded.
+    struct ProductAndSum(std::rc::Rc<std::cell::Cell<usize>>);
+
+    impl<T: Float> Function<T> for ProductAndSum {
+        fn name(&self) -> &'static str {
+            "product_and_sum"
+        }
+
+        fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+            Ok(vec![inputs[0].clone(), inputs[0].clone()])
+        }
+
+        fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error> {
+            Ok(vec![inputs[0].try_mul(&inputs[1])?, inputs[0].try_add(&inputs[1])?])
+        }
+
+        fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+            self.0.set(self.0.get() + 1);
+            let [x, y] = call.inputs[..] else { unreachable!() };
+            vec![Some(gradients[0] * y + gradients[1]), Some(gradients[0] * x + gradients[1])]
+        }
+    }
+
+    #[test]
+    fn derivatives_of_both_modes_and_both_orders() {
+        let count: std::rc::Rc<std::cell::Cell<usize>> = Default::default();
+        let (x, y) = (Tensor::from([[1.5, -2.0], [0.5, 3.0]]), Tensor::from([[-0.5, 1.0], [2.0, 0.25]]));
+        let inner = std::rc::Rc::clone(&count);
+        let checked = gradcheck(
+            |inputs: [Var<'_, f64>; 2]| {
+                let results = inputs[0].tape().apply_function(ProductAndSum(inner.clone()), &inputs);
+                results[0].sin() * results[1]
+            },
+            [&x, &y],
+        );
+        checked.unwrap();
+        assert!(count.get() > 0);
+    }
+
+    #[test]
+    fn the_rule_is_recorded_once_for_all_inputs() {
+        let count = std::rc::Rc::default();
+        let tape = Tape::<f64>::new();
+        let (x, y) = (tape.var(&Tensor::from([3.0])), tape.var(&Tensor::from([5.0])));
+        let results = tape.apply_function(ProductAndSum(std::rc::Rc::clone(&count)), &[x, y]);
+        let gradients = (results[0] + results[1] * 2.0).sum(..).backward();
+        assert_eq!((gradients.of(x).to_vec(), gradients.of(y).to_vec()), (vec![7.0], vec![5.0]));
+        assert_eq!(count.get(), 1);
+    }
+}
