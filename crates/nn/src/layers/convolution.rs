@@ -4,7 +4,7 @@ use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::{ConvOptions, Convolution as _};
 use wengert_tensor::{Float, Sizes, Tensor};
 
-use crate::layers::layer::{Layer, in_layer};
+use crate::layers::layer::{Layer, in_layer, optional};
 use crate::module::Module;
 use crate::{Generator, Result};
 
@@ -143,7 +143,7 @@ impl<const D: usize, T: Float> Layer<T> for Conv<D, T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let tape = x.tape();
         let weight = tape.try_parameter(&self.weight)?;
-        let bias = self.bias.as_ref().map(|bias| tape.try_parameter(bias)).transpose()?;
+        let bias = optional(tape, self.bias.as_ref())?;
         let (bias, options) = (bias.as_ref(), &self.options);
         let y = match D {
             1 => x.try_conv1d(&weight, bias, options),

@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
-use wengert_autograd::Var;
-use wengert_tensor::Float;
+use wengert_autograd::{Parameter, Tape, Var};
+use wengert_tensor::{Float, Site};
 
 use crate::error::raise;
 use crate::module::Module;
@@ -90,4 +90,37 @@ pub(crate) fn in_layer<V>(
     layer: impl FnOnce() -> String,
 ) -> Result<V> {
     result.map_err(|source| Error::Layer { layer: layer(), made, source: Box::new(source) })
+}
+
+/// What a layer itself refuses, before there is an operation.
+#[track_caller]
+pub(crate) fn refused(layer: &'static str, message: String) -> wengert_autograd::Error {
+    wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()
+}
+
+/// The number of dimensions of `x`, one of those that the layer takes.
+#[track_caller]
+pub(crate) fn expect_rank<T: Float>(
+    layer: &'static str,
+    x: Var<'_, T>,
+    [low, high]: [usize; 2],
+) -> std::result::Result<usize, wengert_autograd::Error> {
+    let rank = x.shape().rank();
+    if rank == low || rank == high {
+        return Ok(rank);
+    }
+    let expected = if low == high { format!("{low}D") } else { format!("{low}D or {high}D") };
+    Err(refused(layer, format!("expected {expected} input (got {rank}D input)")))
+}
+
+/// The variable of a parameter that a layer may not have.
+#[track_caller]
+pub(crate) fn optional<'t, T: Float>(
+    tape: &'t Tape<T>,
+    parameter: Option<&Parameter<T>>,
+) -> Result<Option<Var<'t, T>>> {
+    match parameter {
+        Some(parameter) => Ok(Some(tape.try_parameter(parameter)?)),
+        None => Ok(None),
+    }
 }
