@@ -10,11 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use lexopt::prelude::*;
-use wengert::autograd::transforms::infer;
+use wengert::nn::schedule::PolynomialLR;
 use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module, Normalize};
-use wengert::nn::{Optimizer, Result, Sgd, accuracy, cross_entropy, save};
+use wengert::nn::{Optimizer, Result, Schedule, Sgd, save};
 use wengert::prelude::*;
 
 const USAGE: &str = "\
@@ -25,11 +24,17 @@ Usage: train_digits [OPTIONS]
 Options:
       --data <FILE>      Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
                          [default: the digits that come with the example]
-      --epochs <EPOCHS>  How often every training sample is seen [default: 40]
+      --epochs <EPOCHS>  How often every training sample is seen, 1 or more [default: 40]
       --lr <LR>          Learning rate of the first epoch, more than 0 [default: 0.2]
       --seed <SEED>      What the split, the initial weights and the order of the samples are drawn from [default: 0]
       --out <DIR>        Folder for the loss curve and the checkpoint [default: out/train_digits]
   -h, --help             Print help";
+
+/// Found from whatever folder the example is run in.
+const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");
+const CLASSES: usize = 10;
+const HIDDEN: usize = 128;
+const BATCH: usize = 64;
 
 struct Arguments {
     data: PathBuf,
@@ -39,34 +44,29 @@ struct Arguments {
     out: PathBuf,
 }
 
-impl Arguments {
-    /// Those of the command line; `None` where it asks for help.
-    fn parse() -> std::result::Result<Option<Self>, lexopt::Error> {
-        let (data, out) = (DIGITS.into(), "out/train_digits".into());
-        let mut arguments = Arguments { data, epochs: 40, lr: 0.2, seed: 0, out };
-        let mut parser = lexopt::Parser::from_env();
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Long("data") => arguments.data = parser.value()?.into(),
-                Long("epochs") => arguments.epochs = parser.value()?.parse_with(epochs)?,
-                Long("lr") => arguments.lr = parser.value()?.parse_with(learning_rate)?,
-                Long("seed") => arguments.seed = parser.value()?.parse()?,
-                Long("out") => arguments.out = parser.value()?.into(),
-                Short('h') | Long("help") => return Ok(None),
-                other => return Err(other.unexpected()),
-            }
+/// Those of the command line; `None` where it asks for help.
+fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
+    let (data, out) = (DIGITS.into(), "out/train_digits".into());
+    let mut arguments = Arguments { data, epochs: 40, lr: 0.2, seed: 0, out };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("data") => arguments.data = parser.value()?.into(),
+            Long("epochs") => arguments.epochs = parser.value()?.parse()?,
+            Long("lr") => arguments.lr = parser.value()?.parse()?,
+            Long("seed") => arguments.seed = parser.value()?.parse()?,
+            Long("out") => arguments.out = parser.value()?.into(),
+            Short('h') | Long("help") => return Ok(None),
+            other => return Err(other.unexpected()),
         }
-        Ok(Some(arguments))
     }
+    if arguments.epochs == 0 || !(arguments.lr > 0.0 && arguments.lr.is_finite()) {
+        return Err("--epochs and --lr are to be more than 0".into());
+    }
+    Ok(Some(arguments))
 }
 
-/// Found from whatever folder the example is run in.
-const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");
-const CLASSES: usize = 10;
-const HIDDEN: usize = 128;
-const BATCH: usize = 64;
-
-/// Two layers with a ReLU between them: a struct, nothing more.
+/// Two layers with a ReLU between them.
 #[derive(Module)]
 struct Mlp {
     fc1: Linear,
@@ -74,25 +74,18 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn new(features: usize, generator: &mut Generator) -> Self {
-        Mlp { fc1: Linear::new(features, HIDDEN, generator), fc2: Linear::new(HIDDEN, CLASSES, generator) }
-    }
-
     /// `[n, features]` to logits `[n, 10]`.
     fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
         self.fc2.forward(self.fc1.forward(x).relu())
     }
-
-    /// Mean loss and accuracy over all of `data`.
-    fn evaluate(&self, data: &Dataset<f32>) -> (f64, f64) {
-        let logits = infer(|x| self.forward(x), data.inputs());
-        (cross_entropy(&logits, data.targets()).item().into(), accuracy(&logits, data.targets()))
-    }
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::parse() {
-        Ok(Some(arguments)) => arguments,
+    match arguments() {
+        Ok(Some(arguments)) => match train(&arguments) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => eprintln!("error: {error}"),
+        },
         Ok(None) => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -101,71 +94,49 @@ fn main() -> ExitCode {
             eprintln!("error: {error}\n\n{USAGE}");
             return ExitCode::from(2);
         }
-    };
-    match train(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
     }
+    ExitCode::FAILURE
 }
 
 fn train(arguments: &Arguments) -> Result<()> {
     // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
-    let mut generator = Generator::new(arguments.seed);
-    let pixels = Normalize::range(0.0, 16.0);
-    let data = Dataset::read_csv(&arguments.data, CLASSES)?.normalized(&pixels)?;
-    let (train, test) = data.random_split(0.25, &mut generator)?;
+    let generator = &mut Generator::new(arguments.seed);
+    let (train, test) = Dataset::read_csv(&arguments.data, CLASSES)?.random_split(0.25, generator)?;
+    // Pixels may be from 0 to 16 or from 0 to 255: the training part says.
+    let pixels = Normalize::fit_range(train.inputs())?;
+    let (train, test) = (train.normalized(&pixels)?, test.normalized(&pixels)?);
     let out = &arguments.out;
     fs::create_dir_all(out).map_err(|source| Error::Write { path: out.clone(), source })?;
 
-    let mut model = Mlp::new(data.inputs().shape()[1], &mut generator);
+    let features = train.inputs().shape()[1];
+    let mut model = Mlp { fc1: Linear::new(features, HIDDEN, generator), fc2: Linear::new(HIDDEN, CLASSES, generator) };
     let mut sgd = Sgd::new(arguments.lr).momentum(0.9);
+    let schedule = PolynomialLR::new(arguments.lr, arguments.epochs.into(), 1.0); // down to 0 in a straight line
     // Targets that are not quite certain keep a network that knows its training samples by heart from overdoing it.
     let criterion = CrossEntropyLoss { label_smoothing: 0.1, ..Default::default() };
     let mut history = History::default();
-    let bar = progress_bar(arguments.epochs);
     for epoch in 0..arguments.epochs {
-        sgd.set_lr(arguments.lr * (1.0 - f64::from(epoch) / f64::from(arguments.epochs))); // down to 0 in a straight line
-        for (inputs, targets) in train.shuffled(&mut generator)?.batches(BATCH) {
-            let (_, gradients) = Tape::training(&mut generator)
+        sgd.set_lr(schedule.lr(epoch.into()));
+        for (inputs, targets) in train.shuffled(generator)?.batches(BATCH) {
+            let (_, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&inputs)), &targets));
             sgd.step(&mut model, &gradients);
         }
-        let ((train_loss, train_accuracy), (test_loss, test_accuracy)) =
-            (model.evaluate(&train), model.evaluate(&test));
-        let result = Epoch { train_loss, test_loss, train_accuracy, test_accuracy };
+        let result = Epoch::measure(|x| model.forward(x), &train, &test)?;
+        println!("epoch {:3}   {result}", epoch + 1);
         history.push(result);
-        bar.suspend(|| println!("epoch {:3}   {result}", epoch + 1));
-        bar.inc(1);
+        if !result.train_loss.is_finite() {
+            return Err(Error::Diverged(format!("the loss is not finite: try a smaller --lr than {}", arguments.lr)));
+        }
     }
-    bar.finish_and_clear();
-
     let (curve, checkpoint) = (out.join("loss.svg"), out.join("model.safetensors"));
     history.save_loss_curve(&curve)?;
     save(&model, &checkpoint)?;
     println!("wrote {} and {}", curve.display(), checkpoint.display());
-    println!("test accuracy: {:.2}%", 100.0 * model.evaluate(&test).1);
+    let accuracy = history.last().map_or(0.0, |epoch| epoch.test_accuracy);
+    println!("test accuracy: {:.2}%", 100.0 * accuracy);
+    if accuracy < 2.0 / CLASSES as f64 {
+        return Err(Error::Diverged("hardly better than chance: try another --lr, or more --epochs".to_owned()));
+    }
     Ok(())
-}
-
-/// On standard error; silent where that is no terminal.
-fn progress_bar(epochs: u32) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} epoch {pos}/{len}, {eta} left");
-    ProgressBar::new(epochs.into()).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-fn epochs(text: &str) -> std::result::Result<u32, String> {
-    match text.parse() {
-        Ok(epochs) if epochs > 0 => Ok(epochs),
-        _ => Err("expected a whole number above 0".to_owned()),
-    }
-}
-
-fn learning_rate(text: &str) -> std::result::Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
-        _ => Err("expected a finite number above 0".to_owned()),
-    }
 }

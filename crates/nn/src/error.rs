@@ -212,6 +212,10 @@ pub enum Error {
         mismatched: Vec<KeyMismatch>,
     },
 
+    /// A training that came to nothing, and what to try.
+    #[error("{0}")]
+    Diverged(String),
+
     /// A curve that could not be drawn.
     #[error("cannot draw the curve: {0}")]
     Plot(String),

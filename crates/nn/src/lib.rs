@@ -49,7 +49,7 @@
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | `checkpoint`, `file`, `bytes` | models in files that PyTorch reads; files written whole or not at all, regular files read |
-//! | `report` | loss and accuracy per epoch, as numbers and as a curve |
+//! | `report`, `plots` | loss and accuracy per epoch; as a curve, with the feature `plots` |
 //! | `error` | what can go wrong, as values |
 
 mod bytes;
@@ -63,6 +63,8 @@ mod loss;
 mod module;
 mod normalize;
 mod optim;
+#[cfg(feature = "plots")]
+mod plots;
 mod report;
 pub mod schedule;
 mod table;

@@ -41,6 +41,30 @@ impl<T: Float> Normalize<T> {
         Normalize { mean: of((low + high) / 2.0), deviation: of((high - low) / 2.0) }
     }
 
+    /// [`range`](Self::range) from the smallest to the largest number of `inputs`: one scale for all features, for features of one
+    /// kind whose range is not known, as pixels are. Where all numbers are equal they become 0.
+    ///
+    /// ```
+    /// use wengert_nn::Normalize;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let train = Tensor::from([[0.0, 255.0], [51.0, 0.0f32]]);
+    /// assert_eq!(Normalize::fit_range(&train)?.apply(&train)?.to_vec(), [-1.0, 1.0, -0.6, -1.0]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there are no samples.
+    pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
+        check_samples(inputs)?;
+        let (low, high) = (inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64());
+        if low == high {
+            return Ok(Normalize::range(low - 1.0, high + 1.0));
+        }
+        Ok(Normalize::range(low, high))
+    }
+
     /// Mean and standard deviation (divided by n, not n - 1) of each feature of `inputs` `[n, …]`, in `[1, …]`. Where
     /// the deviation is 0 it is taken for 1, so that a feature that never changes becomes 0. scikit-learn:
     /// `StandardScaler`.
@@ -51,9 +75,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// Where there are no samples, or `inputs` has no dimensions.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
-        if inputs.shape().first().is_none_or(|&n| n == 0) {
-            return Err(Error::Dataset(format!("no samples to normalise by: inputs of shape {}", inputs.shape())));
-        }
+        check_samples(inputs)?;
         let mean = inputs.try_mean_keepdim(0)?;
         let deviation = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(0)?.try_sqrt()?;
         let constant = deviation.try_eq(0.0)?;
@@ -70,6 +92,13 @@ impl<T: Float> Normalize<T> {
     pub fn apply(&self, inputs: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(inputs.try_sub(&self.mean)?.try_div(&self.deviation)?)
     }
+}
+
+fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
+    if inputs.numel() == 0 || inputs.shape().is_empty() {
+        return Err(Error::Dataset(format!("no samples to normalise by: inputs of shape {}", inputs.shape())));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
