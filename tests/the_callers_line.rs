@@ -7,7 +7,8 @@ use std::sync::Once;
 use wengert::autograd::transforms;
 use wengert::autograd::{Error, GradCheck};
 use wengert::prelude::*;
-use wengert::tensor::ops::{broadcast_tensors, try_where_};
+use wengert::tensor::Generator;
+use wengert::tensor::ops::{self, broadcast_tensors, try_where_};
 
 /// Lines of the listing that are not of this file.
 fn strangers(tape: &Tape<f64>) -> Vec<String> {
@@ -110,6 +111,109 @@ fn every_method_that_panics_names_the_line_that_called_it() {
     at_this_line(blamed(|| ignore(transforms::hessian(|x| x, &Tensor::<f64>::ones([2])))));
     at_this_line(blamed(|| ignore(transforms::hvp(|x| x, &Tensor::<f64>::ones([2]), &Tensor::ones([2])))));
     at_this_line(blamed(|| ignore(transforms::jacobian(|x| x.floor_divide(2.0), &Tensor::<f64>::ones([2])))));
+}
+
+/// Checks that each of these panics at its own line. The block is written so that every call has a line of its own.
+macro_rules! each_is_blamed {
+    ($($call:expr;)*) => {
+        $(at_this_line(blamed(|| ignore($call)));)*
+    };
+}
+
+/// One function at least of every file whose functions panic, and all that are not methods.
+#[test]
+fn every_function_that_is_refused_names_the_line_that_called_it() {
+    let x = || Tensor::<f64>::ones([2, 3]);
+    let (two, four) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([4]));
+    let (far, mask) = (Tensor::from([9]), Tensor::full([4], true));
+    let (mut target, mut rng) = (x(), Generator::new(1));
+    each_is_blamed! {
+        cat(&[x(), x().t()], 0);
+        stack(&[x(), x().t()], 0);
+        ops::hstack(&[x(), x().t()]);
+        ops::vstack(&[x(), two.clone()]);
+        ops::meshgrid(&[x()], ops::Indexing2d::Matrix);
+        einsum("ij,jk", &[x(), x()]);
+        where_(&mask, &two, 0.0);
+        broadcast_tensors(&[two.clone(), four.clone()]);
+        ops::broadcast_shapes([[2], [4]]);
+        one_hot(&far, Some(3));
+        Tensor::from_vec(vec![1.0, 2.0], [3]);
+        Tensor::<f64>::from_fn([-1], |_| 0.0);
+        Tensor::<f64>::zeros([-1]);
+        Tensor::<f64>::ones([-1]);
+        Tensor::full([-1], 1.0);
+        Tensor::<f64>::rand([-1], &mut rng);
+        Tensor::<f64>::randn([-1], &mut rng);
+        Tensor::<f64>::uniform(1.0, 0.0, [2], &mut rng);
+        Tensor::normal(&two, &four, &mut rng);
+        Tensor::randint(1, 1, [2], &mut rng);
+        Tensor::from([2.0]).bernoulli(&mut rng);
+        Tensor::scalar(1.0).multinomial(1, true, &mut rng);
+        x().item();
+        &two + &four;
+        &two - four.clone();
+        two.clone() * &four;
+        two.clone() / four.clone();
+        { let mut y = two.clone(); y += &four };
+        { let mut y = two.clone(); y -= &four };
+        { let mut y = two.clone(); y *= four.clone() };
+        target.update_with(&two, [], |x, _, _| (x, []));
+        target.add_(&four);
+        target.copy_(&four);
+        target.lerp_(&four, 0.5);
+        target.addmm_(&two, &four, 1, 1);
+        target.scatter_(0, &far, &two);
+        target.masked_fill_(&mask, 1.0);
+        target.squeeze_(7);
+        two.maximum(&four);
+        two.gt(&four);
+        two.lerp(&four, 0.5);
+        two.clamp(&four, 1.0);
+        two.logaddexp(&four);
+        x().sum(7);
+        x().sum_keepdim(7);
+        x().max(7);
+        x().median(7);
+        x().sort(7, false);
+        x().topk(7, 0, true);
+        x().cumsum(7);
+        x().var(7, 1);
+        x().vector_norm(2, 7);
+        x().softmax(7);
+        x().logsumexp(7);
+        x().layer_norm([2], None, None, 1e-5);
+        x().matmul(x());
+        x().mm(&two);
+        x().mv(&two);
+        x().dot(&two);
+        x().outer(&two);
+        x().tensordot(x(), 1);
+        x().linear(x().t(), None);
+        x().expand([4, 4]);
+        x().reshape([4]);
+        x().select(0, 9);
+        x().narrow(0, 0, 9);
+        x().squeeze(7);
+        x().split(0, 0);
+        x().chunk_into::<2>(1);
+        x().split_into([1, 1], 1);
+        x().roll(&[1, 2], &[0]);
+        x().diagonal(0, 0, 0);
+        x().pad(&[1], ops::PadMode::Constant(0.0));
+        x().index_select(0, &far);
+        x().gather(0, &far);
+        x().take(&far);
+        x().embedding(&far, Default::default());
+        x().scatter_add(0, &far, &two);
+        x().masked_select(&mask);
+        x().mse_loss(&four, None, Default::default());
+        x().huber_loss(x(), 0.0, None, Default::default());
+        x().nll_loss(&far, Default::default());
+        x().cross_entropy(ops::Classes::Indices(&far), Default::default());
+        x().conv2d(x(), None, &Default::default());
+        x().avg_pool2d(2, &Default::default());
+    }
 }
 
 #[test]

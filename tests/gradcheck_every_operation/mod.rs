@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use crate::sources;
 use wengert::prelude::*;
-use wengert::tensor::ops::broadcast_tensors;
+use wengert::tensor::ops::{TensorLike, broadcast_tensors};
 use wengert::tensor::{Binary, Site, Unary};
 
 use self::elementwise::{domain_of_binary, domain_of_unary};
@@ -54,6 +54,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("argmin", "gives positions"),
     ("argmin_all", "gives positions"),
     ("argsort", "gives positions"),
+    ("detach", "stops every gradient"),
     ("bitwise_and_", "for integers and truth values"),
     ("bitwise_left_shift_", "for integers"),
     ("bitwise_not_", "for integers and truth values"),

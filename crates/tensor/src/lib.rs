@@ -52,8 +52,8 @@ pub mod prelude {
         Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, IncompleteGamma, Indexing,
         Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization, Norms,
         Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
-        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, TensorLike, Vectors, Views, ViewsInPlace,
+        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, Vectors, Views, ViewsInPlace,
     };
-    pub use crate::ops::{cat, einsum, stack, try_einsum, where_};
+    pub use crate::ops::{cat, einsum, one_hot, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Generator, Number, Scalar, Shape, Tensor};
 }

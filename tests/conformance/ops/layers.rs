@@ -2,7 +2,7 @@
 
 use wengert_tensor::ops::{
     Argument, Arithmetic, Attention, AttentionMask, CellWeights, Dropout, Embedding, EmbeddingOptions, Normalization,
-    Recurrent,
+    Recurrent, Views,
 };
 use wengert_tensor::{Generator, Tensor};
 
@@ -98,7 +98,7 @@ fn batch_norm<A: Array>(call: &Call<A>) -> Result<Option<Vec<Value<A>>>, Stop> {
     let mut results = vec![normed.output];
     for (running, batch) in [(running.0, normed.mean), (running.1, normed.variance)] {
         if let Some(running) = running {
-            let (kept, new) = (running.try_mul(1.0 - momentum)?, batch.detach().try_mul(momentum)?);
+            let (kept, new) = (running.try_mul(1.0 - momentum)?, batch.try_detach()?.try_mul(momentum)?);
             results.push(kept.try_add(&new)?);
         }
     }

@@ -146,7 +146,7 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
             Move::Amax(x, dim) => at(x).try_amax_keepdim(*dim as isize).ok(),
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
-            Move::Detach(x) => Some(TensorLike::detach(&at(x))),
+            Move::Detach(x) => Some(at(x).detach()),
         };
         values.extend(result.filter(|value| value.shape().numel() < 3_000));
     }

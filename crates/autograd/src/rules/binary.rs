@@ -4,7 +4,7 @@
 
 use std::panic::Location;
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, TensorLike, where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where_};
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Unary};
 

@@ -10,6 +10,10 @@ use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 pub trait Element: Scalar + BlockKernels + DirectConvolutions {}
 
 /// Numbers: every element type but `bool`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of numbers",
+    note = "truth values are counted by `count_nonzero`, or made numbers by `cast::<i64>()`"
+)]
 pub trait Number: Element {}
 
 /// Floating-point types, the ones with arithmetic functions and gradients: `f32`, `f64`. Sealed.

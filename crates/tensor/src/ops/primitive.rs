@@ -1,6 +1,5 @@
 //! The primitives: a tensor computes them at once, a recorded variable records them.
 
-use crate::shape::error::raise;
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
@@ -38,21 +37,7 @@ pub trait TensorLike: Clone + Sized {
     /// The present values. A recorded variable is evaluated.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// The same values, through which no gradient flows. PyTorch: `detach`.
-    ///
-    /// # Panics
-    ///
-    /// Where it cannot be recorded.
-    #[must_use]
-    #[track_caller]
-    fn detach(&self) -> Self {
-        match self.apply_detach(Site::here("detach")) {
-            Ok(detached) => detached,
-            Err(error) => raise(error),
-        }
-    }
-
-    /// [`detach`](Self::detach), at a given call site.
+    /// The same values, through which no gradient flows. Users call [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
     ///

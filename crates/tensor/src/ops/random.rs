@@ -121,6 +121,59 @@ impl<T: Float> Tensor<T> {
     pub fn try_bernoulli(&self, generator: &mut Generator) -> Result<Self, Error> {
         trials(self, self.shape(), generator, Site::here("bernoulli"))
     }
+
+    /// `count` positions, each with the share that its element has in the sum: from weights `[n]`, `[count]`; from each row of
+    /// `[m, n]`, `[m, count]`. Without `replacement` no position comes twice. PyTorch: `multinomial`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let mut generator = Generator::new(1);
+    /// let weights = Tensor::from([1.0, 0.0, 3.0]);
+    /// let drawn = weights.multinomial(1000, true, &mut generator);
+    /// let shares = [0, 1, 2].map(|class| drawn.eq(class).count_nonzero(..).item());
+    /// assert!(shares[1] == 0 && (200..300).contains(&shares[0]));
+    /// assert_eq!(weights.multinomial(2, false, &mut generator).sum(..).item(), 2);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where there are other than one or two dimensions, a weight is negative, infinite or NaN, a row has no weight above 0, or,
+    /// without `replacement`, fewer of them than `count`.
+    pub fn try_multinomial(
+        &self,
+        count: usize,
+        replacement: bool,
+        generator: &mut Generator,
+    ) -> Result<Tensor<i64>, Error> {
+        let at = Site::here("multinomial");
+        let Some((&classes, rows)) = self.shape().split_last().filter(|(_, rows)| rows.len() < 2) else {
+            return Err(Error::argument(at, "prob_dist must be 1 or 2 dim"));
+        };
+        if !self.distinct().iter().all(|weight| weight >= T::ZERO && weight.is_finite()) {
+            return Err(Error::argument(at, "probability tensor contains either `inf`, `nan` or element < 0"));
+        }
+        let weights: Vec<f64> = self.iter().map(T::to_f64).collect();
+        let rows: Vec<&[f64]> = (0..rows.iter().product()).map(|row| &weights[row * classes..][..classes]).collect();
+        for row in &rows {
+            let positive = row.iter().filter(|&&weight| weight > 0.0).count();
+            if positive == 0 {
+                return Err(Error::argument(at, "invalid multinomial distribution (sum of probabilities <= 0)"));
+            }
+            if !replacement && positive < count {
+                let refused = "cannot sample n_sample > prob_dist.size(-1) samples without replacement";
+                let hint = format!("{count} positions are drawn, {positive} of them have a weight above 0");
+                return Err(Error::argument(at, refused).with_hint(hint));
+            }
+        }
+        let mut shape = self.shape().clone();
+        shape[self.rank() - 1] = count;
+        Tensor::build(&shape, at, |out| {
+            for (out, row) in out.chunks_mut(count.max(1)).zip(rows) {
+                draw_positions(row.to_vec(), replacement, generator, out);
+            }
+        })
+    }
 }
 
 #[twins]
@@ -180,6 +233,30 @@ impl Tensor<i64> {
             generator.shuffle(out);
         })
     }
+
+    /// Integers evenly distributed from `low` up to but not including `high`. PyTorch: `randint`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let mut generator = Generator::new(1);
+    /// let dice = Tensor::randint(1, 7, [100], &mut generator);
+    /// assert!(dice.iter().all(|face| (1..=6).contains(&face)));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where `low` is not below `high`, or memory cannot hold them.
+    pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
+        let at = Site::here("randint");
+        if low >= high {
+            let message = format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
+            return Err(Error::argument(at, message));
+        }
+        // Two's complement: right also where the distance does not fit an i64.
+        let distance = high.wrapping_sub(low) as u64;
+        Tensor::drawn(shape.into(), at, || low.wrapping_add(generator.below(distance) as i64))
+    }
 }
 
 /// Evenly over [0, 1), as fine as the significand of `T` is at 1/2.
@@ -187,6 +264,27 @@ fn unit<T: Float>(generator: &mut Generator) -> T {
     match T::DTYPE {
         DType::F32 => T::from_f64(f64::from(generator.uniform_f32())),
         _ => T::from_f64(generator.uniform()),
+    }
+}
+
+/// Positions with the probabilities that `weights` has; without replacement the weight of a drawn one becomes 0.
+fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Generator, out: &mut [i64]) {
+    for out in out {
+        let mark = generator.uniform() * weights.iter().sum::<f64>();
+        let mut passed = 0.0;
+        // The last one above 0 where rounding leaves the mark beyond the end.
+        let mut drawn = 0;
+        for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            drawn = position;
+            passed += weight;
+            if mark < passed {
+                break;
+            }
+        }
+        *out = drawn as i64;
+        if !replacement {
+            weights[drawn] = 0.0;
+        }
     }
 }
 
@@ -230,6 +328,38 @@ mod tests {
         assert_eq!(Tensor::randperm(8, &mut generator()).to_vec(), [4, 0, 1, 3, 6, 2, 5, 7]);
         let halves = Tensor::<f32>::full([8], 0.5);
         assert_eq!(halves.bernoulli(&mut generator()).to_vec(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn integers_and_positions_are_drawn_with_their_probabilities() {
+        let x = Tensor::randint(-3, 5, [80_000], &mut generator());
+        for value in -3..5 {
+            // Binomial: within five standard deviations.
+            let count = x.iter().filter(|&x| x == value).count() as f64;
+            assert!((count - 10_000.0).abs() < 5.0 * 10_000f64.sqrt(), "{value}: {count}");
+        }
+        assert!(x.iter().all(|x| (-3..5).contains(&x)));
+        assert_eq!(Tensor::randint(i64::MIN, i64::MAX, [2, 3], &mut generator()).shape(), &[2, 3]);
+        assert!(Tensor::try_randint(1, 1, [2], &mut generator()).is_err());
+
+        let weights = Tensor::from([[0.0, 1.0, 3.0, 0.0], [2.0, 0.0, 0.0, 2.0]]);
+        let drawn = weights.multinomial(40_000, true, &mut generator());
+        let count = |row, class| drawn.select(0, row).iter().filter(|&drawn| drawn == class).count() as f64;
+        let near = |count: f64, expected: f64| (count - expected).abs() < 5.0 * expected.sqrt();
+        assert!(near(count(0, 1), 10_000.0) && count(0, 1) + count(0, 2) == 40_000.0);
+        assert!(near(count(1, 0), 20_000.0) && count(1, 0) + count(1, 3) == 40_000.0);
+        // Without replacement each position that has a weight comes once.
+        let mut both = weights.multinomial(2, false, &mut generator()).to_vec();
+        both[..2].sort();
+        both[2..].sort();
+        assert_eq!(both, [1, 2, 0, 3]);
+        assert!(weights.try_multinomial(3, false, &mut generator()).is_err());
+        for refused in
+            [Tensor::from([0.0, 0.0]), Tensor::from([1.0, -1.0]), Tensor::from([f64::NAN]), Tensor::scalar(1.0)]
+        {
+            assert!(refused.try_multinomial(1, true, &mut generator()).is_err(), "{refused}");
+        }
+        assert_eq!(Tensor::<f64>::zeros([0, 3]).multinomial(2, true, &mut generator()).shape(), &[0, 2]);
     }
 
     #[test]

@@ -64,53 +64,45 @@ pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
     }
 }
 
-impl From<isize> for Dims {
-    fn from(dim: isize) -> Self {
-        Dims(Some(SmallVec::from_slice(&[dim])))
-    }
+/// From one number or a list of them, of any of the types, as a list of `isize`.
+macro_rules! from_numbers {
+    ($name:ident, $listed:expr, $($number:ty)*) => {$(
+        impl From<&[$number]> for $name {
+            fn from(numbers: &[$number]) -> Self {
+                // What does not fit remains larger than any tensor allows.
+                #[allow(clippy::useless_conversion)]
+                $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or(isize::MAX)).collect())
+            }
+        }
+
+        impl From<$number> for $name {
+            fn from(number: $number) -> Self {
+                Self::from(&[number][..])
+            }
+        }
+
+        impl<const N: usize> From<[$number; N]> for $name {
+            fn from(numbers: [$number; N]) -> Self {
+                Self::from(&numbers[..])
+            }
+        }
+
+        impl<const N: usize> From<&[$number; N]> for $name {
+            fn from(numbers: &[$number; N]) -> Self {
+                Self::from(&numbers[..])
+            }
+        }
+
+        impl From<Vec<$number>> for $name {
+            fn from(numbers: Vec<$number>) -> Self {
+                Self::from(&numbers[..])
+            }
+        }
+    )*};
 }
 
-impl From<i32> for Dims {
-    fn from(dim: i32) -> Self {
-        Dims::from(dim as isize)
-    }
-}
-
-impl<const N: usize> From<[isize; N]> for Dims {
-    fn from(dims: [isize; N]) -> Self {
-        Dims(Some(SmallVec::from_slice(&dims)))
-    }
-}
-
-impl<const N: usize> From<[i32; N]> for Dims {
-    fn from(dims: [i32; N]) -> Self {
-        Dims(Some(dims.iter().map(|&dim| dim as isize).collect()))
-    }
-}
-
-impl<const N: usize> From<[usize; N]> for Dims {
-    fn from(dims: [usize; N]) -> Self {
-        Dims::from(&dims[..])
-    }
-}
-
-impl From<&[isize]> for Dims {
-    fn from(dims: &[isize]) -> Self {
-        Dims(Some(SmallVec::from_slice(dims)))
-    }
-}
-
-impl From<&[usize]> for Dims {
-    fn from(dims: &[usize]) -> Self {
-        Dims(Some(dims.iter().map(|&dim| dim as isize).collect()))
-    }
-}
-
-impl From<Vec<isize>> for Dims {
-    fn from(dims: Vec<isize>) -> Self {
-        Dims(Some(SmallVec::from_vec(dims)))
-    }
-}
+from_numbers!(Dims, |dims| Dims(Some(dims)), isize i32 usize);
+from_numbers!(Sizes, Sizes, isize i32 usize);
 
 impl From<std::ops::RangeFull> for Dims {
     fn from(_: std::ops::RangeFull) -> Self {
@@ -197,49 +189,6 @@ impl Sizes {
     }
 }
 
-impl From<isize> for Sizes {
-    fn from(size: isize) -> Self {
-        Sizes(SmallVec::from_slice(&[size]))
-    }
-}
-
-impl From<i32> for Sizes {
-    fn from(size: i32) -> Self {
-        Sizes::from(size as isize)
-    }
-}
-
-impl<const N: usize> From<[isize; N]> for Sizes {
-    fn from(sizes: [isize; N]) -> Self {
-        Sizes(SmallVec::from_slice(&sizes))
-    }
-}
-
-impl<const N: usize> From<[i32; N]> for Sizes {
-    fn from(sizes: [i32; N]) -> Self {
-        Sizes(sizes.iter().map(|&size| size as isize).collect())
-    }
-}
-
-impl<const N: usize> From<[usize; N]> for Sizes {
-    fn from(sizes: [usize; N]) -> Self {
-        Sizes::from(&sizes[..])
-    }
-}
-
-impl From<&[isize]> for Sizes {
-    fn from(sizes: &[isize]) -> Self {
-        Sizes(SmallVec::from_slice(sizes))
-    }
-}
-
-impl From<&[usize]> for Sizes {
-    fn from(sizes: &[usize]) -> Self {
-        // A size above isize::MAX remains larger than any tensor allows.
-        Sizes(sizes.iter().map(|&size| isize::try_from(size).unwrap_or(isize::MAX)).collect())
-    }
-}
-
 impl From<&Shape> for Sizes {
     fn from(shape: &Shape) -> Self {
         Sizes::from(shape.sizes())
@@ -249,12 +198,6 @@ impl From<&Shape> for Sizes {
 impl From<Shape> for Sizes {
     fn from(shape: Shape) -> Self {
         Sizes::from(&shape)
-    }
-}
-
-impl From<Vec<isize>> for Sizes {
-    fn from(sizes: Vec<isize>) -> Self {
-        Sizes(SmallVec::from_vec(sizes))
     }
 }
 

@@ -127,18 +127,18 @@ pub enum Error {
     },
 
     /// Shapes that a product or a concatenation refuses.
-    #[error("{}", diagnostic::with_site(message, at))]
+    #[error("{}", diagnostic::with_hint(message, at))]
     MatmulShape {
-        /// The sentence.
+        /// The sentence; a line of its own below it is a hint.
         message: String,
         /// Where.
         at: Site,
     },
 
     /// An index outside its dimension.
-    #[error("{}", diagnostic::with_site(message, at))]
+    #[error("{}", diagnostic::with_hint(message, at))]
     IndexRange {
-        /// The sentence.
+        /// The sentence; a line of its own below it is a hint.
         message: String,
         /// Where.
         at: Site,
@@ -154,9 +154,9 @@ pub enum Error {
     },
 
     /// Any other argument that the operation refuses.
-    #[error("{}", diagnostic::with_site(message, at))]
+    #[error("{}", diagnostic::with_hint(message, at))]
     Argument {
-        /// The sentence.
+        /// The sentence; a line of its own below it is a hint.
         message: String,
         /// Where.
         at: Site,
@@ -240,6 +240,17 @@ impl Error {
 
     pub(crate) fn argument(at: Site, message: impl fmt::Display) -> Self {
         Error::Argument { message: message.to_string(), at }
+    }
+
+    /// With a hint below the line of code. Only for errors that have a sentence of their own.
+    pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
+        if let Error::MatmulShape { message, .. }
+        | Error::IndexRange { message, .. }
+        | Error::Argument { message, .. } = &mut self
+        {
+            *message = format!("{message}\n{hint}");
+        }
+        self
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Tensors share storage and copy on write: changing one never changes another. A view is a clone with another layout.
 
+use std::ops::Index;
+
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
@@ -453,7 +455,10 @@ impl<T: Element> Tensor<T> {
                 }
             })
         });
-        built.unwrap_or_else(|error| raise(error))
+        match built {
+            Ok(tensor) => tensor,
+            Err(error) => raise(error),
+        }
     }
 
     /// The identity matrix `[n, n]`. PyTorch: `eye`.
@@ -473,8 +478,10 @@ impl<T: Element> Tensor<T> {
     /// Where memory cannot hold the result.
     #[track_caller]
     pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Tensor<U> {
-        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f))
-            .unwrap_or_else(|error| raise(error))
+        match Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f)) {
+            Ok(tensor) => tensor,
+            Err(error) => raise(error),
+        }
     }
 }
 
@@ -576,6 +583,53 @@ impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize>
 {
     fn from(data: [[[[T; D]; C]; B]; A]) -> Self {
         nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
+    }
+}
+
+// An integer literal without a type is an i32, which is not an element: `Tensor::from([1, 2])` is of i64, as in PyTorch.
+impl From<Vec<i32>> for Tensor<i64> {
+    fn from(data: Vec<i32>) -> Self {
+        Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())
+    }
+}
+
+impl<const A: usize> From<[i32; A]> for Tensor<i64> {
+    fn from(data: [i32; A]) -> Self {
+        Tensor::from(data.map(i64::from))
+    }
+}
+
+impl<const A: usize, const B: usize> From<[[i32; B]; A]> for Tensor<i64> {
+    fn from(data: [[i32; B]; A]) -> Self {
+        Tensor::from(data.map(|row| row.map(i64::from)))
+    }
+}
+
+impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> for Tensor<i64> {
+    fn from(data: [[[i32; C]; B]; A]) -> Self {
+        Tensor::from(data.map(|matrix| matrix.map(|row| row.map(i64::from))))
+    }
+}
+
+/// Tensors are not indexed by `[]`, which can only give references to what lies in memory.
+///
+/// Nothing has this trait: it is there for the sentence of the compiler's error.
+#[diagnostic::on_unimplemented(
+    message = "a tensor is not indexed by `[]`",
+    label = "no index of a tensor",
+    note = "a row is `x.select(0, 1)`, an element `x.get(&[1, 2])` or `x.select(0, 1).item()`, a range `x.slice(0, Some(1), Some(3), 1)`",
+    note = "several of them at once: `x.index_items(&index_items![1, .., 2])`; along an index tensor: `x.index_select(0, &index)`"
+)]
+pub trait TensorIndex {
+    #[doc(hidden)]
+    fn element<T>(self) -> &'static T;
+}
+
+impl<T: Element, I: TensorIndex> Index<I> for Tensor<T> {
+    type Output = T;
+
+    fn index(&self, index: I) -> &T {
+        index.element()
     }
 }
 

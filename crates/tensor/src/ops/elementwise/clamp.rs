@@ -71,13 +71,13 @@ impl<A: TensorLike<Elem: Float>> Clamp for A {}
 /// `x` strictly above `bound`, the bound elsewhere: derivative 0 at the bound and at NaN.
 #[track_caller]
 fn above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
-    try_where_(&x.try_gt(bound)?, x, &x.detach().try_maximum(bound)?)
+    try_where_(&x.try_gt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_maximum(bound)?)
 }
 
 /// `x` strictly below `bound`, the bound elsewhere.
 #[track_caller]
 fn below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
-    try_where_(&x.try_lt(bound)?, x, &x.detach().try_minimum(bound)?)
+    try_where_(&x.try_lt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_minimum(bound)?)
 }
 
 #[track_caller]
@@ -107,9 +107,9 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
     // where min is above it.
     let not_a_number = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
-    let open = try_where_(&beyond, &x.detach(), &x)?;
-    let crossed = try_where_(&min.try_gt(&max)?, &max, &max.detach())?;
-    let poisoned = open.try_add(&crossed)?.try_add(&min.detach())?;
+    let open = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
+    let crossed = try_where_(&min.try_gt(&max)?, &max, &max.apply_detach(at)?)?;
+    let poisoned = open.try_add(&crossed)?.try_add(&min.apply_detach(at)?)?;
     try_where_(&not_a_number, &poisoned, &chosen)
 }
 

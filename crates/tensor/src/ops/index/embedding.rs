@@ -6,7 +6,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::slices;
+use crate::ops::index::positions::{check_within, slices};
 use crate::{Error, Float, Scalar, Shape, Site, Tensor};
 
 /// What [`embedding`](Embedding::embedding) does beyond reading.
@@ -46,9 +46,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
             row => row.map(|row| if row < 0 { row + rows } else { row }),
         };
         let line = index.elements(at)?;
-        if line.iter().any(|row| !(0..rows).contains(row)) {
-            return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
-        }
+        check_within(&line, table[0], 0, |_| "index out of range in self".into(), at)?;
         let mut read = self.apply_take(&slices(&table, 0, &line, at)?, at)?;
         let column: Shape = [line.len(), 1].into();
         if options.scale_grad_by_freq {
@@ -62,7 +60,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
         if let Some(padding) = padding.filter(|padding| line.contains(padding)) {
             let is_word = line.iter().map(|&row| row != padding).collect();
             let mask = self.mask_over(&Tensor::try_from_vec(is_word, &column)?, &read.shape(), at)?;
-            read = read.chosen(&mask, &read.detach(), at)?;
+            read = read.chosen(&mask, &read.apply_detach(at)?, at)?;
         }
         let mut shape = index.shape().clone();
         shape.push(table[1]);
@@ -86,6 +84,12 @@ mod tests {
         let sentence =
             |index: i64, options| table.try_embedding(&Tensor::scalar(index), options).unwrap_err().sentence();
         assert_eq!(sentence(2, options), "index out of range in self");
+        let index = Tensor::from([0, 1, 7]);
+        let text = table.try_embedding(&index, options).unwrap_err().to_string();
+        assert!(
+            text.ends_with("hint: element 2 of the index, in row-major order, is 7; dimension 0 has size 2"),
+            "{text}"
+        );
         assert_eq!(sentence(-1, options), "index out of range in self");
         let options = EmbeddingOptions { padding_idx: Some(2), ..options };
         assert_eq!(sentence(0, options), "Padding_idx must be within num_embeddings");

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
-use crate::ops::index::positions::{along, check_range, from_the_end, of_mask, slices};
+use crate::ops::index::positions::{along, check_range, check_within, from_the_end, of_mask, slices};
 use crate::shape::dims;
 use crate::{Error, Shape, Site, Tensor};
 
@@ -33,10 +33,8 @@ pub trait Indexing: TensorLike {
         }
         let whole = one_dim(&shape);
         let line = index.elements(at)?;
-        if let Some(id) = line.iter().find(|&&id| id < 0 || id as usize >= whole[axis]) {
-            let message = format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
-            return Err(Error::IndexRange { message, at }.into());
-        }
+        let sentence = |id| format!("INDICES element is out of DATA bounds, id={id} axis_dim={}", whole[axis]);
+        check_within(&line, whole[axis], axis, sentence, at)?;
         if shape.rank() == 0 && line.len() != 1 {
             let message = "index_select(): Index to scalar can have only 1 value, got 0 value(s)";
             return Err(Error::argument(at, message).into());

@@ -89,12 +89,24 @@ pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
 
 /// Refuses an index outside dimension `axis` of size `size`.
 pub(crate) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> Result<(), Error> {
-    match index.iter().find(|&&position| position < 0 || position as usize >= size) {
+    let sentence = |position| format!("index {position} is out of bounds for dimension {axis} with size {size}");
+    check_within(index, size, axis, sentence, at)
+}
+
+/// [`check_range`] with a sentence of the operation's own.
+pub(crate) fn check_within(
+    index: &[i64],
+    size: usize,
+    axis: usize,
+    sentence: impl FnOnce(i64) -> String,
+    at: Site,
+) -> Result<(), Error> {
+    let outside = |&(_, &position): &(usize, &i64)| position < 0 || position as usize >= size;
+    match index.iter().enumerate().find(outside) {
         None => Ok(()),
-        Some(position) => {
-            let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
-            Err(Error::IndexRange { message, at })
-        }
+        Some((place, &position)) => Err(Error::IndexRange { message: sentence(position), at }.with_hint(format_args!(
+            "element {place} of the index, in row-major order, is {position}; dimension {axis} has size {size}"
+        ))),
     }
 }
 

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::ops::compose::{Compose, join};
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::positions_of;
-use crate::ops::index::positions::{along, check_range, slices, wrapped};
+use crate::ops::index::positions::{along, check_range, check_within, slices, wrapped};
 use crate::ops::index::replace::{add_at, overwrite, overwrite_with_number, without};
 use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, TensorLike};
@@ -90,9 +90,7 @@ pub trait Scatter: TensorLike {
         let from = one_dim(&source.shape());
         check_slices("index_add_()", &whole, axis, index, &from, at)?;
         let line = index.elements(at)?;
-        if line.iter().any(|&position| position < 0 || position as usize >= whole[axis]) {
-            return Err(Error::IndexRange { message: "index out of range in self".into(), at }.into());
-        }
+        check_within(&line, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
         add_at(self, &slices(&whole, axis, &line, at)?, &values.reshaped(from, at)?, at)
     }

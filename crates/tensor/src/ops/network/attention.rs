@@ -134,7 +134,7 @@ fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Err
         return Ok(scores.clone());
     }
     let axes = [shape.rank() - 1];
-    let largest = scores.detach().apply_reduce(Reduction::Amax, &axes, at)?;
+    let largest = scores.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
     // Where all scores are -∞ nothing is subtracted: their exponentials are 0 already.
     let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
     let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;

@@ -103,7 +103,7 @@ fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
 where
     A::Elem: Float,
 {
-    let larger = x.detach().apply_binary(Binary::Maximum, &y.detach(), at)?;
+    let larger = x.apply_detach(at)?.apply_binary(Binary::Maximum, &y.apply_detach(at)?, at)?;
     let size = larger.apply_unary(Unary::Abs, at)?;
     let shift = larger.replaced(&size.compared(Compare::Eq, f64::INFINITY, at)?, 0.0, at)?;
     let power = |x: &A| x.apply_binary(Binary::Sub, &shift, at)?.apply_unary(Unary::Exp, at);

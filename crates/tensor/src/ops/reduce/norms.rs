@@ -105,7 +105,7 @@ pub trait Norms: TensorLike<Elem: Float> {
             let length = norm(x, 2.0, &dims, true, at)?;
             // The lower bound changes the value only: the derivative is that of the length, as in PyTorch.
             let short = length.compared(Compare::Lt, eps, at)?;
-            let length = length.with_value(&length.detach().replaced(&short, eps, at)?, at)?;
+            let length = length.with_value(&length.apply_detach(at)?.replaced(&short, eps, at)?, at)?;
             x.apply_binary(Binary::Div, &expanded(&length, &shape, at)?, at)
         };
         let product = unit(&x)?.apply_binary(Binary::Mul, &unit(&y)?, at)?;
@@ -212,7 +212,7 @@ fn over_coordinates<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: 
         return sum(&size);
     }
     if p.is_infinite() {
-        let largest = size.detach().apply_reduce(Reduction::Amax, &[axis], at)?;
+        let largest = size.apply_detach(at)?.apply_reduce(Reduction::Amax, &[axis], at)?;
         let over = expanded(&largest, &shape, at)?;
         let tied = size.replaced(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);

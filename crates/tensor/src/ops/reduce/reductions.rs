@@ -14,8 +14,8 @@ use crate::{
 /// removed, or stay with size 1 where the name ends in `_keepdim`.
 #[twins]
 pub trait Reductions: TensorLike {
-    /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 or bool would be of little use and is
-    /// refused (cast first). PyTorch: `sum`.
+    /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 would be of little use and is refused (cast
+    /// first). Truth values are counted by [`count_nonzero`](Self::count_nonzero). PyTorch: `sum`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -25,9 +25,12 @@ pub trait Reductions: TensorLike {
     /// assert_eq!(x.sum(..).item(), 10.0);
     /// assert_eq!(x.sum_keepdim(-1).shape(), &[2, 1]);
     /// ```
-    fn try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error> {
+    fn try_sum(&self, dims: impl Into<Dims>, keepdim: bool) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Number,
+    {
         let at = Site::here("sum");
-        if matches!(Self::Elem::DTYPE, DType::U8 | DType::Bool) {
+        if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: Self::Elem::DTYPE, at }.into());
         }
         reduced(self, Reduction::Sum, &dims.into(), keepdim, at)

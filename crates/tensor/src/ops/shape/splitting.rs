@@ -64,6 +64,37 @@ pub trait Splitting: TensorLike {
         parts(self, axis, bounds, at)
     }
 
+    /// `N` parts of equal size along dimension `dim`, whose size `N` divides. PyTorch: `chunk`, unpacked.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let [a, b] = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).chunk_into(1);
+    /// assert_eq!((a.shape().to_vec(), b.to_vec()), (vec![2, 1], vec![2.0, 4.0]));
+    /// ```
+    fn try_chunk_into<const N: usize>(&self, dim: isize) -> Result<[Self; N], Self::Error> {
+        let at = Site::here("chunk_into");
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        if N == 0 || !whole.is_multiple_of(N) {
+            let message = format!("chunk_into(): dimension {axis} of size {whole} is not made of {N} equal parts");
+            return Err(Error::argument(at, message).into());
+        }
+        let size = whole / N;
+        Ok(unpacked(parts(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
+    }
+
+    /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list, unpacked.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let [head, tail] = Tensor::from([1.0, 2.0, 3.0]).split_into([1, 2], 0);
+    /// assert_eq!((head.item(), tail.to_vec()), (1.0, vec![2.0, 3.0]));
+    /// ```
+    fn try_split_into<const N: usize>(&self, sizes: [usize; N], dim: isize) -> Result<[Self; N], Self::Error> {
+        Ok(unpacked(self.try_split_sizes(&sizes, dim)?))
+    }
+
     /// `count` parts along dimension `dim`, the first ones larger by one where they cannot be equal. PyTorch:
     /// `tensor_split`.
     fn try_tensor_split(&self, count: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
@@ -117,6 +148,14 @@ fn dimension<A: TensorLike>(x: &A, none: &str, dim: isize, at: Site) -> Result<(
     Ok((axis, shape[axis]))
 }
 
+/// As many parts as the array has places.
+fn unpacked<A, const N: usize>(parts: Vec<A>) -> [A; N] {
+    match parts.try_into() {
+        Ok(parts) => parts,
+        Err(_) => unreachable!("they were counted"),
+    }
+}
+
 fn parts<A: TensorLike>(
     x: &A,
     axis: usize,
@@ -150,6 +189,13 @@ mod tests {
         assert_eq!(sizes(&x.split_sizes(&[0, 7], 0)), [0, 7]);
         assert_eq!(x.tensor_split(3, 0)[1].to_vec(), [3, 4]);
         assert_eq!(x.unbind(0)[6].item(), 6);
+        let [a, b, c] = x.split_into([2, 0, 5], 0);
+        assert_eq!(sizes(&[a, b, c]), [2, 0, 5]);
+        let [a, b] = x.narrow(0, 0, 6).chunk_into(-1);
+        assert_eq!((a.to_vec(), b.to_vec()), (vec![0, 1, 2], vec![3, 4, 5]));
+        assert!(x.try_chunk_into::<2>(0).is_err());
+        assert!(x.try_split_into([3, 3], 0).is_err());
+        let [] = Tensor::<i64>::zeros([0]).split_into([], 0);
     }
 
     #[test]

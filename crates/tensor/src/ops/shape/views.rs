@@ -37,6 +37,11 @@ pub trait Views: TensorLike {
         self.try_expand(sizes)
     }
 
+    /// The same values, through which no gradient flows. PyTorch: `detach`.
+    fn try_detach(&self) -> Result<Self, Self::Error> {
+        self.apply_detach(Site::here("detach"))
+    }
+
     /// Expanded to the shape of `other`. PyTorch: `expand_as`.
     fn try_expand_as(&self, other: &Self) -> Result<Self, Self::Error> {
         self.try_expand(other.shape())

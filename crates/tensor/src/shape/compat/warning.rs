@@ -82,6 +82,18 @@ impl Warning {
         }
     }
 
+    /// The whole text: the line of code, the message, the two shapes, the hint.
+    pub fn details(&self) -> String {
+        let mut text = self.to_string();
+        if let Warning::Broadcast { shapes, .. } | Warning::Pointwise { shapes, .. } = self {
+            text.push_str(&format!("\n  self has shape {}, other {}", shapes.0, shapes.1));
+        }
+        match self.hint() {
+            Some(hint) => text + &format!("\n  hint: {hint}"),
+            None => text,
+        }
+    }
+
     /// The operation and the line of code, if there is one.
     pub fn site(&self) -> Option<Site> {
         match self {
@@ -137,12 +149,9 @@ pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     *HANDLER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
 }
 
-/// Prints a warning to standard error, followed by its hint.
+/// Prints a warning to standard error, followed by the two shapes and its hint.
 pub fn stderr_handler(warning: &Warning) {
-    match warning.hint() {
-        Some(hint) => eprintln!("{warning}\n  hint: {hint}"),
-        None => eprintln!("{warning}"),
-    }
+    eprintln!("{}", warning.details());
 }
 
 /// Passes a warning to the program's logger (the `log` crate), at level `warn` and target `wengert`.
@@ -217,6 +226,14 @@ mod tests {
 
     fn warning(at: Site) -> Warning {
         Warning::Broadcast { shapes: (Shape::from([4, 1]), Shape::from([4])), at }
+    }
+
+    #[test]
+    fn the_details_name_both_shapes() {
+        let shapes = (Shape::from([4, 1]), Shape::from([4]));
+        let text = Warning::Broadcast { shapes, at: Site::here("sub") }.details();
+        assert!(text.contains("\n  self has shape [4, 1], other [4]\n  hint: "), "{text}");
+        assert_eq!(Warning::Environment { value: "loud".into() }.details().lines().count(), 1);
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
 }
 
+/// The first line of `message`, the line of the call, and the rest of `message` as a hint.
+pub(crate) fn with_hint(message: &str, at: &Site) -> String {
+    match message.split_once('\n') {
+        None => with_site(message, at),
+        Some((sentence, hint)) => with_site(sentence, at) + &hint_line(Some(hint.to_owned())),
+    }
+}
+
 pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { axis, left, right, .. } = mismatch;
     let sentence = format!(

@@ -131,7 +131,7 @@ fn by_probability<A: TensorLike<Elem: Float>>(
 fn along_classes<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A, A::Error> {
     let mut shape = Shape::ones(rank);
     shape[axis] = weight.shape()[0];
-    weight.detach().reshaped(shape, at)
+    weight.apply_detach(at)?.reshaped(shape, at)
 }
 
 #[cfg(test)]
@@ -185,5 +185,24 @@ mod tests {
         let outside = "Target 3 is out of bounds. (It is number 1 of the targets, from 0; there are 3 classes.)";
         assert_eq!(sentence(Tensor::from([0i64, 3])), outside);
         assert_eq!(sentence(Tensor::zeros([2, 3])), "0D or 1D target tensor expected, multi-target not supported");
+    }
+
+    #[test]
+    fn targets_of_a_wrong_shape_hear_the_way_out() {
+        let hint = |logits: &[usize], targets: &[usize]| {
+            let (x, target) = (Tensor::<f64>::zeros(logits), Tensor::zeros(targets));
+            let text = x.try_cross_entropy(Classes::Indices(&target), Default::default()).unwrap_err().to_string();
+            text.lines().last().unwrap().to_owned()
+        };
+        assert!(hint(&[2, 3], &[2, 3]).ends_with(
+            "the classes are dimension 1 of the prediction; targets of shape [2] fit it: one-hot targets become classes by \
+             `targets.argmax(1)`, probabilities are passed as such"
+        ));
+        assert!(hint(&[2, 3], &[2, 1]).ends_with("targets of shape [2] fit it: `targets.squeeze(1)` has it"));
+        assert!(
+            hint(&[2, 5, 7], &[2, 5])
+                .contains("targets of shape [2, 7] fit it: with the classes last, `logits.flatten(0, 1)`")
+        );
+        assert!(hint(&[2, 3], &[4]).ends_with("targets of shape [2] fit it"));
     }
 }

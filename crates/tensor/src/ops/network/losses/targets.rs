@@ -59,17 +59,17 @@ impl Targets {
             _ => 1,
         };
         let own = target.shape();
-        if x.rank() > 1 && own.rank() > 0 && x[0] != own[0] {
-            return refuse(format!("Expected input batch_size ({}) to match target batch_size ({}).", x[0], own[0]));
-        }
         let mut expected = x.clone();
         let classes = expected.remove(axis);
         if *own != expected {
-            return refuse(if x.rank() <= 2 && own.rank() > 1 {
+            let sentence = if x.rank() > 1 && own.rank() > 0 && x[0] != own[0] {
+                format!("Expected input batch_size ({}) to match target batch_size ({}).", x[0], own[0])
+            } else if x.rank() <= 2 && own.rank() > 1 {
                 "0D or 1D target tensor expected, multi-target not supported".into()
             } else {
                 format!("size mismatch (got input: {x}, target: {own})")
-            });
+            };
+            return Err(Error::argument(at, sentence).with_hint(way_out(x, own, axis, &expected)));
         }
         let ignored = options.ignore_index;
         let count = target.iter().filter(|&class| class != ignored).count();
@@ -100,7 +100,7 @@ impl Targets {
 
     /// The weight of each target.
     fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A, A::Error> {
-        weight.detach().apply_take(&self.index, at)
+        weight.apply_detach(at)?.apply_take(&self.index, at)
     }
 
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(
@@ -141,6 +141,26 @@ impl Targets {
             _ => reduced(losses, options.reduction, at),
         }
     }
+}
+
+/// What to do about targets of the shape `own` where `expected` fits the prediction `x`.
+fn way_out(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
+    let mut column = expected.clone();
+    column.insert(expected.rank().min(axis), 1);
+    let last = x.rank() > 2 && x[..x.rank() - 1] == own[..];
+    let change = if own == x {
+        format!("one-hot targets become classes by `targets.argmax({axis})`, probabilities are passed as such")
+    } else if *own == column {
+        format!("`targets.squeeze({axis})` has it")
+    } else if last {
+        let end = x.rank() - 2;
+        format!(
+            "with the classes last, `logits.flatten(0, {end})` and `targets.flatten(0, {end})` fit, or `logits.movedim(-1, 1)`"
+        )
+    } else {
+        return format!("the classes are dimension {axis} of the prediction; targets of shape {expected} fit it");
+    };
+    format!("the classes are dimension {axis} of the prediction; targets of shape {expected} fit it: {change}")
 }
 
 pub(crate) fn check_weight<A: TensorLike>(weight: Option<&A>, classes: usize, at: Site) -> Result<(), Error> {
