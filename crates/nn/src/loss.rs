@@ -5,7 +5,7 @@
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
 pub use wengert_tensor::ops::LossReduction;
-use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, Reductions, TensorLike};
+use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, IntoArray, Reductions, TensorLike};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use crate::error::raise;
@@ -18,11 +18,11 @@ use crate::error::raise;
 ///
 /// let logits = Tensor::from([[0.0, 0.0], [3.0, 3.0f64]]);
 /// let targets = Tensor::from([1, -100]); // the second sample is ignored
-/// let loss = CrossEntropyLoss { reduction: LossReduction::None, ..Default::default() };
+/// let loss = CrossEntropyLoss::new().reduction(LossReduction::None);
 /// assert_eq!(loss.of(&logits, &targets).to_vec(), [2.0f64.ln(), 0.0]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct CrossEntropyLoss<T: Float> {
+pub struct CrossEntropyLoss<T: Float = f32> {
     /// A weight for each class, `[c]`.
     pub weight: Option<Tensor<T>>,
     /// Samples with this target are ignored.
@@ -41,6 +41,31 @@ impl<T: Float> Default for CrossEntropyLoss<T> {
 }
 
 impl<T: Float> CrossEntropyLoss<T> {
+    /// The default options: no weights, -100 ignored, the mean, no smoothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a weight for each class, `[c]`.
+    pub fn weight(self, weight: &Tensor<T>) -> Self {
+        CrossEntropyLoss { weight: Some(weight.clone()), ..self }
+    }
+
+    /// With samples ignored that have this target.
+    pub fn ignore_index(self, ignore_index: i64) -> Self {
+        CrossEntropyLoss { ignore_index, ..self }
+    }
+
+    /// With the losses of the samples averaged, summed or returned as they are.
+    pub fn reduction(self, reduction: LossReduction) -> Self {
+        CrossEntropyLoss { reduction, ..self }
+    }
+
+    /// With a share of the target, from 0 to 1, spread evenly over all classes.
+    pub fn label_smoothing(self, label_smoothing: f64) -> Self {
+        CrossEntropyLoss { label_smoothing, ..self }
+    }
+
     /// The loss of `logits` (not normalised) against class indices:
     ///
     /// | `logits` | `targets` |
@@ -53,7 +78,7 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// Where [`try_of`](Self::try_of) returns an error.
     #[track_caller]
-    pub fn of<A: TensorLike<Elem = T>>(&self, logits: &A, targets: &Tensor<i64>) -> A {
+    pub fn of<P: IntoArray<Array: TensorLike<Elem = T>>>(&self, logits: P, targets: &Tensor<i64>) -> P::Array {
         match self.try_of(logits, targets) {
             Ok(loss) => loss,
             Err(error) => raise(error),
@@ -67,7 +92,12 @@ impl<T: Float> CrossEntropyLoss<T> {
     /// Where the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
     /// smoothing is outside its range.
     #[track_caller]
-    pub fn try_of<A: TensorLike<Elem = T>>(&self, logits: &A, targets: &Tensor<i64>) -> Result<A, A::Error> {
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        logits: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let logits = &logits.array();
         let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
         let options = ClassOptions {
             weight: weight.as_ref(),
@@ -97,7 +127,7 @@ impl<T: Float> CrossEntropyLoss<T> {
 ///
 /// Where the shapes do not fit, or a target is neither a class nor -100.
 #[track_caller]
-pub fn cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tensor<i64>) -> A {
+pub fn cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(logits: P, targets: &Tensor<i64>) -> P::Array {
     CrossEntropyLoss::default().of(logits, targets)
 }
 
@@ -107,7 +137,10 @@ pub fn cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tensor<i6
 ///
 /// Where the shapes do not fit, or a target is neither a class nor -100.
 #[track_caller]
-pub fn try_cross_entropy<A: TensorLike<Elem: Float>>(logits: &A, targets: &Tensor<i64>) -> Result<A, A::Error> {
+pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    logits: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
     CrossEntropyLoss::default().try_of(logits, targets)
 }
 

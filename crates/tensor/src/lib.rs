@@ -54,6 +54,11 @@ pub mod prelude {
         Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
         ScatterInPlace, Softmax, Sorting, Splitting, Statistics, Vectors, Views, ViewsInPlace,
     };
+    pub use crate::ops::{
+        binary_cross_entropy, binary_cross_entropy_with_logits, huber_loss, l1_loss, mse_loss, smooth_l1_loss,
+        try_binary_cross_entropy, try_binary_cross_entropy_with_logits, try_huber_loss, try_l1_loss, try_mse_loss,
+        try_smooth_l1_loss,
+    };
     pub use crate::ops::{cat, einsum, one_hot, stack, try_einsum, where_};
     pub use crate::{DType, Element, Float, Generator, Number, Scalar, Shape, Tensor};
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{Argument, ArrayOperand, InPlace, Operand, TensorLike};
+use wengert_tensor::ops::{Argument, ArrayOperand, InPlace, IntoArray, Operand, TensorLike};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
@@ -196,6 +196,14 @@ impl<'t, T: Float> Operand<Var<'t, T>> for Var<'t, T> {
 }
 
 impl<'t, T: Float> ArrayOperand<Var<'t, T>> for Var<'t, T> {}
+
+impl<T: Float> IntoArray for Var<'_, T> {
+    type Array = Self;
+
+    fn array(self) -> Self {
+        self
+    }
+}
 
 impl<'t, T: Float> Operand<Var<'t, T>> for &Tensor<T> {
     fn into_argument(self, beside: &Var<'t, T>) -> Argument<Var<'t, T>> {

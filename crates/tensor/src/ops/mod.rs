@@ -37,6 +37,7 @@
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
+//! | [`MseLoss`], [`HuberLoss`], … | the same as functions with defaults, `mse_loss(&x, &y)`, and with options |
 //! | [`InPlace`] | `copy_`, `fill_`, `masked_fill_`, … |
 //! | [`ViewsInPlace`] | `t_`, `squeeze_`, … |
 
@@ -84,13 +85,20 @@ pub use linalg::products::Products;
 pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::{
+    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, PoissonNllLoss,
+    SmoothL1Loss, SoftMarginLoss, binary_cross_entropy, binary_cross_entropy_with_logits, hinge_embedding_loss,
+    huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
+    try_binary_cross_entropy, try_binary_cross_entropy_with_logits, try_hinge_embedding_loss, try_huber_loss,
+    try_kl_div, try_l1_loss, try_mse_loss, try_poisson_nll_loss, try_smooth_l1_loss, try_soft_margin_loss,
+};
+pub use network::losses::{
     ClassLosses, ClassOptions, Classes, LikelihoodLosses, LossReduction, MarginLosses, RegressionLosses, TripletOptions,
 };
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
 #[doc(hidden)]
 pub use pair::binary;
-pub use pair::{Argument, ArrayOperand, Operand};
+pub use pair::{Argument, ArrayOperand, IntoArray, Operand};
 #[doc(hidden)]
 pub use primitive::Composite;
 pub use primitive::TensorLike;

@@ -37,6 +37,32 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     }
 }
 
+/// What a function takes in place of `self`: a tensor or a variable, by reference or by value.
+#[diagnostic::on_unimplemented(message = "`{Self}` is neither a tensor nor a variable")]
+pub trait IntoArray {
+    /// The tensor or variable.
+    type Array: TensorLike;
+
+    /// Itself.
+    fn array(self) -> Self::Array;
+}
+
+impl<A: TensorLike> IntoArray for &A {
+    type Array = A;
+
+    fn array(self) -> A {
+        self.clone()
+    }
+}
+
+impl<T: Element> IntoArray for Tensor<T> {
+    type Array = Self;
+
+    fn array(self) -> Self {
+        self
+    }
+}
+
 /// An operand, resolved.
 #[derive(Clone, Debug)]
 pub enum Argument<A: TensorLike> {

@@ -1,0 +1,280 @@
+//! The losses of a prediction and a target as functions with PyTorch's defaults, `mse_loss(&prediction, &target)`, and each as a
+//! type whose methods give the options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
+//!
+//! Prediction and target must have one shape, unless `broadcast()` is called: `[n, 1]` against `[n]` gives losses `[n, n]`, whose
+//! mean falls and teaches nothing. The formulas are those of the methods of the same names.
+
+use wengert_macros::twins;
+
+use crate::ops::network::losses::likelihood::LikelihoodLosses;
+use crate::ops::network::losses::margins::MarginLosses;
+use crate::ops::network::losses::reduction::LossReduction;
+use crate::ops::network::losses::regression::RegressionLosses;
+use crate::ops::{ArrayOperand, IntoArray, TensorLike};
+use crate::shape::broadcast;
+use crate::{Error, Float, Shape, Site, Tensor};
+
+/// An error where the shapes of prediction and target differ.
+fn check_shapes(x: &Shape, y: &Shape, at: Site) -> Result<(), Error> {
+    if x == y {
+        return Ok(());
+    }
+    let message = format!("{}: the prediction has shape {x}, the target {y}", at.operation);
+    let mut hint = "they are compared element by element".to_owned();
+    if x.numel() == y.numel() {
+        hint = format!("{hint}: `target.reshape({x})`");
+    }
+    if let Ok(joined) = broadcast::join(&[x, y]) {
+        hint = format!("{hint}; where losses of shape {joined} are meant, call `broadcast()` of the loss's type");
+    }
+    Err(Error::argument(at, message).with_hint(hint))
+}
+
+macro_rules! losses {
+    ($(
+        $(#[$doc:meta])*
+        $type:ident $([$t:ident])? $function:ident $try_function:ident
+        // Plain options with their defaults; options that are tensors.
+        { $($(#[$about:meta])* $option:ident: $of:ty = $default:expr;)* }
+        { $($(#[$tensor_about:meta])* $tensor:ident: $tensor_of:ty;)* }
+        |$x:ident, $y:ident, $options:ident| $call:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $type $(<$t: Float = f32>)? {
+            reduction: LossReduction,
+            broadcast: bool,
+            $($option: $of,)*
+            $($tensor: Option<$tensor_of>,)*
+        }
+
+        impl $(<$t: Float>)? Default for $type $(<$t>)? {
+            fn default() -> Self {
+                let (reduction, broadcast) = (LossReduction::Mean, false);
+                $type { reduction, broadcast, $($option: $default,)* $($tensor: None,)* }
+            }
+        }
+
+        #[twins]
+        impl $(<$t: Float>)? $type $(<$t>)? {
+            /// The mean of the losses, and PyTorch's defaults for all other options.
+            pub fn new() -> Self {
+                Self::default()
+            }
+
+            /// What becomes of the single losses.
+            pub fn reduction(self, reduction: LossReduction) -> Self {
+                Self { reduction, ..self }
+            }
+
+            /// Shapes may differ: prediction and target broadcast, where the operation has that.
+            pub fn broadcast(self) -> Self {
+                Self { broadcast: true, ..self }
+            }
+
+            $(
+                $(#[$about])*
+                pub fn $option(self, $option: $of) -> Self {
+                    Self { $option, ..self }
+                }
+            )*
+            $(
+                $(#[$tensor_about])*
+                pub fn $tensor(self, $tensor: &$tensor_of) -> Self {
+                    Self { $tensor: Some($tensor.clone()), ..self }
+                }
+            )*
+
+            /// The loss of a prediction.
+            ///
+            /// # Errors
+            ///
+            /// Where the shapes differ and [`broadcast`](Self::broadcast) was not called, and where the operation of the same name
+            /// refuses its arguments.
+            pub fn try_of<P>(
+                &self,
+                prediction: P,
+                target: impl ArrayOperand<P::Array>,
+            ) -> Result<P::Array, <P::Array as TensorLike>::Error>
+            where
+                P: IntoArray,
+                P::Array: TensorLike<Elem: Float>,
+                $(P::Array: TensorLike<Elem = $t>,)?
+            {
+                let ($x, $options) = (&prediction.array(), self);
+                let $y = &target.into_array($x);
+                if !self.broadcast {
+                    check_shapes(&$x.shape(), &$y.shape(), Site::here(stringify!($function)))?;
+                }
+                $(let $tensor = &self.$tensor.as_ref().map(|tensor| $x.constant(tensor));)*
+                $call
+            }
+        }
+
+        #[doc = concat!("The loss by [`", stringify!($type), "`] with the default options.")]
+        ///
+        /// # Errors
+        ///
+        /// Where the shapes differ, and where the operation of the same name refuses its arguments.
+        #[twins]
+        pub fn $try_function<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+            prediction: P,
+            target: impl ArrayOperand<P::Array>,
+        ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+            $type::default().try_of(prediction, target)
+        }
+    )*};
+}
+
+losses! {
+    /// (x - y)²: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{LossReduction, MseLoss};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
+    /// assert_eq!(mse_loss(&x, &y).item(), 2.0);
+    /// assert_eq!(MseLoss::new().reduction(LossReduction::Sum).of(&x, &y).item(), 4.0);
+    /// let error = try_mse_loss(&x.unsqueeze(1), &y).unwrap_err();
+    /// assert_eq!(error.sentence(), "mse_loss: the prediction has shape [2, 1], the target [2]");
+    /// ```
+    MseLoss[T] mse_loss try_mse_loss
+    {}
+    {
+        /// A weight for each element, in the shape of the prediction; the mean divides by their sum.
+        weight: Tensor<T>;
+    }
+    |x, y, options| x.try_mse_loss(y, weight.as_ref(), options.reduction);
+
+    /// |x - y|: [`l1_loss`](RegressionLosses::l1_loss). PyTorch: `nn.L1Loss`.
+    L1Loss[T] l1_loss try_l1_loss
+    {}
+    {
+        /// A weight for each element, in the shape of the prediction; the mean divides by their sum.
+        weight: Tensor<T>;
+    }
+    |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
+
+    /// A square near 0, a line further away: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
+    SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
+    {
+        /// Where the line begins, 0 or more; 1 by default.
+        beta: f64 = 1.0;
+    }
+    {}
+    |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
+
+    /// A square near 0, a line of slope `delta` further away: [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
+    HuberLoss[T] huber_loss try_huber_loss
+    {
+        /// Where the line begins, above 0; 1 by default.
+        delta: f64 = 1.0;
+    }
+    {
+        /// A weight for each element, in the shape of the prediction; the mean divides by their number.
+        weight: Tensor<T>;
+    }
+    |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
+
+    /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
+    KlDivLoss kl_div try_kl_div
+    {
+        /// Whether the target is given by logarithms too.
+        log_target: bool = false;
+    }
+    {}
+    |x, y, options| x.try_kl_div(y, options.log_target, options.reduction);
+
+    /// Of counts under Poisson distributions: [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch:
+    /// `nn.PoissonNLLLoss`.
+    PoissonNllLoss poisson_nll_loss try_poisson_nll_loss
+    {
+        /// Whether the prediction is the logarithm of the rate; by default it is.
+        log_input: bool = true;
+        /// Whether Stirling's approximation of ln y! is added.
+        full: bool = false;
+        /// What is added to a rate before its logarithm; 1e-8 by default.
+        eps: f64 = 1e-8;
+    }
+    {}
+    |x, y, options| x.try_poisson_nll_loss(y, options.log_input, options.full, options.eps, options.reduction);
+
+    /// Of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy). PyTorch: `nn.BCELoss`.
+    BceLoss[T] binary_cross_entropy try_binary_cross_entropy
+    {}
+    {
+        /// A weight for each element; it broadcasts.
+        weight: Tensor<T>;
+    }
+    |x, y, options| x.try_binary_cross_entropy(y, weight.as_ref(), options.reduction);
+
+    /// Of logits of two classes: [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits).
+    /// PyTorch: `nn.BCEWithLogitsLoss`.
+    BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
+    {}
+    {
+        /// A weight for each element; it broadcasts.
+        weight: Tensor<T>;
+        /// What multiplies the losses of positive targets; it broadcasts.
+        pos_weight: Tensor<T>;
+    }
+    |x, y, options| {
+        x.try_binary_cross_entropy_with_logits(y, weight.as_ref(), pos_weight.as_ref(), options.reduction)
+    };
+
+    /// ln(1 + e^(-y x)): [`soft_margin_loss`](MarginLosses::soft_margin_loss). PyTorch: `nn.SoftMarginLoss`.
+    SoftMarginLoss soft_margin_loss try_soft_margin_loss
+    {}
+    {}
+    |x, y, options| x.try_soft_margin_loss(y, options.reduction);
+
+    /// Of distances of pairs that belong together or do not: [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss).
+    /// PyTorch: `nn.HingeEmbeddingLoss`.
+    HingeEmbeddingLoss hinge_embedding_loss try_hinge_embedding_loss
+    {
+        /// How far apart those should be that do not; 1 by default.
+        margin: f64 = 1.0;
+    }
+    {}
+    |x, y, options| x.try_hinge_embedding_loss(y, options.margin, options.reduction);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Views;
+
+    #[test]
+    fn defaults_and_options_are_those_of_the_methods() {
+        let (x, y) = (Tensor::from([0.25, 0.5, 0.75]), Tensor::from([0.0, 1.0, 1.0]));
+        let w = Tensor::from([1.0, 2.0, 3.0]);
+        let (mean, sum) = (LossReduction::Mean, LossReduction::Sum);
+        assert_eq!(mse_loss(&x, &y), x.mse_loss(&y, None, mean));
+        assert_eq!(MseLoss::new().weight(&w).of(x.clone(), y.clone()), x.mse_loss(&y, Some(&w), mean));
+        assert_eq!(l1_loss(&x, &y), x.l1_loss(&y, None, mean));
+        assert_eq!(smooth_l1_loss(&x, &y), x.smooth_l1_loss(&y, 1.0, mean));
+        assert_eq!(SmoothL1Loss::new().beta(0.1).of(&x, &y), x.smooth_l1_loss(&y, 0.1, mean));
+        assert_eq!(HuberLoss::new().delta(0.3).reduction(sum).of(&x, &y), x.huber_loss(&y, 0.3, None, sum));
+        assert_eq!(huber_loss(&x, &y), x.huber_loss(&y, 1.0, None, mean));
+        assert_eq!(kl_div(&x, &y), x.kl_div(&y, false, mean));
+        assert_eq!(poisson_nll_loss(&x, &y), x.poisson_nll_loss(&y, true, false, 1e-8, mean));
+        assert_eq!(binary_cross_entropy(&x, &y), x.binary_cross_entropy(&y, None, mean));
+        let logits = BceWithLogitsLoss::new().pos_weight(&w).of(&x, &y);
+        assert_eq!(logits, x.binary_cross_entropy_with_logits(&y, None, Some(&w), mean));
+        assert_eq!(soft_margin_loss(&x, &y), x.soft_margin_loss(&y, mean));
+        assert_eq!(hinge_embedding_loss(&x, &y), x.hinge_embedding_loss(&y, 1.0, mean));
+    }
+
+    #[test]
+    fn shapes_that_differ_are_refused_unless_asked_for() {
+        let (column, row) = (Tensor::from([[1.0], [2.0], [3.0]]), Tensor::from([1.0, 2.0, 3.0]));
+        let text = try_mse_loss(&column, &row).unwrap_err().to_string();
+        let hint = "  hint: they are compared element by element: `target.reshape([3, 1])`; where losses of shape [3, 3] are \
+                    meant, call `broadcast()` of the loss's type";
+        assert_eq!(text.lines().last(), Some(hint));
+        assert_eq!(MseLoss::new().broadcast().of(&column, &row).item(), 12.0 / 9.0);
+        assert_eq!(mse_loss(&column, row.unsqueeze(1)).item(), 0.0);
+        assert!(try_l1_loss(&row, Tensor::from([1.0, 2.0])).is_err());
+    }
+}
