@@ -500,23 +500,10 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),
-    (z, length): (&[T], usize),
+    (z, pitch): (&[T], usize),
     (first, count): (usize, usize),
     sums: &mut [T],
 ) {
-    let all = z.len() / length;
-    let mut row = 0;
-    while row < all {
-        let rows = kernels.dot_rows(all - row);
-        kernels.run(MicroKernel::DotProducts(DotProducts {
-            rows,
-            left: &z[row * length + first..],
-            pitch: length,
-            right: &x[first..],
-            runs,
-            count,
-            sums: &mut sums[row * runs.len()..][..rows * runs.len()],
-        }));
-        row += rows;
-    }
+    let (rows, left, right) = (z.len() / pitch, &z[first..], &x[first..]);
+    kernels.run(MicroKernel::DotProducts(DotProducts { rows, left, pitch, right, runs, count, sums }));
 }

@@ -144,8 +144,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r` (a value of [`MicroKernels::dot_rows`]), all
-/// runs `k`, and `count` elements `i`, a multiple of the vector length.
+/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r`, all runs `k`, and `count` elements `i`, a
+/// multiple of the vector length.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -184,9 +184,6 @@ pub(crate) trait MicroKernels<T>: Sync {
     /// The number of rows of [`TileSums`] to compute at once when `left` remain; may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
-    /// The number of rows of [`DotProducts`] to compute at once when `left` remain; with a single run, 8 is possible too.
-    fn dot_rows(&self, left: usize) -> usize;
-
     /// Runs a loop.
     fn run(&self, kernel: MicroKernel<T>);
 }
@@ -217,18 +214,23 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
     }
 }
 
+/// [`DotProducts`] of `R` rows from `first` on, `C` runs at a time. Returns `R`.
 #[inline(always)]
-fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(cpu: S, dots: DotProducts<T>)
+fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(
+    cpu: S,
+    dots: &mut DotProducts<T>,
+    first: usize,
+) -> usize
 where
     T: Scalar + Add<Output = T>,
     S: Simd<T, L>,
 {
-    let DotProducts { left, pitch, right, runs, count, sums, .. } = dots;
+    let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
     // By loops: the compiler would call `from_fn`.
     let mut rows: [&[[T; L]]; R] = [&[]; R];
     for (r, row) in rows.iter_mut().enumerate() {
-        *row = &left[r * pitch..][..count].as_chunks().0[..vectors];
+        *row = &left[(first + r) * pitch..][..count].as_chunks().0[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
         // In an incomplete chunk, the last run is computed several times.
@@ -247,12 +249,13 @@ where
             }
         }
         for (r, totals) in totals.into_iter().enumerate() {
-            let sums = &mut sums[r * runs.len() + number * C..][..some.len()];
+            let sums = &mut sums[(first + r) * runs.len() + number * C..][..some.len()];
             for (sum, total) in sums.iter_mut().zip(totals) {
                 *sum = *sum + cpu.sum(total);
             }
         }
     }
+    R
 }
 
 #[inline(always)]
@@ -287,7 +290,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 macro_rules! kernels {
     ($(
         $token:ident $type:ident $lanes:literal $($feature:literal)?,
-        tiles $([$rows:literal $columns:literal])*, dots $([$dot_rows:literal $dot_columns:literal])*;
+        tiles $([$rows:literal $columns:literal])*, dots [$dot_rows:literal $dot_columns:literal];
     )*) => {$(
         impl MicroKernels<$type> for $token {
             fn lanes(&self) -> usize {
@@ -297,10 +300,6 @@ macro_rules! kernels {
             fn tile_rows(&self, left: usize) -> usize {
                 // The first size, from large to small, that the rows fill well enough.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
-            }
-
-            fn dot_rows(&self, left: usize) -> usize {
-                [$($dot_rows),*].into_iter().find(|&rows| rows <= left).unwrap_or(1)
             }
 
             fn run(&self, kernel: MicroKernel<$type>) {
@@ -314,10 +313,17 @@ macro_rules! kernels {
                             $($rows => tile_sums::<$type, _, $lanes, $rows, $columns>(cpu, tile),)*
                             _ => unreachable!("rows are what is offered"),
                         },
-                        MicroKernel::DotProducts(dots) => match dots.rows {
-                            $($dot_rows => dot_products::<$type, _, $lanes, $dot_rows, $dot_columns>(cpu, dots),)*
-                            _ => unreachable!("rows are what is offered"),
-                        },
+                        MicroKernel::DotProducts(mut dots) => {
+                            let mut row = 0;
+                            while row < dots.rows {
+                                let left = dots.rows - row;
+                                row += match left {
+                                    8.. if dots.runs.len() == 1 => dot_products::<$type, _, $lanes, 8, 1>(cpu, &mut dots, row),
+                                    $dot_rows.. => dot_products::<$type, _, $lanes, $dot_rows, $dot_columns>(cpu, &mut dots, row),
+                                    _ => dot_products::<$type, _, $lanes, 1, 9>(cpu, &mut dots, row),
+                                };
+                            }
+                        }
                         MicroKernel::SmallProduct(product) => match (product.rows, product.vectors) {
                             (4, 4) => small_product::<$type, _, $lanes, 4, 4>(cpu, product),
                             (4, 2) => small_product::<$type, _, $lanes, 4, 2>(cpu, product),
@@ -338,14 +344,14 @@ macro_rules! kernels {
 
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1];
-    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6] [1 9] [8 1];
-    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1];
-    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4] [1 9] [8 1];
+    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6];
+    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6];
+    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4];
+    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4];
 );
 kernels!(
-    Portable f32 4 , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1];
-    Portable f64 4 , tiles [4 2] [1 8], dots [3 3] [1 9] [8 1];
+    Portable f32 4 , tiles [4 2] [1 8], dots [3 3];
+    Portable f64 4 , tiles [4 2] [1 8], dots [3 3];
 );
 
 /// Element types that have these loops.

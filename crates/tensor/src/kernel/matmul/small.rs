@@ -101,28 +101,24 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
         out.fill(T::ZERO);
     }
     let whole = k / kernels.lanes() * kernels.lanes();
-    let mut columns = Scratch::new(n * whole)?;
-    for (j, column) in columns.chunks_exact_mut(whole.max(1)).enumerate() {
-        column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
-    }
-    let runs: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * whole).collect();
+    let packed: Scratch<T>;
+    let (right, column) = if y.row_stride == 1 && (n == 1 || y.column_stride >= 0) {
+        (y.row(0), y.column_stride.max(0) as usize)
+    } else {
+        let mut columns = Scratch::new(n * whole)?;
+        for (j, column) in columns.chunks_exact_mut(whole.max(1)).enumerate() {
+            column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
+        }
+        packed = columns;
+        (&*packed, whole)
+    };
+    let runs: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * column).collect();
     let pitch = if m == 1 { 0 } else { x.row_stride as usize };
     for from in (0..whole).step_by(SEGMENT) {
         let count = SEGMENT.min(whole - from);
-        let mut i = 0;
-        while i < m {
-            let rows = if n == 1 && m - i >= 8 { 8 } else { kernels.dot_rows(m - i) };
-            kernels.run(MicroKernel::DotProducts(DotProducts {
-                rows,
-                left: &x.row(i)[from..],
-                pitch,
-                right: &columns[from..],
-                runs: &runs,
-                count,
-                sums: &mut out[i * n..][..rows * n],
-            }));
-            i += rows;
-        }
+        let (left, right) = (&x.row(0)[from..], &right[from..]);
+        let sums = &mut *out;
+        kernels.run(MicroKernel::DotProducts(DotProducts { rows: m, left, pitch, right, runs: &runs, count, sums }));
     }
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         for l in whole..k {
