@@ -6,6 +6,7 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
 use crate::kernel::transpose::{Tile, Tiles};
+use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Shape};
@@ -94,12 +95,12 @@ impl Access {
     }
 
     /// A copy in order of a transposed operand; `None` of others, and of one matrix that is repeated.
-    pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Option<Scratch<T>> {
-        let Access::Transposed(space, tiles) = self else { return None };
+    pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
+        let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {
-            return None;
+            return Ok(None);
         }
-        let mut copy = Scratch::new(space.numel()).ok()?;
+        let mut copy = Scratch::new(space.numel())?;
         let (input, tiling) = (Input::new(self, data), Tiling::of_tiles(space.numel(), *tiles));
         tiling.fill(
             &mut copy,
@@ -109,7 +110,7 @@ impl Access {
                 loops::one(x.read(start, out.len()), out, |x| x);
             },
         );
-        Some(copy)
+        Ok(Some(copy))
     }
 
     /// The tiles by which it is read best.

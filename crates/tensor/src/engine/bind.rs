@@ -4,13 +4,28 @@
 use smallvec::SmallVec;
 
 use crate::engine::access::{Access, Argument};
-use crate::engine::accumulate::Reducer;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::Registers;
 use crate::engine::tiling::{self, Tiling};
+use crate::kernel::reduce::accumulator::Accumulator;
 use crate::memory::reserve::addressable;
 use crate::scalar::instruction::Instruction;
 use crate::{DType, Error, Float, Layout, Shape, Site};
+
+/// Blocks that are accumulated one after the other before their total is put aside.
+const STAGE: usize = 16;
+
+/// An output of a program that is a value reduced.
+#[derive(Debug)]
+pub(crate) struct ReducedOutput {
+    /// Number of the value.
+    pub(crate) value: usize,
+    /// Number of the output.
+    pub(crate) output: usize,
+    pub(crate) accumulator: Accumulator,
+    /// Blocks after which totals are put aside.
+    pub(crate) stage: usize,
+}
 
 /// How a program runs over inputs of these layouts: all that does not depend on their elements.
 #[derive(Debug)]
@@ -23,7 +38,7 @@ pub(crate) struct Binding {
     pub(crate) registers: Registers,
     /// Elements of a line, where the program is [`small`](crate::engine::small).
     pub(crate) line: Option<usize>,
-    pub(crate) reducers: SmallVec<[Reducer; 2]>,
+    pub(crate) reduced: SmallVec<[ReducedOutput; 2]>,
     /// Of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
@@ -59,12 +74,12 @@ impl Binding {
         };
         let accesses: SmallVec<[Access; 4]> = layouts.iter().map(access).collect();
         let mut row = accesses.iter().map(Access::row).fold(count, usize::min);
-        let mut reducers: SmallVec<[Reducer; 2]> = SmallVec::new();
+        let mut reduced: SmallVec<[ReducedOutput; 2]> = SmallVec::new();
         for (number, (output, layout)) in program.outputs().iter().zip(&outputs).enumerate() {
-            if let Output::Reduced(op, value, axes) = *output {
-                let reducer = Reducer::new(op, value, axes, shape, (number, layout.numel()));
-                row = row.min(reducer.space.row());
-                reducers.push(reducer);
+            if let Output::Reduced(op, value, _) = *output {
+                let accumulator = Accumulator::new(op, shape, layout);
+                row = row.min(accumulator.space.row());
+                reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
             }
         }
         let cost = program.instructions().iter().map(Instruction::cost).sum();
@@ -73,8 +88,8 @@ impl Binding {
             Some(axis) => Tiling::of_rows(count, shape[axis..].iter().product(), cost),
             None => Tiling::of_program(count, row, cost),
         };
-        for reducer in &mut reducers {
-            reducer.cut(tiling.block);
+        for reduced in &mut reduced {
+            reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
         let line = tiling::line::<T>(count, inputs.len() + program.instructions().len());
         Ok(Binding {
@@ -84,7 +99,7 @@ impl Binding {
             tiling,
             registers: Registers::new(program),
             line,
-            reducers,
+            reduced,
             outputs,
         })
     }

@@ -6,7 +6,6 @@ use crate::engine::access::Argument;
 use crate::engine::bind::Binding;
 use crate::engine::program::Program;
 use crate::engine::run;
-use crate::memory::available::AllocationError;
 use crate::memory::storage::Storage;
 use crate::{Error, Float, Layout, Shape, Site};
 
@@ -43,10 +42,10 @@ impl BoundProgram {
         make: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
         match &mut self.binding {
-            Some(binding) if binding.serves(inputs) => outputs(&self.program, binding, inputs, at, make),
+            Some(binding) if binding.serves(inputs) => outputs(&self.program, binding, inputs, &self.shape, at, make),
             binding => {
                 let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                outputs(&self.program, binding.insert(Box::new(new)), inputs, at, make)
+                outputs(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, make)
             }
         }
     }
@@ -61,22 +60,23 @@ impl Program {
         at: Site,
         make: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
-        outputs(self, &Binding::new(self, inputs, shape, at)?, inputs, at, make)
+        outputs(self, &Binding::new(self, inputs, shape, at)?, inputs, shape, at, make)
     }
 }
 
-/// The outputs of `program`, for which `binding` was made.
+/// The outputs of `program` over `shape`, for which `binding` was made.
 fn outputs<T: Float, R>(
     program: &Program,
     binding: &Binding,
     inputs: &[Argument<'_, T>],
+    shape: &Shape,
     at: Site,
     make: impl Fn(Storage<T>, Layout) -> R,
 ) -> Result<SmallVec<[R; 1]>, Error> {
     let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
+    let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
     for layout in &binding.outputs {
-        let refused = |_: AllocationError| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
-        buffers.push(Storage::scratch(layout.numel()).map_err(refused)?);
+        buffers.push(Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?);
     }
     let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
     for storage in &mut buffers {
@@ -85,6 +85,6 @@ fn outputs<T: Float, R>(
             None => unreachable!("a fresh buffer has one holder"),
         }
     }
-    run::run(program, binding, inputs, results);
+    run::run(program, binding, inputs, results).map_err(|_| refused(shape))?;
     Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }

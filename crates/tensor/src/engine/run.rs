@@ -16,15 +16,17 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::{Argument, Input};
-use crate::engine::accumulate::{Reducer, total_of};
-use crate::engine::bind::Binding;
+use crate::engine::bind::{Binding, ReducedOutput};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
 use crate::engine::small;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::accumulator::{combine, total_of};
 use crate::kernel::strided::STREAM;
+use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
+use crate::memory::reserve;
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
@@ -32,23 +34,29 @@ use crate::scalar::instruction::{Instruction, Value};
 use crate::{Float, Reduction};
 
 /// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
+///
+/// # Errors
+///
+/// Where memory cannot hold what it needs besides: copies of transposed inputs, and totals for each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     binding: &Binding,
     arguments: &[Argument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
-) {
-    let Binding { accesses, tiling, registers, reducers, .. } = binding;
+) -> Result<(), AllocationError> {
+    let Binding { accesses, tiling, registers, reduced, .. } = binding;
     if tiling.count == 0 {
-        reducers.iter().for_each(|reducer| results[reducer.output].fill(T::start(reducer.op)));
-        return;
+        reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
+        return Ok(());
     }
     let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
     if accesses.iter().any(|access| access.tiles().is_some()) {
-        copies.extend(accesses.iter().zip(arguments).map(|(access, argument)| match argument {
-            Argument::Elements(source) => access.materialized(source.data),
-            Argument::Number(_) => None,
-        }));
+        for (access, argument) in accesses.iter().zip(arguments) {
+            copies.push(match argument {
+                Argument::Elements(source) => access.materialized(source.data)?,
+                Argument::Number(_) => None,
+            });
+        }
     }
     let mut inputs: SmallVec<[Input<'_, T>; 8]> = SmallVec::new();
     for (k, (access, argument)) in accesses.iter().zip(arguments).enumerate() {
@@ -59,20 +67,23 @@ pub(crate) fn run<T: Float>(
         });
     }
     if let Some(line) = binding.line {
-        return small::run(program, binding, &inputs, line, results);
+        small::run(program, binding, &inputs, line, results);
+        return Ok(());
     }
     let tasks = tiling.tasks();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let blocks = Blocks { program, registers, reducers, inputs: &inputs, tiling, streams: bytes >= STREAM };
+    let blocks = Blocks { program, registers, reduced, inputs: &inputs, tiling, streams: bytes >= STREAM };
     if tasks == 1 {
         return blocks.run(0, results);
     }
     // Each task has totals of its own.
     let mut totals: SmallVec<[Vec<T>; 2]> = smallvec![];
-    totals.extend(reducers.iter().map(|reducer| vec![T::ZERO; reducer.count * tasks]));
+    for reduced in reduced {
+        totals.push(reserve::zeroed(reduced.accumulator.count.saturating_mul(tasks))?);
+    }
     let ends: Vec<usize> = (1..=tasks).map(|task| tiling.start(task)).collect();
     let row_ends: Vec<usize> = ends.iter().map(|end| end.checked_div(tiling.row).unwrap_or(0)).collect();
-    let mut own_totals = totals.iter_mut().zip(reducers);
+    let mut own_totals = totals.iter_mut().zip(reduced);
     let parts: SmallVec<[Partition<'_, T>; 4]> = program
         .outputs()
         .iter()
@@ -81,30 +92,18 @@ pub(crate) fn run<T: Float>(
             (Output::Whole(_), result) => Partition::ends(result, &ends),
             (Output::PerRow(_), result) => Partition::ends(result, &row_ends),
             (Output::Reduced(..), result) => match own_totals.next() {
-                Some((totals, reducer)) => Partition::chunks(totals, reducer.count),
+                Some((totals, reduced)) => Partition::chunks(totals, reduced.accumulator.count),
                 None => Partition::chunks(result, 0),
             },
         })
         .collect();
-    partition::run(tasks, Schedule::Sweep { bytes: tiling.count * size_of::<T>() }, parts, |task, parts| {
-        blocks.run(task, parts);
-    });
-    for (reducer, totals) in reducers.iter().zip(&mut totals) {
-        combine(reducer.op, totals, reducer.count);
-        results[reducer.output].copy_from_slice(&totals[..reducer.count]);
+    let schedule = Schedule::Sweep { bytes: tiling.count * size_of::<T>() };
+    partition::try_run(tasks, schedule, parts, |task, parts| blocks.run(task, parts))?;
+    for (ReducedOutput { output, accumulator, .. }, totals) in reduced.iter().zip(&mut totals) {
+        combine(accumulator.op, totals, accumulator.count);
+        results[*output].copy_from_slice(&totals[..accumulator.count]);
     }
-}
-
-/// Combines the totals of all tasks, `count` for each, in a balanced tree, into those of the first.
-fn combine<T: Float>(op: Reduction, totals: &mut [T], count: usize) {
-    let mut step = count;
-    while step < totals.len() {
-        for left in (0..totals.len() - step).step_by(2 * step) {
-            let (low, high) = totals.split_at_mut(left + step);
-            T::accumulate(op, &mut low[left..left + count], &high[..count]);
-        }
-        step *= 2;
-    }
+    Ok(())
 }
 
 /// A value over one block.
@@ -138,7 +137,7 @@ struct Block {
 struct Blocks<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
-    reducers: &'a [Reducer],
+    reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
     /// Whether outputs are written past the caches.
@@ -147,7 +146,7 @@ struct Blocks<'a, T: Float> {
 
 impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task; `outputs` are its parts of the outputs, or totals of its own.
-    fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) {
+    fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
             // Slots begin at a cache line and are whole cache lines.
             let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
@@ -155,7 +154,7 @@ impl<T: Float> Blocks<'_, T> {
             let count = layout.gathered + self.inputs.len();
             let needed = count * width + 64;
             if arena.len() < needed {
-                arena.resize(needed, T::ZERO);
+                *arena = reserve::zeroed(needed)?;
             }
             let align = arena.as_ptr().align_offset(64).min(64);
             let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
@@ -166,11 +165,12 @@ impl<T: Float> Blocks<'_, T> {
             // Borrowed for as long as the slots.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
-            Task { run: self, layout, first_output, slots, values }.run(task, outputs);
-        });
+            Task { run: self, layout, first_output, slots, values }.run(task, outputs)
+        })?;
         if self.streams {
             cpu::streamed();
         }
+        Ok(())
     }
 }
 
@@ -204,11 +204,14 @@ struct Task<'a, 's, 'r, T: Float> {
 }
 
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
-    fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) {
-        let &Blocks { program, registers, reducers, inputs, tiling, .. } = self.run;
-        let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![Vec::new(); reducers.len()];
-        for reducer in reducers {
-            outputs[reducer.output].fill(T::start(reducer.op));
+    fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) -> Result<(), AllocationError> {
+        let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.run;
+        let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![];
+        for ReducedOutput { output, accumulator, stage, .. } in reduced {
+            let mut totals = reserve::zeroed(if tiling.longest_task() > *stage { accumulator.count } else { 0 })?;
+            totals.fill(T::start(accumulator.op));
+            staged.push(totals);
+            outputs[*output].fill(T::start(accumulator.op));
         }
         let mut number = 0usize;
         tiling.for_each_block(task, |start, len| {
@@ -231,28 +234,25 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, output) in program.outputs().iter().enumerate() {
                 self.write(k, *output, block);
             }
-            for (reducer, staged) in reducers.iter().zip(&mut staged) {
-                let total = &mut *outputs[reducer.output];
-                if number > 0 && number.is_multiple_of(reducer.stage) {
-                    if staged.is_empty() {
-                        staged.resize(reducer.count, T::start(reducer.op));
-                    }
-                    T::accumulate(reducer.op, staged, total);
-                    total.fill(T::start(reducer.op));
+            for (ReducedOutput { value, output, accumulator, stage }, staged) in reduced.iter().zip(&mut staged) {
+                let total = &mut *outputs[*output];
+                if number > 0 && number.is_multiple_of(*stage) {
+                    T::accumulate(accumulator.op, staged, total);
+                    total.fill(T::start(accumulator.op));
                 }
-                let value = self.expand(reducer.value, 0, block);
+                let value = self.expand(*value, 0, block);
                 let spare = take(&mut self.slots[self.layout.spare + 1]);
-                let value = self.operand(value, len);
-                reducer.accumulate(value, start, len, total, &mut spare[..len]);
+                accumulator.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
                 self.slots[self.layout.spare + 1] = spare;
             }
             number += 1;
         });
-        for (reducer, staged) in reducers.iter().zip(&staged) {
+        for (reduced, staged) in reduced.iter().zip(&staged) {
             if !staged.is_empty() {
-                T::accumulate(reducer.op, outputs[reducer.output], staged);
+                T::accumulate(reduced.accumulator.op, outputs[reduced.output], staged);
             }
         }
+        Ok(())
     }
 
     /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows.
@@ -463,13 +463,22 @@ fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(Value) -> Opera
 mod tests {
     use super::*;
 
+    /// Totals for each task, of outputs that are as large as memory can be, and copies of inputs as large.
     #[test]
-    fn totals_are_combined_in_a_tree() {
-        for tasks in 1..20 {
-            let mut totals: Vec<f64> = (0..tasks * 3).map(|i| i as f64).collect();
-            combine(Reduction::Sum, &mut totals, 3);
-            let sum = |k: usize| (0..tasks).map(|task| (3 * task + k) as f64).sum::<f64>();
-            assert_eq!(totals[..3], [sum(0), sum(1), sum(2)]);
-        }
+    fn what_memory_cannot_hold_is_an_error() {
+        use crate::engine::access::Access;
+        use crate::kernel::strided::Source;
+        use crate::shape::error::Site;
+        use crate::{Layout, Shape};
+        let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
+        let shape = Shape::from([2, 1 << 55]);
+        let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
+        let argument = [Argument::Elements(Source { data: &[1.0], layout: &layout })];
+        let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();
+        assert!(binding.tiling.tasks() > 1);
+        assert_eq!(run::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));
+
+        let transposed = Layout::contiguous(Shape::from([1 << 28, 1 << 28])).permute(&[1, 0]);
+        assert!(Access::new(&transposed).materialized::<f64>(&[]).is_err());
     }
 }

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::engine::access::Input;
-use crate::engine::bind::Binding;
+use crate::engine::bind::{Binding, ReducedOutput};
 use crate::engine::program::{Output, Program};
 use crate::engine::tiling::{LONGEST, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
@@ -67,10 +67,10 @@ pub(crate) fn run<T: Float>(
                 Output::Reduced(..) => {}
             }
         }
-        for reducer in &binding.reducers {
-            let total = &mut *results[reducer.output];
-            total.fill(T::start(reducer.op));
-            reducer.accumulate(Operand::Slice(value(reducer.value as u32)), 0, count, total, &mut spare[..count]);
+        for ReducedOutput { value: number, output, accumulator, .. } in &binding.reduced {
+            let totals = &mut *results[*output];
+            totals.fill(T::start(accumulator.op));
+            accumulator.accumulate(Operand::Slice(value(*number as u32)), 0, count, totals, &mut spare[..count]);
         }
     });
 }
@@ -332,7 +332,7 @@ mod tests {
                     binding.line = None;
                 }
                 let mut results: Vec<Vec<f64>> = binding.outputs.iter().map(|layout| vec![f64::NAN; layout.numel()]).collect();
-                run::run(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect());
+                run::run(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();
                 results
             };
             for (got, expected) in run(true).iter().zip(&run(false)) {

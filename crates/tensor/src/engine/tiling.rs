@@ -106,6 +106,11 @@ impl Tiling {
         self.blocks.div_ceil(self.each)
     }
 
+    /// Blocks of a task, at most.
+    pub(crate) fn longest_task(&self) -> usize {
+        self.each
+    }
+
     /// The first element of a task; of the one after the last, the number of elements.
     pub(crate) fn start(&self, task: usize) -> usize {
         let number = task * self.each;

@@ -66,9 +66,10 @@ impl<const N: usize> IterationSpace<N> {
     }
 
     /// Loops of these sizes and strides, outermost first, none of them empty, from `offsets` on.
-    fn of_loops(offsets: [usize; N], sizes_and_strides: impl Iterator<Item = (usize, [isize; N])>) -> Self {
+    pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
+        let given = loops.into_iter().filter(|&(size, _)| size != 1);
         let mut loops: SmallVec<[Loop<N>; 6]> = SmallVec::new();
-        for (size, strides) in sizes_and_strides.filter(|&(size, _)| size != 1) {
+        for (size, strides) in given {
             match loops.last_mut() {
                 Some(outer) if (0..N).all(|k| outer.strides[k] == strides[k] * size as isize) => {
                     (outer.size, outer.strides) = (outer.size * size, strides);
@@ -115,6 +116,11 @@ impl<const N: usize> IterationSpace<N> {
     /// Whether all rows are the same contiguous row.
     pub(crate) fn repeats(&self) -> bool {
         matches!(&self.loops[..], [outer, inner] if outer.strides == [0; N] && inner.strides == [1; N])
+    }
+
+    /// The loops, outermost first: their sizes, and the operands' strides along them.
+    pub(crate) fn loops(&self) -> impl Iterator<Item = (usize, [isize; N])> {
+        self.loops.iter().map(|own| (own.size, own.strides))
     }
 
     /// Size of loop `axis` and the operands' strides along it.

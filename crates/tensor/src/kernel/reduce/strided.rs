@@ -4,14 +4,15 @@
 //! the other, and then their totals; where it is kept, results that lie next to one another are accumulated together, row
 //! by row. What is neither, or too short for either, is gathered first.
 //!
-//! A sum is pairwise: no more than 64 elements are added one after the other, to totals that are added in a balanced tree, so
-//! that the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
-//! The tree depends on the layout alone: any number of threads gives the same bits.
+//! Elements are added up in a balanced tree of what the [accumulator](crate::kernel::reduce::accumulator) adds at a time. The tree
+//! depends on the layout alone: any number of threads gives the same bits.
+
 use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
 use crate::kernel::fill;
+use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
 use crate::kernel::reduce::short::SHORT;
 use crate::kernel::strided::{Source, TASK, TASKS};
 use crate::memory::available::AllocationError;
@@ -19,11 +20,8 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::shape::iteration_space::IterationSpace;
-use crate::{Element, Layout, Reduction, Strides};
-
-/// Elements of a slice that are added without a tree, in 64 chains.
-const LONG_RUN: usize = 4096;
+use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::{Element, Layout, Reduction};
 
 /// Longer lines are cut into pieces of about so many elements.
 const PIECE: usize = 1 << 15;
@@ -31,60 +29,35 @@ const PIECE: usize = 1 << 15;
 /// Bytes of results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
-/// Rows narrower than this are accumulated several side by side.
-const NARROW: usize = 64;
-
-/// Elements of narrow rows side by side.
-const WIDE: usize = 256;
-
 /// Rows that are gathered together, and results in each.
 const GATHERED: (usize, usize) = (16, 256);
+
+/// Sizes and strides of dimensions.
+type Dimensions = SmallVec<[(usize, usize); 6]>;
 
 /// Work below this many bytes is not worth a second thread: one reads them from its second-level cache as fast.
 const PARALLEL: usize = 1 << 18;
 
-/// Dimensions as (size, stride), the longest stride first.
-type Loops = SmallVec<[(usize, usize); 6]>;
+/// Dimensions in the order in which they lie in memory: longest stride first, forward.
+type Loops = IterationSpace<1>;
 
-fn numel(loops: &Loops) -> usize {
-    loops.iter().map(|&(size, _)| size).product()
+/// Loops of these sizes and strides, the outermost first.
+fn loops(loops: impl IntoIterator<Item = (usize, usize)>) -> Loops {
+    Loops::of_loops([0], loops.into_iter().map(|(size, stride)| (size, [stride as isize])))
 }
 
-/// Where element number `index` of the row-major order lies.
-fn position(loops: &Loops, index: usize) -> usize {
-    let (mut rest, mut position) = (index, 0);
-    for &(size, stride) in loops.iter().skip(1).rev() {
-        position += rest % size * stride;
-        rest /= size;
-    }
-    position + rest * loops.first().map_or(0, |&(_, stride)| stride)
-}
-
-/// Calls `visit` with (position, stride, number of the first, length) of stretches that cover elements `start .. end`.
-fn stretches(loops: &Loops, start: usize, end: usize, mut visit: impl FnMut(usize, usize, usize, usize)) {
-    let (row, stride) = loops.last().copied().unwrap_or((1, 0));
-    let mut at = start;
-    while at < end {
-        let len = (row - at % row).min(end - at);
-        visit(position(loops, at), stride, at, len);
-        at += len;
+/// Sorts loops by the order in which they lie in memory; what repeats is outermost.
+fn sort<L>(loops: &mut [L], stride: impl Fn(&L) -> usize) {
+    if loops.len() > 1 {
+        loops.sort_by_key(|own| Reverse(stride(own).wrapping_sub(1)));
     }
 }
 
-/// Loops of which one goes on where the next one ends are one.
-fn merged(loops: impl Iterator<Item = (usize, usize)>) -> Loops {
-    let mut merged = Loops::new();
-    for own in loops.filter(|&(size, _)| size > 1) {
-        merge(&mut merged, own);
-    }
-    merged
-}
-
-/// Another loop inside `loops`.
-fn merge(loops: &mut Loops, (size, stride): (usize, usize)) {
-    match loops.last_mut() {
-        Some(outer) if outer.1 == size * stride => *outer = (outer.0 * size, stride),
-        _ => loops.push((size, stride)),
+/// The innermost loop: its size and stride; of a single element, `single` for a stride.
+fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
+    match loops.loop_of(loops.depth() - 1) {
+        (1, _) => (1, single),
+        (size, [stride]) => (size, stride as usize),
     }
 }
 
@@ -103,7 +76,7 @@ pub(crate) fn reduce<T: Element>(
     }
     // Every loop goes forward, from the lowest element.
     let mut base = layout.offset() as isize;
-    let (mut kept, mut lines) = (Loops::new(), Loops::new());
+    let (mut kept, mut reduced): (Dimensions, Dimensions) = Default::default();
     // Whether results that follow one another lie so: then where they are found is where they belong.
     let mut in_order = true;
     let mut outer = usize::MAX;
@@ -114,22 +87,18 @@ pub(crate) fn reduce<T: Element>(
         base += stride.min(0) * (size as isize - 1);
         let own = (size, stride.unsigned_abs());
         if axes.contains(&axis) {
-            lines.push(own);
+            reduced.push(own);
         } else {
             in_order &= stride > 0 && own.1 <= outer;
             outer = own.1;
-            merge(&mut kept, own);
+            kept.push(own);
         }
     }
-    if lines.len() > 1 {
-        // What repeats may be the outermost loop.
-        lines.sort_by_key(|&(_, stride)| Reverse(stride.wrapping_sub(1)));
-        lines = merged(lines.into_iter());
-    }
-    let data = &x.data[base as usize..];
+    sort(&mut reduced, |own| own.1);
+    let (data, reduced) = (&x.data[base as usize..], loops(reduced));
     match in_order {
-        true => run(op, data, kept, lines, out),
-        false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), lines, out),
+        true => run(op, data, &loops(kept), &reduced, out),
+        false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), &reduced, out),
     }
 }
 
@@ -138,29 +107,23 @@ fn run_in_order<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Layout,
-    lines: Loops,
+    reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let sizes = kept.shape().iter().zip(kept.strides());
-    let kept_loops: Loops = sizes.map(|(&size, &stride)| (size, stride.unsigned_abs())).collect();
-    let mut order: SmallVec<[usize; 6]> = (0..kept_loops.len()).collect();
-    order.retain(|&mut axis| kept_loops[axis].0 > 1 && kept_loops[axis].1 > 0);
-    order.sort_by_key(|&axis| Reverse(kept_loops[axis].1));
-    let results = || order.iter().map(|&axis| kept_loops[axis]);
-    let count = results().map(|(size, _)| size).product();
-    let mut totals = Scratch::new(count)?;
-    run(op, data, merged(results()), lines, &mut totals)?;
+    let strides = kept.strides();
+    let mut order: SmallVec<[usize; 6]> = (0..strides.len()).collect();
+    order.sort_by_key(|&axis| Reverse(strides[axis].unsigned_abs()));
+    // Results that repeat are computed once.
+    let size = |axis: usize| if strides[axis] == 0 { 1 } else { kept.shape()[axis] };
+    let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
+    let mut totals = Scratch::new(results.numel())?;
+    run(op, data, &loops(order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs()))), reduced, &mut totals)?;
     // Brought into the order of the dimensions, turned round and repeated as they are.
-    let (mut strides, mut offset, mut next) = (Strides::from_elem(0, kept_loops.len()), 0, 1);
-    for &axis in order.iter().rev() {
-        let backward = kept.strides()[axis] < 0;
-        strides[axis] = if backward { -(next as isize) } else { next as isize };
-        offset += if backward { next * (kept_loops[axis].0 - 1) } else { 0 };
-        next *= kept_loops[axis].0;
-    }
-    let Some(layout) = Layout::strided(kept.shape().clone(), &strides, offset, count) else {
-        unreachable!("the strides were made from the sizes")
-    };
+    let mut places = order.clone();
+    order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
+    order.retain(|&mut axis| strides[axis] < 0);
+    results = results.permute(&places).flip(&order);
+    let Some(layout) = results.expand(kept.shape()) else { unreachable!("what repeats has size 1") };
     fill::spread(&IterationSpace::new(layout.shape(), [&layout]), &totals, 0, out);
     Ok(())
 }
@@ -168,26 +131,23 @@ fn run_in_order<T: Element>(
 fn run<T: Element>(
     op: Reduction,
     data: &[T],
-    kept: Loops,
-    mut reduced: Loops,
+    kept: &Loops,
+    reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    if reduced.is_empty() {
-        reduced.push((1, 0));
-    }
-    let (width, step) = kept.last().copied().unwrap_or((1, usize::MAX));
-    let (len, stride) = reduced[reduced.len() - 1];
-    let few = numel(&reduced) <= NARROW;
+    let (width, step) = innermost(kept, usize::MAX);
+    let (len, stride) = innermost(reduced, 0);
+    let few = reduced.numel() <= NARROW;
     if stride < step {
-        if kept.is_empty() && reduced.len() == 1 && stride == 1 && len <= PIECE {
+        if out.len() == 1 && reduced.depth() == 1 && stride == 1 && len <= PIECE {
             out[0] = slice_total(op, &data[..len]);
-        } else if len < SHORT && (few || reduced.len() == 1) {
-            gathered(op, data, &kept, reduced, out);
+        } else if len < SHORT && (few || reduced.depth() == 1) {
+            gathered(op, data, kept, reduced, out);
         } else {
-            return lines_first(op, data, &kept, reduced, out);
+            return lines_first(op, data, kept, reduced, out);
         }
     } else if step > 1 || width < SHORT && few && stride != width {
-        gathered(op, data, &kept, reduced, out);
+        gathered(op, data, kept, reduced, out);
     } else {
         return columns(op, data, kept, reduced, out);
     }
@@ -204,33 +164,35 @@ fn lines_first<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Loops,
-    mut reduced: Loops,
+    reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let Some((len, stride)) = reduced.pop() else { return Ok(()) };
+    let (len, stride) = innermost(reduced, 0);
     let piece = if len > 2 * PIECE { len.div_ceil(len.div_ceil(PIECE)).next_multiple_of(LONG_RUN) } else { len };
     let pieces = len.div_ceil(piece);
-    if reduced.is_empty() && pieces == 1 {
+    if reduced.depth() == 1 && pieces == 1 {
         totals_of_lines(op, data, kept, (len, stride), piece, out);
         return Ok(());
     }
     // All other dimensions in the order of memory; of which of them the totals are reduced again.
-    let mut all: SmallVec<[(usize, usize, bool); 6]> = SmallVec::new();
-    all.extend(kept.iter().map(|&(size, stride)| (size, stride, false)));
-    all.extend(reduced.iter().map(|&(size, stride)| (size, stride, true)));
-    all.sort_by_key(|&(_, stride, _)| Reverse(stride.wrapping_sub(1)));
-    let lines = merged(all.iter().map(|&(size, stride, _)| (size, stride)));
-    let mut totals = Scratch::new(numel(&lines) * pieces)?;
+    let of = |loops: &Loops, count: usize, again: bool| {
+        let own = loops.loops().take(count).filter(|&(size, _)| size > 1);
+        own.map(|(size, [stride])| (size, stride as usize, again)).collect::<SmallVec<[_; 6]>>()
+    };
+    let mut all = of(kept, kept.depth(), false);
+    all.extend(of(reduced, reduced.depth() - 1, true));
+    sort(&mut all, |own| own.1);
+    let lines = loops(all.iter().map(|&(size, stride, _)| (size, stride)));
+    let mut totals = Scratch::new(lines.numel() * pieces)?;
     totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals);
     let mut step = totals.len();
-    let mut again = [Loops::new(), Loops::new()];
-    for (size, _, is_reduced) in all {
+    let (mut kept, mut reduced): (Dimensions, Dimensions) = Default::default();
+    for (size, _, again) in all {
         step /= size;
-        again[usize::from(is_reduced)].push((size, step));
+        if again { &mut reduced } else { &mut kept }.push((size, step));
     }
-    let [kept, mut reduced] = again;
     reduced.push((pieces, 1));
-    run(op, &totals, merged(kept.into_iter()), merged(reduced.into_iter()), out)
+    run(op, &totals, &loops(kept), &loops(reduced), out)
 }
 
 /// The totals of the pieces of all lines, `len` elements each, `stride` apart; lines begin where `lines` says.
@@ -243,7 +205,7 @@ fn totals_of_lines<T: Element>(
     out: &mut [T],
 ) {
     if len < SHORT {
-        return gathered(op, data, lines, Loops::from_slice(&[(len, stride)]), out);
+        return gathered(op, data, lines, &loops([(len, stride)]), out);
     }
     let pieces = len.div_ceil(piece);
     let each = (TASK / piece).max(out.len().div_ceil(TASKS)).max(1);
@@ -251,16 +213,15 @@ fn totals_of_lines<T: Element>(
     partition::chunks(out, each, schedule(work), |task, out| {
         let first = task * each;
         if stride == 1 && len <= LONG_RUN {
-            stretches(lines, first, first + out.len(), |position, apart, number, count| {
-                T::reduce_each(op, &data[position..], len, apart, &mut out[number - first..][..count]);
+            return each_line(lines, first, out, |position, apart, out| {
+                T::reduce_each(op, &data[position..], len, apart, out);
             });
-            return;
         }
         let mut line = Vec::new();
         for (number, out) in (first..).zip(out) {
             let from = number % pieces * piece;
             let count = piece.min(len - from);
-            let x = &data[position(lines, number / pieces) + from * stride..];
+            let x = &data[lines.position(0, number / pieces) + from * stride..];
             *out = match stride {
                 1 => slice_total(op, &x[..count]),
                 _ => {
@@ -311,142 +272,90 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     }
 }
 
-/// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
-pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
-    if x.len() > LONG_RUN {
-        let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
-        let mut total = [slice_total(op, left)];
-        T::accumulate(op, &mut total, &[slice_total(op, right)]);
-        return total[0];
-    }
-    T::reduce(op, x).expect("the operation was checked against the element type")
-}
-
-/// Rows of what belongs to results that lie next to one another.
-trait Rows<T> {
-    /// `total = row`.
-    fn copy(&self, row: usize, total: &mut [T]);
-
-    /// `total = op(total, rows start .. end)`, a few dozen of them.
-    fn add(&self, op: Reduction, start: usize, end: usize, total: &mut [T]);
-}
-
-/// Rows that are slices of `data`, which begin where `loops` says.
-struct Slices<'a, T> {
-    data: &'a [T],
-    loops: &'a Loops,
-}
-
-impl<T: Element> Rows<T> for Slices<'_, T> {
-    fn copy(&self, row: usize, total: &mut [T]) {
-        total.copy_from_slice(&self.data[position(self.loops, row)..][..total.len()]);
-    }
-
-    fn add(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
-        stretches(self.loops, start, end, |position, stride, _, rows| {
-            let (x, width) = (&self.data[position..], total.len());
-            let beside = side_by_side(width);
-            if width >= NARROW || stride != width || rows < 2 * beside {
-                return T::accumulate_rows(op, total, x, stride, rows);
-            }
-            // One after the other in memory: as wide rows, whose parts are then folded into one.
-            let wide = beside * width;
-            let mut totals = [T::ZERO; WIDE];
-            let (x, rest) = x[..rows * width].split_at(rows / beside * wide);
-            totals[..wide].copy_from_slice(&x[..wide]);
-            T::accumulate_rows(op, &mut totals[..wide], &x[wide..], wide, rows / beside - 1);
-            T::accumulate(op, &mut totals[..rest.len()], rest);
-            let mut half = wide / 2;
-            while half >= width {
-                let (left, right) = totals.split_at_mut(half);
-                T::accumulate(op, left, &right[..half]);
-                half /= 2;
-            }
-            T::accumulate(op, total, &totals[..width]);
-        });
-    }
-}
-
-/// How many rows of `width` elements go side by side: a power of two.
-fn side_by_side(width: usize) -> usize {
-    1 << (WIDE / width).max(1).ilog2()
-}
-
-/// Rows of results `start ..` of `kept`, gathered.
-struct Gathered<'a, T> {
+/// Rows of what belongs to results `start ..`: row number `j` is `data[kept, j]`.
+struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
     start: usize,
     reduced: &'a Loops,
 }
 
-impl<T: Element> Gathered<'_, T> {
-    /// Appends `width` elements of a row.
-    fn gather(&self, row: usize, width: usize, to: &mut Vec<T>) {
-        let x = &self.data[position(self.reduced, row)..];
-        stretches(self.kept, self.start, self.start + width, |position, stride, _, len| {
-            let start = to.len();
-            to.resize(start + len, T::ZERO);
-            pick(&x[position..], stride, &mut to[start..]);
+impl<T: Element> Rows<'_, T> {
+    /// Row number `row`, gathered.
+    fn gather(&self, row: usize, to: &mut [T]) {
+        let (x, mut rest) = (&self.data[self.reduced.position(0, row)..], to);
+        self.kept.walk(0, self.start, rest.len(), |position, stride, len| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(len);
+            pick(&x[position..], stride as usize, now);
+            rest = later;
         });
     }
-}
 
-impl<T: Element> Rows<T> for Gathered<'_, T> {
-    fn copy(&self, row: usize, total: &mut [T]) {
-        let mut line = Vec::with_capacity(total.len());
-        self.gather(row, total.len(), &mut line);
-        total.copy_from_slice(&line);
-    }
-
-    fn add(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
+    /// `total = op(total, rows start .. end)`, a few dozen of them.
+    fn accumulate(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
         let width = total.len();
-        let mut rows = Vec::with_capacity(GATHERED.0.min(end - start) * width);
+        if let Segment::Slice(first) = self.kept.segment(0, self.start, width) {
+            return self.reduced.walk(0, start, end - start, |position, stride, rows| {
+                accumulate_rows(op, total, &self.data[first + position..], stride as usize, rows);
+            });
+        }
+        let mut rows = vec![T::ZERO; GATHERED.0.min(end - start) * width];
         for first in (start..end).step_by(GATHERED.0) {
             let count = GATHERED.0.min(end - first);
-            rows.clear();
-            (first..first + count).for_each(|row| self.gather(row, width, &mut rows));
+            rows.chunks_exact_mut(width).zip(first..end).for_each(|(out, row)| self.gather(row, out));
             T::accumulate_rows(op, total, &rows, width, count);
         }
     }
-}
 
-/// Rows `start .. end`, accumulated in a balanced tree with `leaf` rows at most in one place.
-fn tree<T: Element>(op: Reduction, rows: &impl Rows<T>, start: usize, end: usize, leaf: usize, out: &mut [T]) {
-    if end - start <= leaf {
-        match T::identity(op) {
-            // From 0, as PyTorch does: a sum of -0 is 0.
-            Some(identity) => out.fill(identity),
-            // Once more does not matter to the largest.
-            None => rows.copy(start, out),
+    /// Rows `start .. end`, accumulated in a balanced tree with `leaf` rows at most in one place.
+    fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
+        if end - start <= leaf {
+            match T::identity(op) {
+                // From 0, as PyTorch does: a sum of -0 is 0.
+                Some(identity) => out.fill(identity),
+                // Once more does not matter to the largest.
+                None => self.gather(start, out),
+            }
+            return self.accumulate(op, start, end, out);
         }
-        return rows.add(op, start, end, out);
+        let middle = start + ((end - start) / 2).next_multiple_of(leaf);
+        self.total(op, start, middle, leaf, out);
+        let mut right = vec![T::ZERO; out.len()];
+        self.total(op, middle, end, leaf, &mut right);
+        T::accumulate(op, out, &right);
     }
-    let middle = start + ((end - start) / 2).next_multiple_of(leaf);
-    tree(op, rows, start, middle, leaf, out);
-    let mut right = vec![T::ZERO; out.len()];
-    tree(op, rows, middle, end, leaf, &mut right);
-    T::accumulate(op, out, &right);
 }
 
 /// Results are computed in blocks, whose elements are gathered.
-fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops, out: &mut [T]) {
-    let (count, reduced) = (numel(&reduced), &reduced);
+fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
+    let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(TASKS)).next_multiple_of(GATHERED.1);
     // Elements one by one cost several times as much as slices.
     let work = out.len() * count * size_of::<T>() * 8;
-    let in_lines = matches!(reduced[..], [(..SHORT, 1)]) && T::reduce_short(op, &[], 1, 1, &mut []);
+    let in_lines = reduced.depth() == 1
+        && matches!(innermost(reduced, 0), (..SHORT, 1))
+        && T::reduce_short(op, &[], 1, 1, &mut []);
     partition::chunks(out, each, schedule(work), |task, out| {
+        let start = task * each;
         if in_lines {
-            let first = task * each;
-            return stretches(kept, first, first + out.len(), |position, apart, number, lines| {
-                T::reduce_short(op, &data[position..], count, apart, &mut out[number - first..][..lines]);
+            return each_line(kept, start, out, |position, apart, out| {
+                T::reduce_short(op, &data[position..], count, apart, out);
             });
         }
         for (block, out) in out.chunks_mut(GATHERED.1).enumerate() {
-            let start = task * each + block * GATHERED.1;
-            tree(op, &Gathered { data, kept, start, reduced }, 0, count, 64, out);
+            Rows { data, kept, start: start + block * GATHERED.1, reduced }.total(op, 0, count, 64, out);
         }
+    });
+}
+
+/// Calls `visit` with parts of `out`, whose results are those of lines `first ..`, and where the lines of a part begin: the
+/// position of the first, and how far apart they are.
+fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
+    let mut rest = out;
+    lines.walk(0, first, rest.len(), |position, apart, count| {
+        let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
+        visit(position, apart as usize, now);
+        rest = later;
     });
 }
 
@@ -455,13 +364,13 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: Loops,
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
-    mut kept: Loops,
-    reduced: Loops,
+    kept: &Loops,
+    reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let Some((width, _)) = kept.pop() else { return Ok(()) };
-    let (count, outer) = (numel(&reduced), numel(&kept));
-    let (inner, stride) = reduced[reduced.len() - 1];
+    let (width, count) = (kept.row(), reduced.numel());
+    let outer = out.len() / width;
+    let (inner, stride) = innermost(reduced, 0);
     let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
     let leaf = if beside > 1 {
         (64 * inner).min(256 * beside)
@@ -491,12 +400,11 @@ fn columns<T: Element>(
         partition::run(tasks, schedule(work), Partition::ends(out, &ends), |task, out| {
             let mut rest = out;
             for number in task * each..number.min((task + 1) * each) {
-                let (line, left) = (number / strips % outer, number % strips * strip);
-                let from = number / blocks * part;
+                let (from, left) = (number / blocks * part, number % strips * strip);
                 let (out, later) = rest.split_at_mut(strip.min(width - left));
                 rest = later;
-                let rows = Slices { data: &data[position(&kept, line) + left..], loops: &reduced };
-                tree(op, &rows, from, count.min(from + part), leaf, out);
+                let rows = Rows { data, kept, start: start(number % blocks), reduced };
+                rows.total(op, from, count.min(from + part), leaf, out);
             }
         });
     };
@@ -504,27 +412,11 @@ fn columns<T: Element>(
         all(out);
         return Ok(());
     }
-    let width = out.len();
-    let mut totals = Scratch::new(parts * width)?;
+    let mut totals = Scratch::new(parts * out.len())?;
     all(&mut totals);
-    columns(op, &totals, Loops::from_slice(&[(width, 1)]), Loops::from_slice(&[(parts, width)]), out)
-}
-
-/// Calls `visit` with the elements of each line of `x` along its last dimension, in row-major order of the others.
-#[cfg_attr(not(test), allow(dead_code))]
-pub(crate) fn lines<T: Element>(x: Source<T>, mut visit: impl FnMut(usize, &[T])) {
-    let rank = x.layout.shape().rank();
-    let len = x.layout.shape()[rank - 1];
-    let space = IterationSpace::new(x.layout.shape(), [x.layout]);
-    let mut line = Vec::with_capacity(len);
-    let count = space.numel().checked_div(len).unwrap_or(0);
-    for i in 0..count {
-        line.clear();
-        space.walk(0, i * len, len, |position, stride, count| {
-            line.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
-        });
-        visit(i, &line);
-    }
+    combine(op, &mut totals, out.len());
+    out.copy_from_slice(&totals[..out.len()]);
+    Ok(())
 }
 
 #[cfg(test)]

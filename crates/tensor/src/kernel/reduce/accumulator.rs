@@ -1,0 +1,219 @@
+//! Accumulation, for reductions of tensors and for those that leave a fused program: of slices, of rows onto totals, and of
+//! the elements of an iteration space onto the totals where they belong.
+//!
+//! A sum is pairwise: no more than 64 elements are added one after the other, to totals that are added in a balanced tree, so
+//! that the rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+
+use crate::kernel::elementwise::operand::Operand;
+use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::{Binary, Element, Float, Layout, Reduction, Shape};
+
+/// Elements of a slice that are added without a tree, in 64 chains.
+pub(crate) const LONG_RUN: usize = 4096;
+
+/// Rows narrower than this are accumulated several side by side.
+pub(crate) const NARROW: usize = 64;
+
+/// Elements of narrow rows side by side.
+const WIDE: usize = 256;
+
+/// Elements of a row, at most, whose totals are computed one row after the other.
+const SHORT_ROW: usize = 32;
+
+/// The reduction of a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
+pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
+    if x.len() > LONG_RUN {
+        let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
+        let mut total = [slice_total(op, left)];
+        T::accumulate(op, &mut total, &[slice_total(op, right)]);
+        return total[0];
+    }
+    T::reduce(op, x).expect("the operation was checked against the element type")
+}
+
+/// The reduction of `len` elements.
+pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
+    let times = |op: Binary, x: T| {
+        let mut result = [x];
+        T::binary(op, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut result);
+        result[0]
+    };
+    match (x, op) {
+        (Operand::Slice(x), _) => slice_total(op, x),
+        (Operand::Splat(x), Reduction::Sum) => times(Binary::Mul, x),
+        (Operand::Splat(x), Reduction::Prod) => times(Binary::Pow, x),
+        (Operand::Splat(x), Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min) => x,
+    }
+}
+
+/// How many rows of `width` elements go side by side: a power of two.
+pub(crate) fn side_by_side(width: usize) -> usize {
+    1 << (WIDE / width).max(1).ilog2()
+}
+
+/// `total = op(total, rows)`: `rows` rows of `x`, which begin `stride` apart; a few dozen of them, or more if they are narrow.
+pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
+    let width = total.len();
+    if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
+        return T::accumulate_rows(op, total, x, stride, rows);
+    }
+    // One after the other in memory: as wide rows, whose parts are then folded into one.
+    let beside = side_by_side(width);
+    let wide = beside * width;
+    let mut totals = [T::ZERO; WIDE];
+    let (x, rest) = x[..rows * width].split_at(rows / beside * wide);
+    totals[..wide].copy_from_slice(&x[..wide]);
+    T::accumulate_rows(op, &mut totals[..wide], &x[wide..], wide, rows / beside - 1);
+    T::accumulate(op, &mut totals[..rest.len()], rest);
+    let mut half = wide / 2;
+    while half >= width {
+        let (left, right) = totals.split_at_mut(half);
+        T::accumulate(op, left, &right[..half]);
+        half /= 2;
+    }
+    T::accumulate(op, total, &totals[..width]);
+}
+
+/// Accumulates the parts of `totals`, `count` elements each, in a balanced tree, into the first of them.
+pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize) {
+    let mut step = count;
+    while step < totals.len() {
+        for left in (0..totals.len() - step).step_by(2 * step) {
+            let (low, high) = totals.split_at_mut(left + step);
+            T::accumulate(op, &mut low[left..left + count], &high[..count]);
+        }
+        step *= 2;
+    }
+}
+
+/// Accumulates the elements of a shape, in order and a block at a time, each onto the total where it belongs.
+#[derive(Debug)]
+pub(crate) struct Accumulator {
+    pub(crate) op: Reduction,
+    /// Of each element of the shape the position of its total.
+    pub(crate) space: IterationSpace<1>,
+    /// Number of totals.
+    pub(crate) count: usize,
+}
+
+impl Accumulator {
+    /// Of the elements of `shape`, onto totals whose layout expands to it.
+    pub(crate) fn new(op: Reduction, shape: &Shape, totals: &Layout) -> Self {
+        let Some(layout) = totals.expand(shape) else { unreachable!("reduced dimensions have size 1") };
+        Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
+    }
+
+    /// Where these elements are whole short rows, each reduced to one total, and the totals lie one after the other: the length
+    /// of a row, and the position of the first total.
+    fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
+        let space = &self.space;
+        let innermost = space.depth() - 1;
+        let (row, [stride]) = space.loop_of(innermost);
+        let (_, [next]) = space.loop_of(innermost.checked_sub(1)?);
+        let rows = stride == 0 && row <= SHORT_ROW && start.is_multiple_of(row) && len.is_multiple_of(row);
+        let in_order = rows && next == 1 && (innermost == 1 || space.loop_of(innermost - 1).0 * row == space.numel());
+        in_order.then(|| (row, space.position(0, start)))
+    }
+
+    /// Accumulates the elements `start .. start + len` of the shape, whose values are `value`; `spare` is room for as many.
+    pub(crate) fn accumulate<T: Float>(
+        &self,
+        value: Operand<'_, T>,
+        start: usize,
+        len: usize,
+        totals: &mut [T],
+        spare: &mut [T],
+    ) {
+        let (op, space) = (self.op, &self.space);
+        let segment = space.segment(0, start, len);
+        if let Segment::Splat(position) = segment {
+            T::accumulate(op, &mut totals[position..=position], &[total_of(op, value, len)]);
+            return;
+        }
+        let values = match value {
+            Operand::Slice(values) => values,
+            Operand::Splat(value) => {
+                spare.fill(value);
+                spare
+            }
+        };
+        let row = space.row();
+        if let Segment::Slice(position) = segment {
+            T::accumulate(op, &mut totals[position..position + len], values);
+        } else if let Some((row, position)) = self.short_rows(start, len) {
+            T::short_rows(op, values, row, &mut totals[position..position + len / row]);
+        } else if space.repeats() && start.is_multiple_of(row) {
+            let totals = &mut totals[space.position(0, 0)..][..row];
+            let (whole, rest) = values.split_at(len / row * row);
+            accumulate_rows(op, totals, whole, row, len / row);
+            T::accumulate(op, &mut totals[..rest.len()], rest);
+        } else {
+            let mut rest = values;
+            space.walk(0, start, len, |position, stride, count| {
+                let (part, later) = rest.split_at(count);
+                rest = later;
+                let mut add = |position: usize, values: &[T]| {
+                    T::accumulate(op, &mut totals[position..][..values.len()], values);
+                };
+                match stride {
+                    0 => add(position, &[slice_total(op, part)]),
+                    1 => add(position, part),
+                    _ => part.chunks(1).enumerate().for_each(|(i, value)| add(position + i * stride as usize, value)),
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::elementwise::block::BlockKernels;
+
+    #[test]
+    fn totals_are_combined_in_a_tree() {
+        for tasks in 1..20 {
+            let mut totals: Vec<f64> = (0..tasks * 3).map(|i| i as f64).collect();
+            combine(Reduction::Sum, &mut totals, 3);
+            let sum = |k: usize| (0..tasks).map(|task| (3 * task + k) as f64).sum::<f64>();
+            assert_eq!(totals[..3], [sum(0), sum(1), sum(2)]);
+        }
+    }
+
+    #[test]
+    fn narrow_rows_equal_rows_one_by_one() {
+        for (width, rows) in [1usize, 2, 3, 10, 63, 64].into_iter().flat_map(|w| [0, 1, 7, 60, 513].map(|r| (w, r))) {
+            let x: Vec<i64> = (0..width * rows).map(|i| (i * 31 % 101) as i64 - 50).collect();
+            for op in [Reduction::Sum, Reduction::Amax, Reduction::Amin] {
+                let (mut got, mut expected) = (vec![3; width], vec![3; width]);
+                accumulate_rows(op, &mut got, &x, width, rows);
+                x.chunks(width).for_each(|row| _ = i64::accumulate(op, &mut expected, row));
+                assert_eq!(got, expected, "{op:?} {width} {rows}");
+            }
+        }
+    }
+
+    /// Block by block onto totals of every kind: one, one for each row, a row for all rows, and in between.
+    #[test]
+    fn blocks_are_accumulated_where_they_belong() {
+        let shape = Shape::from([4, 3, 5, 6]);
+        let (len, x) = (shape.numel(), |i: usize| (i * 31 % 101) as f64 - 50.0);
+        for axes in 0..16 {
+            let kept: Shape = (0..4).map(|axis| if axes >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
+            let accumulator = Accumulator::new(Reduction::Sum, &shape, &Layout::contiguous(kept));
+            let mut expected = vec![0.0; accumulator.count];
+            (0..len).for_each(|i| expected[accumulator.space.position(0, i)] += x(i));
+            for block in [1, 6, 7, 30, 90, len] {
+                let mut totals = vec![0.0; accumulator.count];
+                for start in (0..len).step_by(block) {
+                    let values: Vec<f64> = (start..len.min(start + block)).map(x).collect();
+                    accumulator.accumulate(Operand::Slice(&values), start, values.len(), &mut totals, &mut []);
+                }
+                assert_eq!(totals, expected, "{axes:b} {block}");
+                totals.fill(0.0);
+                accumulator.accumulate(Operand::Splat(1.0), 0, len, &mut totals, &mut vec![0.0; len]);
+                assert_eq!(totals, vec![(len / accumulator.count) as f64; accumulator.count], "{axes:b}");
+            }
+        }
+    }
+}
