@@ -22,8 +22,13 @@ struct Loop<const N: usize> {
     /// The stride of each operand.
     strides: [isize; N],
     /// ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by invariant
-    /// integers using multiplication", 1994); 0 where indices may be larger.
+    /// integers using multiplication", 1994); 0 where indices may be larger, and of the outermost loop, by which none is divided.
     reciprocal: u64,
+}
+
+/// Of a size of 2 or more.
+fn reciprocal(size: usize) -> u64 {
+    (u64::MAX / size as u64).wrapping_add(1)
 }
 
 impl<const N: usize> Loop<N> {
@@ -80,10 +85,8 @@ impl<const N: usize> IterationSpace<N> {
         if loops.is_empty() {
             loops.push(Loop { size: 1, strides: [1; N], reciprocal: 0 });
         }
-        if loops.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
-            for own in loops.iter_mut().filter(|own| own.size > 1) {
-                own.reciprocal = (u64::MAX / own.size as u64).wrapping_add(1);
-            }
+        if loops.len() > 1 && loops.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
+            loops[1..].iter_mut().for_each(|own| own.reciprocal = reciprocal(own.size));
         }
         IterationSpace { loops, offsets }
     }
@@ -186,11 +189,13 @@ impl<const N: usize> IterationSpace<N> {
         let Loop { size: row, strides, .. } = self.loops[innermost];
         let inner = strides[k];
         let mut index: SmallVec<[usize; 6]> = smallvec![0; self.loops.len()];
-        let mut rest = start;
-        for (slot, own) in index.iter_mut().zip(&self.loops).rev() {
-            (rest, *slot) = (rest / own.size, rest % own.size);
+        let (mut rest, mut position) = (start, self.offsets[k] as isize);
+        for (index, own) in index[1..].iter_mut().zip(&self.loops[1..]).rev() {
+            (rest, *index) = own.divide(rest);
+            position += *index as isize * own.strides[k];
         }
-        let mut position = self.position(k, start) as isize;
+        index[0] = rest;
+        position += rest as isize * self.loops[0].strides[k];
         let mut left = len;
         while left > 0 {
             let step = left.min(row - index[innermost]);
@@ -221,9 +226,7 @@ mod tests {
     #[test]
     fn multiplication_divides_exactly() {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
-            let space = IterationSpace::new(&Shape::from([1, size]), [&Layout::contiguous(Shape::from([1, size]))]);
-            let [own] = space.loops[..] else { panic!("one loop") };
-            assert_ne!(own.reciprocal, 0);
+            let own = Loop { size, strides: [1], reciprocal: reciprocal(size) };
             let indices =
                 [0, 1, size - 1, size, 2 * size - 1, (1 << 32) - 1, (1 << 32) - 2, 4_294_967_291, 123_456_789];
             for index in indices.into_iter().filter(|&index| index < 1 << 32) {
