@@ -1,7 +1,5 @@
-//! Times the workloads that are also timed with PyTorch, jax and other peers, by the same protocol.
-//!
-//! Names come on standard input, one a line; the table, `{name: [kind, shape, shape or axes]}`, from the JSON file that the
-//! variable `WORKLOADS` names. Each name is answered by one line, `{"name": …, "ns": …}` or `{"name": …, "error": …}`.
+//! Times the workloads that are also timed with PyTorch, jax and other peers, by the protocol of `runner.rs`. A row of the table is
+//! `[kind, shape, shape or axes]`.
 //!
 //! ```text
 //! echo 'add/row' | WORKLOADS=table.json cargo run --release --example versus
@@ -9,79 +7,27 @@
 //!
 //! Every computation is written as a user would write it. A step of training records on a tape of its own.
 
-use std::collections::HashMap;
+mod runner;
+
 use std::error::Error;
 use std::hint::black_box;
-use std::io::{self, BufRead, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::time::Duration;
 
-use serde_json::{Value, json};
 use wengert::autograd::transforms::grad;
 use wengert::nn::{Adam, Conv2d, Generator, Layer, Linear, Module, Optimizer, Result, Sgd, cross_entropy};
 use wengert::prelude::*;
 use wengert::tensor::ops::{ConvOptions, LossReduction, PoolOptions};
 
-/// One iteration of a workload.
-type Step = Box<dyn FnMut()>;
+use crate::runner::{Step, answer, numbers};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
-    let table: HashMap<String, Value> = serde_json::from_str(&fs::read_to_string(path)?)?;
-    for line in io::stdin().lock().lines() {
-        let line = line?;
-        let name = line.trim();
-        let answer = match measured(&table, name) {
-            Ok(ns) => json!({ "name": name, "ns": ns }),
-            Err(error) => json!({ "name": name, "error": error }),
-        };
-        println!("{answer}");
-        io::stdout().flush()?;
-    }
-    Ok(())
-}
-
-/// Nanoseconds of one iteration. What the library refuses by a panic is an answer too.
-fn measured(table: &HashMap<String, Value>, name: &str) -> Result<f64, String> {
-    let workload = table.get(name).ok_or("not in the table")?;
-    let kind = workload[0].as_str().ok_or("the kind of a workload is a string")?;
-    let (first, second) = (numbers(&workload[1])?, numbers(&workload[2])?);
-    let run = || Ok(timed(step(kind, &first, &second)?));
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
-    })
-}
-
-/// A list of integers; null is the empty list.
-fn numbers(value: &Value) -> Result<Vec<isize>, String> {
-    let list = match value {
-        Value::Null => return Ok(Vec::new()),
-        Value::Array(list) => list.iter().map(Value::as_i64).collect(),
-        number => number.as_i64().map(|number| vec![number]),
-    };
-    let list: Vec<i64> = list.ok_or_else(|| format!("{value} is not a list of integers"))?;
-    Ok(list.into_iter().map(|number| number as isize).collect())
-}
-
-/// The median over samples of at least 2 ms each, taken for 0.35 s: as the peers are timed.
-fn timed(mut step: Step) -> f64 {
-    (0..3).for_each(|_| step());
-    let start = Instant::now();
-    step();
-    let once = start.elapsed().as_secs_f64();
-    let inner = ((0.002 / once.max(1e-9)) as usize).max(1);
-    let end = Instant::now() + Duration::from_millis(350);
-    let mut samples = Vec::new();
-    while Instant::now() < end || samples.len() < 5 {
-        let start = Instant::now();
-        (0..inner).for_each(|_| step());
-        samples.push(start.elapsed().as_secs_f64() / inner as f64);
-    }
-    samples.sort_by(f64::total_cmp);
-    let middle = samples.len() / 2;
-    let median = if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 };
-    median * 1e9
+    answer(
+        |kind, row| match row {
+            [first, second] => step(kind, &numbers(first)?, &numbers(second)?),
+            _ => Err("a row is a kind and two lists".to_owned()),
+        },
+        Duration::from_millis(350),
+    )
 }
 
 fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {

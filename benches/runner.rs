@@ -1,0 +1,74 @@
+//! The protocol of the runners that are timed beside PyTorch, jax and other peers.
+//!
+//! Names come on standard input, one a line; the table, `{name: [kind, …]}`, from the JSON file that the variable `WORKLOADS`
+//! names. Each name is answered by one line, `{"name": …, "ns": …}` or `{"name": …, "error": …}`.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use serde_json::{Value, json};
+
+/// One iteration of a workload.
+pub type Step = Box<dyn FnMut()>;
+
+/// Answers all names, with `build` making the step of a workload from its row of the table; samples are taken for `budget`.
+pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Duration) -> Result<(), Box<dyn Error>> {
+    let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
+    let table: HashMap<String, Vec<Value>> = serde_json::from_str(&fs::read_to_string(path)?)?;
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let name = line.trim();
+        let run = || {
+            let row = table.get(name).ok_or("not in the table")?;
+            let [kind, numbers @ ..] = &row[..] else { return Err("a workload is a list".to_owned()) };
+            let kind = kind.as_str().ok_or("the kind of a workload is a string")?;
+            Ok(timed(build(kind, numbers)?, budget))
+        };
+        // What the library refuses by a panic is an answer too.
+        let measured = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
+        });
+        let answer = match measured {
+            Ok(ns) => json!({ "name": name, "ns": ns }),
+            Err(error) => json!({ "name": name, "error": error }),
+        };
+        println!("{answer}");
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+/// A list of integers; null is the empty list.
+pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list.iter().map(Value::as_i64).collect(),
+        number => number.as_i64().map(|number| vec![number]),
+    };
+    let list: Vec<i64> = list.ok_or_else(|| format!("{value} is not a list of integers"))?;
+    Ok(list.into_iter().map(|number| number as isize).collect())
+}
+
+/// Nanoseconds of one iteration: the median over samples of at least 2 ms each.
+fn timed(mut step: Step, budget: Duration) -> f64 {
+    (0..3).for_each(|_| step());
+    let start = Instant::now();
+    step();
+    let once = start.elapsed().as_secs_f64();
+    let inner = ((0.002 / once.max(1e-9)) as usize).max(1);
+    let end = Instant::now() + budget;
+    let mut samples = Vec::new();
+    while Instant::now() < end || samples.len() < 5 {
+        let start = Instant::now();
+        (0..inner).for_each(|_| step());
+        samples.push(start.elapsed().as_secs_f64() / inner as f64);
+    }
+    samples.sort_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    let median = if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 };
+    median * 1e9
+}
