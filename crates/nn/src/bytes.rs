@@ -1,18 +1,29 @@
 //! Tensors as bytes: row-major and little-endian, as the safetensors format has them.
 
+use half::{bf16, f16};
+use safetensors::Dtype;
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
 use crate::Result;
 
 /// The elements of a tensor. NaN keeps its bits.
 pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
-    let values = tensor.iter();
     match E::DTYPE {
-        DType::F32 => values.flat_map(|value| (value.to_f64() as f32).to_le_bytes()).collect(),
-        DType::F64 => values.flat_map(|value| value.to_f64().to_le_bytes()).collect(),
-        DType::I64 => values.flat_map(|value| value.to_i64().to_le_bytes()).collect(),
-        _ => values.map(|value| value.to_i64() as u8).collect(),
+        DType::F32 => encoded(tensor, |value| (value.to_f64() as f32).to_le_bytes()),
+        DType::F64 => encoded(tensor, |value| value.to_f64().to_le_bytes()),
+        DType::I64 => encoded(tensor, |value| value.to_i64().to_le_bytes()),
+        _ => encoded(tensor, |value| [value.to_i64() as u8]),
     }
+}
+
+/// A loop that the compiler makes a copy of memory where `encode` is the machine's own representation.
+fn encoded<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E) -> [u8; N]) -> Vec<u8> {
+    let values = tensor.to_vec();
+    let mut bytes = vec![0; N * values.len()];
+    for (to, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+        *to = encode(value);
+    }
+    bytes
 }
 
 /// A tensor of `shape` from bytes of its own element type.
@@ -26,6 +37,22 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
         DType::F64 => bytes.as_chunks().0.iter().map(|&b| E::from_f64(f64::from_le_bytes(b))).collect(),
         DType::I64 => bytes.as_chunks().0.iter().map(|&b| E::from_i64(i64::from_le_bytes(b))).collect(),
         _ => bytes.iter().map(|&b| E::from_i64(b.into())).collect(),
+    };
+    Ok(Tensor::try_from_vec(values, shape)?)
+}
+
+/// A tensor of `shape` from bytes of the floating-point type `from`, rounded to nearest where its own has fewer digits.
+///
+/// # Errors
+///
+/// If there is not enough memory, or the bytes are not as many as the shape needs.
+pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
+    let number = E::from_f64;
+    let values: Vec<E> = match from {
+        Dtype::F16 => bytes.as_chunks().0.iter().map(|&b| number(f16::from_le_bytes(b).to_f64())).collect(),
+        Dtype::BF16 => bytes.as_chunks().0.iter().map(|&b| number(bf16::from_le_bytes(b).to_f64())).collect(),
+        Dtype::F32 => bytes.as_chunks().0.iter().map(|&b| number(f32::from_le_bytes(b).into())).collect(),
+        _ => bytes.as_chunks().0.iter().map(|&b| number(f64::from_le_bytes(b))).collect(),
     };
     Ok(Tensor::try_from_vec(values, shape)?)
 }

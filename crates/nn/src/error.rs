@@ -165,6 +165,19 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A tensor of a step whose shape is not that of its gradient or of its states.
+    #[error(
+        "tensor {position} of the step is of shape {shape}, its gradient or its state of {other}; nothing was changed"
+    )]
+    StepShape {
+        /// Its position.
+        position: usize,
+        /// Its shape.
+        shape: Shape,
+        /// The shape of its gradient, or that of its states from earlier steps.
+        other: Shape,
+    },
+
     /// Parameters of a step's model that the loss does not depend on, and that are not frozen. Nothing was changed.
     #[error(
         "the loss does not depend on {}: no gradient to step along (was it used in this step's forward pass? Freeze what is \
@@ -184,7 +197,10 @@ pub enum Error {
     },
 
     /// A parameter whose name the checkpoints' format keeps for itself.
-    #[error("a parameter cannot be named '{}' in a checkpoint: the format keeps that name for itself", shown(name))]
+    #[error(
+        "a parameter cannot be named '{}' in a checkpoint: the format keeps that name for itself, and names that begin with '@' are for what is no model",
+        shown(name)
+    )]
     ReservedName {
         /// The name.
         name: String,
@@ -282,7 +298,8 @@ fn list(names: &[String]) -> String {
     }
 }
 
-fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
+/// The names of a file that do not fit a model, or of a model that do not fit a file, each with the one that it may be meant to be.
+pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
     let mut text = String::new();
     if !missing.is_empty() {
         text += &format!("\n  missing in the file: {}", list(missing));
@@ -290,13 +307,34 @@ fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -
     if !unexpected.is_empty() {
         text += &format!("\n  unexpected in the file: {}", list(unexpected));
     }
+    for name in missing.iter().take(LISTED) {
+        if let Some(nearest) = nearest(name, unexpected) {
+            text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(nearest));
+        }
+    }
     for mismatch in mismatched.iter().take(LISTED) {
         text += &format!("\n  mismatch: {mismatch}");
+    }
+    let is_float = |(_, dtype): &(Shape, String)| dtype.contains('F');
+    let only_width = |m: &KeyMismatch| m.found.0 == m.expected.0 && is_float(&m.found) && is_float(&m.expected);
+    if mismatched.iter().any(only_width) {
+        text += "\n  `Saved::convert` converts between floating-point types";
     }
     if mismatched.len() > LISTED {
         text += &format!("\n  mismatch: {} more", mismatched.len() - LISTED);
     }
     text
+}
+
+/// The name among `names` that is most like `name`: that ends with it, or with at most half of the letters changed.
+fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
+    let likeness = |other: &&String| match () {
+        () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
+        () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
+        () => strsim::normalized_levenshtein(name, other),
+    };
+    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&nearest) >= 0.5).then_some(nearest)
 }
 
 /// What plain methods do with an error: panic at the caller's line with the whole text.

@@ -48,7 +48,7 @@
 //! | `loss` | [`cross_entropy`], [`accuracy`] |
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
-//! | `checkpoint`, `file`, `bytes` | models in files that PyTorch reads; files written whole or not at all, regular files read |
+//! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report`, `plots` | loss and accuracy per epoch; as a curve, with the feature `plots` |
 //! | `error` | what can go wrong, as values |
 
@@ -69,7 +69,7 @@ mod report;
 pub mod schedule;
 mod table;
 
-pub use checkpoint::{load, save};
+pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
 pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
 pub use file::write_atomically;
@@ -79,7 +79,7 @@ pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, Instan
 pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
-pub use optim::{Adam, AdamW, Memory, Optimizer, Sgd, States};
+pub use optim::{Adam, AdamW, Archive, Common, Optimizer, Range, Resume, Setting, Sgd, States};
 pub use report::{Epoch, History};
 pub use schedule::Schedule;
 pub use table::read_table;

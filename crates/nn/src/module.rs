@@ -308,14 +308,20 @@ impl<E: Element> AnyBuffer for Buffer<E> {
 /// Makes the changes of buffers that were recorded on the tape of `gradients`. An optimiser's step does this.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
     walk_mut(model, &mut String::new(), &mut |_, leaf| {
-        let LeafMut::Buffer(buffer) = leaf else { return };
-        let buffer = buffer.as_any_mut();
-        if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
-            gradients.update_statistic(statistic);
-        } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
-            gradients.update_count(count);
+        if let LeafMut::Buffer(buffer) = leaf {
+            update_buffer(buffer, gradients);
         }
     });
+}
+
+/// Makes the recorded changes of one buffer.
+pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
+    let buffer = buffer.as_any_mut();
+    if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
+        gradients.update_statistic(statistic);
+    } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
+        gradients.update_count(count);
+    }
 }
 
 /// Whether the leaf at `path` is at `prefix` or below it.
@@ -405,33 +411,35 @@ impl<T: Float, E: Element> Module<T> for Buffer<E> {
     }
 }
 
+/// Calls `each` with the position of each child as text, in one buffer, and the child.
+fn numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
+    let mut name = String::new();
+    for (position, child) in children.enumerate() {
+        name.clear();
+        let _ = write!(name, "{position}");
+        each(&name, child);
+    }
+}
+
 /// The children are the elements, by their positions. PyTorch: `ModuleList`.
 impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        for (position, child) in self.iter().enumerate() {
-            each(&position.to_string(), child);
-        }
+        numbered(self.iter(), &mut |name, child| each(name, child));
     }
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        for (position, child) in self.iter_mut().enumerate() {
-            each(&position.to_string(), child);
-        }
+        numbered(self.iter_mut(), &mut |name, child| each(name, child));
     }
 }
 
 /// The children are the elements, by their positions.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        for (position, child) in self.iter().enumerate() {
-            each(&position.to_string(), child);
-        }
+        numbered(self.iter(), &mut |name, child| each(name, child));
     }
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        for (position, child) in self.iter_mut().enumerate() {
-            each(&position.to_string(), child);
-        }
+        numbered(self.iter_mut(), &mut |name, child| each(name, child));
     }
 }
 

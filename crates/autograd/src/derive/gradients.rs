@@ -164,7 +164,10 @@ impl<T: Float> Gradients<T> {
     #[track_caller]
     pub fn update_count(&self, buffer: &mut Buffer<i64>) {
         let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
-        buffer.value = buffer.value.add(counted.count() as i64);
+        let counted = counted.count() as i64;
+        if counted > 0 {
+            buffer.value = buffer.value.add(counted);
+        }
     }
 
     fn all(&self) -> impl Iterator<Item = &Tensor<T>> {

@@ -14,7 +14,7 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Memory, Optimizer, States, below_one, not_negative};
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 
 /// Adam: steps as long as the gradient is steady. PyTorch: `torch.optim.Adam`, and with [`decoupled`](Self::decoupled)
 /// `torch.optim.AdamW`.
@@ -31,34 +31,23 @@ use crate::optim::optimizer::{Memory, Optimizer, States, below_one, not_negative
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adam<T: Float = f32> {
-    lr: f64,
-    betas: (f64, f64),
+    betas: [f64; 2],
     eps: f64,
-    weight_decay: f64,
-    decoupled: bool,
     amsgrad: bool,
-    maximize: bool,
-    memory: Memory<Self, T>,
+    common: Common<Self, T>,
 }
 
 impl<T: Float> Adam<T> {
     /// With learning rate `lr`, betas 0.9 and 0.999, epsilon 1e-8 and no weight decay: PyTorch's defaults. Settings are
     /// checked by the first step.
     pub fn new(lr: f64) -> Self {
-        let (betas, eps, memory) = ((0.9, 0.999), 1e-8, Memory::default());
-        Adam { lr, betas, eps, weight_decay: 0.0, decoupled: false, amsgrad: false, maximize: false, memory }
-    }
-
-    /// With another learning rate, not negative.
-    #[must_use]
-    pub fn lr(self, lr: f64) -> Self {
-        Adam { lr, ..self }
+        Adam { betas: [0.9, 0.999], eps: 1e-8, amsgrad: false, common: Common::new(lr) }
     }
 
     /// With memories of the gradient (`first`) and of its square (`second`), from 0 to 1, 1 excluded.
     #[must_use]
     pub fn betas(self, first: f64, second: f64) -> Self {
-        Adam { betas: (first, second), ..self }
+        Adam { betas: [first, second], ..self }
     }
 
     /// With `eps`, not negative, added to the divisor.
@@ -67,29 +56,17 @@ impl<T: Float> Adam<T> {
         Adam { eps, ..self }
     }
 
-    /// With an L2 penalty: `weight_decay` (not negative) times the parameter is added to its gradient. See
-    /// [`decoupled`](Self::decoupled).
-    #[must_use]
-    pub fn weight_decay(self, weight_decay: f64) -> Self {
-        Adam { weight_decay, ..self }
-    }
-
     /// With weight decay that does not go through the moments: `lr · weight_decay` times the parameter is taken from it.
     #[must_use]
-    pub fn decoupled(self) -> Self {
-        Adam { decoupled: true, ..self }
+    pub fn decoupled(mut self) -> Self {
+        self.common.decoupled = true;
+        self
     }
 
     /// With the largest second moment so far in place of the present one (Reddi, Kale and Kumar 2018).
     #[must_use]
     pub fn amsgrad(self) -> Self {
         Adam { amsgrad: true, ..self }
-    }
-
-    /// Along the gradient instead of against it.
-    #[must_use]
-    pub fn maximize(self) -> Self {
-        Adam { maximize: true, ..self }
     }
 }
 
@@ -105,58 +82,39 @@ impl AdamW {
 }
 
 impl<T: Float> Optimizer<T> for Adam<T> {
-    const STATES: &'static [&'static str] = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
-
-    fn memory(&self) -> &Memory<Self, T> {
-        &self.memory
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
     }
 
-    fn memory_mut(&mut self) -> &mut Memory<Self, T> {
-        &mut self.memory
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
     }
 
-    fn learning_rate(&self) -> f64 {
-        self.lr
+    fn states(&self) -> &'static [&'static str] {
+        &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if self.amsgrad { 3 } else { 2 }]
     }
 
-    fn learning_rate_mut(&mut self) -> &mut f64 {
-        &mut self.lr
-    }
-
-    fn settings(&self) -> Self {
-        Adam { memory: Memory::default(), ..*self }
-    }
-
-    fn check(&self) -> Result<()> {
-        not_negative("learning rate", self.lr)?;
-        not_negative("epsilon", self.eps)?;
-        not_negative("weight_decay", self.weight_decay)?;
-        below_one("beta parameter at index 0", self.betas.0)?;
-        below_one("beta parameter at index 1", self.betas.1)
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
+        each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
+        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        each("amsgrad", Setting::Flag(&mut self.amsgrad));
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = |value: f64| T::from_f64(value);
         let steps = states.steps as f64;
-        let (beta1, beta2) = self.betas;
-        let rate = number(-self.lr / (1.0 - beta1.powf(steps)));
+        let [beta1, beta2] = self.betas;
+        let rate = number(-self.common.lr / (1.0 - beta1.powf(steps)));
         let correction = number((1.0 - beta2.powf(steps)).sqrt());
-        let (fresh1, kept2, fresh2) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2));
-        let (eps, penalty) = (number(self.eps), number(self.weight_decay));
-        let shrunk = number(1.0 - self.lr * self.weight_decay);
-        // Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
-        let (penal, decoupled) = (self.weight_decay != 0.0 && !self.decoupled, self.decoupled);
-        let maximize = self.maximize;
+        let (fresh1, kept2, fresh2, eps) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2), number(self.eps));
+        let (along, decayed) = (self.common.along(), self.common.decayed());
         // The moments, and what p moves by without the divisor's largest value.
         let moments = move |p: T, g: T, m: T, v: T| {
-            let g = if maximize { -g } else { g };
-            let g = if penal { g + penalty * p } else { g };
+            let g = along(p, g);
             (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g)
         };
-        let moved = move |p: T, m: T, v: T| {
-            let p = if decoupled { p * shrunk } else { p };
-            p + rate * m / (v.sqrt() / correction + eps)
-        };
+        let moved = move |p: T, m: T, v: T| decayed(p) + rate * m / (v.sqrt() / correction + eps);
         if self.amsgrad {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
                 let (m, v) = moments(p, g, m, v);

@@ -1,12 +1,13 @@
-//! What all optimisers have in common: groups of parameters by path, states by parameter, and the step over a model.
+//! What all optimisers have in common: settings, groups of parameters by path, states by parameter, and the step over a model.
 
 use std::collections::HashMap;
+use std::mem;
 
 use wengert_autograd::{Gradients, Parameter};
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
-use crate::module::{Module, is_below, paths, update_buffers};
+use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
 use crate::{Error, Result};
 
 /// What improves a model's parameters along their gradients. PyTorch: `torch.optim.Optimizer`.
@@ -39,32 +40,61 @@ use crate::{Error, Result};
 ///
 /// # Your own
 ///
-/// An optimiser is a struct with its settings and a [`Memory`]; it says how one parameter is updated.
-pub trait Optimizer<T: Float = f32>: Sized {
-    /// The names of the states that a parameter has, as in PyTorch's `state_dict`: tensors of its shape.
-    const STATES: &'static [&'static str];
+/// An optimiser is a struct with its settings and a [`Common`]; it lists the settings and says how one parameter is updated.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Common, Optimizer, Result, Setting, States};
+///
+/// /// Steps of one length along the gradient's sign.
+/// #[derive(Clone)]
+/// struct SignDescent<T: Float = f32> {
+///     common: Common<Self, T>,
+/// }
+///
+/// impl<T: Float> Optimizer<T> for SignDescent<T> {
+///     fn common(&self) -> &Common<Self, T> {
+///         &self.common
+///     }
+///
+///     fn common_mut(&mut self) -> &mut Common<Self, T> {
+///         &mut self.common
+///     }
+///
+///     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, _: &mut States<T>) -> Result<()> {
+///         let (lr, along) = (T::from_f64(self.common.lr), self.common.along());
+///         let sign = |g: T| if g > T::ZERO { T::ONE } else { -T::ONE };
+///         Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * sign(along(p, g)), []))?)
+///     }
+/// }
+///
+/// let mut w = Tensor::from([4.0f32, -4.0]);
+/// SignDescent { common: Common::new(0.5) }.step_tensors([&mut w], &[Tensor::from([8.0, -8.0])]);
+/// assert_eq!(w.to_vec(), [3.5, -3.5]);
+/// ```
+pub trait Optimizer<T: Float = f32>: Clone {
+    /// What all optimisers have.
+    fn common(&self) -> &Common<Self, T>;
 
-    /// The groups and the states.
-    fn memory(&self) -> &Memory<Self, T>;
+    /// What all optimisers have, to be changed.
+    fn common_mut(&mut self) -> &mut Common<Self, T>;
 
-    /// The groups and the states, to be changed.
-    fn memory_mut(&mut self) -> &mut Memory<Self, T>;
+    /// The names of the states that a parameter has under the present settings, as in PyTorch's `state_dict`.
+    fn states(&self) -> &'static [&'static str] {
+        &[]
+    }
 
-    /// The learning rate of parameters that are in no group.
-    fn learning_rate(&self) -> f64;
+    /// Calls `each` with the name and the place of each setting that is not in [`common`](Self::common), always in the same order.
+    fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
-    /// The learning rate of parameters that are in no group, to be changed; see [`set_lr`](Self::set_lr).
-    fn learning_rate_mut(&mut self) -> &mut f64;
-
-    /// The same settings without groups and states.
-    fn settings(&self) -> Self;
-
-    /// Whether the settings are in their ranges.
+    /// Whether the settings go together. Each alone is in its range.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`], with the first that is not.
-    fn check(&self) -> Result<()>;
+    /// [`Error::Setting`], with the first that does not.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// One step of one parameter: its `states` are updated, then its value.
     ///
@@ -73,23 +103,53 @@ pub trait Optimizer<T: Float = f32>: Sized {
     /// If there is not enough memory.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
+    /// With another learning rate, not negative.
+    #[must_use]
+    fn lr(mut self, lr: f64) -> Self {
+        self.common_mut().lr = lr;
+        self
+    }
+
+    /// With weight decay, not negative: an L2 penalty (`weight_decay` times the parameter is added to its gradient), or, where
+    /// decay is decoupled, `lr · weight_decay` times the parameter is taken from it.
+    #[must_use]
+    fn weight_decay(mut self, weight_decay: f64) -> Self {
+        self.common_mut().weight_decay = weight_decay;
+        self
+    }
+
+    /// Along the gradient instead of against it.
+    #[must_use]
+    fn maximize(mut self) -> Self {
+        self.common_mut().maximize = true;
+        self
+    }
+
     /// Gives the parameters below `path` settings of their own, made from these. Of several groups that a parameter is in, the
     /// last counts. PyTorch: `params`, a list of groups.
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
-        let settings = settings(self.settings());
-        let ratio = settings.learning_rate() / self.learning_rate();
-        self.memory_mut().groups.push(Group { path: path.to_owned(), settings, ratio });
+        let mut own = self.clone();
+        *own.common_mut() =
+            Common { groups: Vec::new(), states: HashMap::new(), positions: Vec::new(), ..self.common().clone() };
+        let own = settings(own);
+        let ratio = own.learning_rate() / self.learning_rate();
+        self.common_mut().groups.push(Group { path: path.to_owned(), settings: own, ratio });
         self
+    }
+
+    /// The learning rate of parameters that are in no group.
+    fn learning_rate(&self) -> f64 {
+        self.common().lr
     }
 
     /// Sets the learning rate, as a schedule does before each step: each group keeps its ratio to it.
     fn set_lr(&mut self, lr: f64) {
-        *self.learning_rate_mut() = lr;
-        for group in &mut self.memory_mut().groups {
+        self.common_mut().lr = lr;
+        for group in &mut self.common_mut().groups {
             // A group made beside a rate of 0 has a rate of its own.
             if group.ratio.is_finite() {
-                *group.settings.learning_rate_mut() = lr * group.ratio;
+                group.settings.common_mut().lr = lr * group.ratio;
             }
         }
     }
@@ -113,69 +173,181 @@ pub trait Optimizer<T: Float = f32>: Sized {
     /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is not frozen.
     /// Then nothing has changed.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
-        self.check()?;
-        let chosen = self.groups_of(model)?;
-        let unreached = |parameter: &Parameter<T>| !parameter.is_frozen() && gradients.get(parameter).is_none();
-        if model.parameters().into_iter().any(unreached) {
-            let parameters = model.named_parameters().into_iter();
-            let names = parameters.filter(|(_, parameter)| unreached(parameter)).map(|(path, _)| path).collect();
-            return Err(Error::Unreached { names });
-        }
-        for (position, parameter) in model.parameters_mut().into_iter().enumerate() {
-            if parameter.is_frozen() {
-                continue;
-            }
-            let Some(gradient) = gradients.get(&*parameter) else { continue };
-            // The states are taken out while they are updated.
-            let mut states = self.memory_mut().states.remove(&parameter.id()).unwrap_or_default();
-            states.steps += 1;
-            let group = chosen.get(position).copied().flatten();
-            let settings = group.map_or(&*self, |group| &self.memory().groups[group].settings);
-            let updated = settings.update(&mut parameter.value, gradient, &mut states);
-            self.memory_mut().states.insert(parameter.id(), states);
-            updated?;
-        }
-        update_buffers(model, gradients);
-        Ok(())
+        check_all(self)?;
+        // The states are taken out of the optimiser while it updates with its settings.
+        let mut states = mem::take(&mut self.common_mut().states);
+        let outcome = advance(self, &mut states, model, gradients);
+        self.common_mut().states = states;
+        outcome
     }
 
-    /// The group of each parameter of the model, by position; nothing if there are no groups.
+    /// One step of plain tensors along what [`grad`](wengert_autograd::transforms::grad) gives. The states are kept by position;
+    /// there are no groups.
+    ///
+    /// ```
+    /// use wengert_autograd::{prelude::*, transforms::grad};
+    /// use wengert_nn::{Optimizer, Sgd};
+    ///
+    /// let (x, y) = (Tensor::from([-1.0f64, 1.0]), Tensor::from([1.0, 5.0])); // y = 2x + 3
+    /// let (mut w, mut b) = (Tensor::scalar(0.0), Tensor::scalar(0.0));
+    /// let mut sgd = Sgd::new(0.2).momentum(0.5);
+    /// for _ in 0..200 {
+    ///     let gradients = grad(|[w, b]| (w * &x + b - &y).square().mean(..), [&w, &b]);
+    ///     sgd.step_tensors([&mut w, &mut b], &gradients);
+    /// }
+    /// assert!((w.item() - 2.0).abs() < 1e-6 && (b.item() - 3.0).abs() < 1e-6);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_step_tensors`](Self::try_step_tensors) returns an error.
+    #[track_caller]
+    fn step_tensors<const N: usize>(&mut self, values: [&mut Tensor<T>; N], gradients: &[Tensor<T>; N]) {
+        if let Err(error) = self.try_step_tensors(values, gradients) {
+            raise(error);
+        }
+    }
+
+    /// [`step_tensors`](Self::step_tensors), with the error as a value.
     ///
     /// # Errors
     ///
-    /// If a group has no parameter, or a setting of a group is outside its range.
-    #[doc(hidden)]
-    fn groups_of(&self, model: &(impl Module<T> + ?Sized)) -> Result<Vec<Option<usize>>> {
-        let groups = &self.memory().groups;
-        if groups.is_empty() {
-            return Ok(Vec::new());
-        }
-        let known = paths(model);
-        for group in groups {
-            group.settings.check()?;
-            if !known.iter().any(|path| is_below(path, &group.path)) {
-                return Err(Error::NoSuchPath { path: group.path.clone(), known });
-            }
-        }
-        Ok(known.iter().map(|path| groups.iter().rposition(|group| is_below(path, &group.path))).collect())
+    /// If a setting is outside its range, or a tensor's shape is not that of its gradient, or not what it was at the last step.
+    /// Then nothing has changed.
+    fn try_step_tensors<const N: usize>(
+        &mut self,
+        values: [&mut Tensor<T>; N],
+        gradients: &[Tensor<T>; N],
+    ) -> Result<()> {
+        check_all(self)?;
+        let mut states = mem::take(&mut self.common_mut().positions);
+        states.resize_with(N.max(states.len()), States::default);
+        let misfit = |(position, value): (usize, &&mut Tensor<T>)| {
+            let before = states[position].tensors.first().filter(|state| state.rank() > 0);
+            let mut others = [Some(&gradients[position]), before].into_iter().flatten();
+            let other = others.find(|other| other.shape() != value.shape())?.shape().clone();
+            Some(Error::StepShape { position, shape: value.shape().clone(), other })
+        };
+        let outcome = match values.iter().enumerate().find_map(misfit) {
+            Some(error) => Err(error),
+            None => values.into_iter().zip(gradients).zip(&mut states).try_for_each(|((value, gradient), states)| {
+                states.steps += 1;
+                self.update(value, gradient, states)
+            }),
+        };
+        self.common_mut().positions = states;
+        outcome
     }
 }
 
-/// The groups of an optimiser, and the states of each parameter that a step has updated.
+/// The step of `optimizer` over `model`, with its states beside it. Nothing has changed where the model does not fit.
+fn advance<T: Float, O: Optimizer<T>>(
+    optimizer: &O,
+    states: &mut HashMap<u64, States<T>>,
+    model: &mut (impl Module<T> + ?Sized),
+    gradients: &Gradients<T>,
+) -> Result<()> {
+    let groups = &optimizer.common().groups;
+    let mut updates = Vec::with_capacity(states.len());
+    let (mut buffers, mut unreached, mut empty) = (Vec::new(), Vec::new(), vec![true; groups.len()]);
+    walk_mut(model, &mut String::new(), &mut |path, leaf| {
+        let parameter = match leaf {
+            LeafMut::Parameter(parameter) => parameter,
+            LeafMut::Buffer(buffer) => return buffers.push(buffer),
+        };
+        let mut settings = optimizer;
+        for (group, empty) in groups.iter().zip(&mut empty).filter(|(group, _)| is_below(path, &group.path)) {
+            (settings, *empty) = (&group.settings, false);
+        }
+        if parameter.is_frozen() {
+            return;
+        }
+        match gradients.get(&*parameter) {
+            Some(gradient) => updates.push((parameter, gradient, settings)),
+            None => unreached.push(path.to_owned()),
+        }
+    });
+    if let Some(number) = empty.into_iter().position(|empty| empty) {
+        drop((updates, buffers));
+        return Err(Error::NoSuchPath { path: groups[number].path.clone(), known: paths(model) });
+    }
+    if !unreached.is_empty() {
+        return Err(Error::Unreached { names: unreached });
+    }
+    for (parameter, gradient, settings) in updates {
+        let states = states.entry(parameter.id()).or_default();
+        states.steps += 1;
+        settings.update(&mut parameter.value, gradient, states)?;
+    }
+    buffers.into_iter().for_each(|buffer| update_buffer(buffer, gradients));
+    Ok(())
+}
+
+/// What all optimisers have: common settings, groups, and the states of each parameter that a step has updated.
 #[derive(Clone, Debug)]
-pub struct Memory<O, T: Float = f32> {
-    groups: Vec<Group<O>>,
+pub struct Common<O, T: Float = f32> {
+    /// The learning rate of parameters that are in no group.
+    pub lr: f64,
+    /// The weight decay; see [`Optimizer::weight_decay`].
+    pub weight_decay: f64,
+    /// Whether decay is decoupled from the gradient.
+    pub decoupled: bool,
+    /// Whether steps go along the gradient instead of against it.
+    pub maximize: bool,
+    pub(crate) groups: Vec<Group<O>>,
     /// By the parameter's number.
     states: HashMap<u64, States<T>>,
+    /// Of plain tensors.
+    positions: Vec<States<T>>,
 }
 
 /// Parameters with settings of their own.
 #[derive(Clone, Debug)]
-struct Group<O> {
-    path: String,
-    settings: O,
+pub(crate) struct Group<O> {
+    pub(crate) path: String,
+    pub(crate) settings: O,
     /// The group's learning rate divided by that of the rest.
-    ratio: f64,
+    pub(crate) ratio: f64,
+}
+
+impl<O, T: Float> Common<O, T> {
+    /// With learning rate `lr`, without weight decay.
+    pub fn new(lr: f64) -> Self {
+        let (groups, states, positions) = (Vec::new(), HashMap::new(), Vec::new());
+        Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
+    }
+
+    /// The gradient that a formula starts from, as a function of the parameter and its gradient: turned round to maximize, and
+    /// with the L2 penalty. Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
+    pub fn along(&self) -> impl Fn(T, T) -> T + Copy + Sync + use<O, T> {
+        let (penalty, maximize) = (T::from_f64(self.weight_decay), self.maximize);
+        let penal = self.weight_decay != 0.0 && !self.decoupled;
+        move |p: T, g: T| {
+            let g = if maximize { -g } else { g };
+            if penal { g + penalty * p } else { g }
+        }
+    }
+
+    /// The parameter that a formula starts from: with decoupled decay taken from it.
+    pub fn decayed(&self) -> impl Fn(T) -> T + Copy + Sync + use<O, T> {
+        let kept = T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 });
+        move |p: T| p * kept
+    }
+
+    /// The states of a parameter, if a step has updated it.
+    pub fn states(&self, parameter: &Parameter<T>) -> Option<&States<T>> {
+        self.states.get(&parameter.id())
+    }
+
+    /// Sets the states of a parameter, as a checkpoint has them.
+    pub fn set_states(&mut self, parameter: &Parameter<T>, states: States<T>) {
+        self.states.insert(parameter.id(), states);
+    }
+
+    /// Forgets the states of a parameter: its next step is its first.
+    pub(crate) fn forget(&mut self, parameter: &Parameter<T>) {
+        self.states.remove(&parameter.id());
+    }
 }
 
 /// The states of one parameter.
@@ -183,7 +355,7 @@ struct Group<O> {
 pub struct States<T: Float = f32> {
     /// The number of its steps, the present one included.
     pub steps: u64,
-    /// A tensor of the parameter's shape for each name of [`Optimizer::STATES`].
+    /// A tensor for each name of [`Optimizer::states`]: of the parameter's shape, or a single number of rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 
@@ -210,38 +382,77 @@ impl<T: Float> States<T> {
     }
 }
 
-impl<O, T: Float> Default for Memory<O, T> {
-    fn default() -> Self {
-        Memory { groups: Vec::new(), states: HashMap::new() }
+/// The place of a setting, for checks and checkpoints.
+#[derive(Debug)]
+pub enum Setting<'o> {
+    /// A number in a range.
+    Number(&'o mut f64, Range),
+    /// Yes or no.
+    Flag(&'o mut bool),
+}
+
+/// The numbers that a setting may be. NaN and the infinities are in none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// 0 or more.
+    NotNegative,
+    /// From 0 to 1, 1 excluded.
+    BelowOne,
+    /// From 0 to 1.
+    UpToOne,
+    /// Any.
+    Finite,
+}
+
+impl Range {
+    /// Whether `value` is in the range; or what is.
+    fn expects(self, value: f64) -> std::result::Result<(), &'static str> {
+        let (inside, expected) = match self {
+            Range::NotNegative => (value >= 0.0, "a finite number, not negative"),
+            Range::BelowOne => ((0.0..1.0).contains(&value), "a number from 0 to 1, 1 excluded"),
+            Range::UpToOne => ((0.0..=1.0).contains(&value), "a number from 0 to 1"),
+            Range::Finite => (true, "a finite number"),
+        };
+        if inside && value.is_finite() { Ok(()) } else { Err(expected) }
     }
 }
 
-impl<O, T: Float> Memory<O, T> {
-    /// The states of a parameter, if a step has updated it.
-    pub fn states(&self, parameter: &Parameter<T>) -> Option<&States<T>> {
-        self.states.get(&parameter.id())
-    }
-
-    /// Sets the states of a parameter, as a checkpoint has them.
-    pub fn set_states(&mut self, parameter: &Parameter<T>, states: States<T>) {
-        self.states.insert(parameter.id(), states);
-    }
+/// Calls `each` with the name and the place of every setting of `optimizer`, those of groups excluded.
+pub(crate) fn all_settings<T: Float, O: Optimizer<T>>(
+    optimizer: &mut O,
+    each: &mut dyn FnMut(&'static str, Setting<'_>),
+) {
+    let common = optimizer.common_mut();
+    each("lr", Setting::Number(&mut common.lr, Range::NotNegative));
+    each("weight_decay", Setting::Number(&mut common.weight_decay, Range::NotNegative));
+    each("decoupled_weight_decay", Setting::Flag(&mut common.decoupled));
+    each("maximize", Setting::Flag(&mut common.maximize));
+    optimizer.settings(each);
 }
 
-/// [`Error::Setting`] unless `value` is finite and not negative.
-pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::Setting { name, value, expected: "a finite number, not negative" })
+/// Whether all settings, those of groups included, are in their ranges and go together.
+fn check_all<T: Float, O: Optimizer<T>>(optimizer: &mut O) -> Result<()> {
+    let mut refused = None;
+    all_settings(optimizer, &mut |name, setting| {
+        if let Setting::Number(value, range) = setting
+            && let (Err(expected), None) = (range.expects(*value), &refused)
+        {
+            refused = Some(Error::Setting { name: described(name), value: *value, expected });
+        }
+    });
+    refused.map_or_else(|| optimizer.check(), Err)?;
+    optimizer.common_mut().groups.iter_mut().try_for_each(|group| check_all(&mut group.settings))
 }
 
-/// [`Error::Setting`] unless `value` is from 0 to 1, 1 excluded.
-pub(crate) fn below_one(name: &'static str, value: f64) -> Result<()> {
-    if (0.0..1.0).contains(&value) {
-        return Ok(());
+/// What PyTorch's errors call a setting.
+fn described(name: &'static str) -> &'static str {
+    match name {
+        "lr" => "learning rate",
+        "eps" => "epsilon",
+        "beta1" => "beta parameter at index 0",
+        "beta2" => "beta parameter at index 1",
+        other => other,
     }
-    Err(Error::Setting { name, value, expected: "a number from 0 to 1, 1 excluded" })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use wengert_tensor::{Float, Tensor};
 
-use crate::optim::optimizer::{Memory, Optimizer, States, not_negative};
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 use crate::{Error, Result};
 
 /// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
@@ -29,27 +29,16 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sgd<T: Float = f32> {
-    lr: f64,
     momentum: f64,
     dampening: f64,
-    weight_decay: f64,
     nesterov: bool,
-    maximize: bool,
-    memory: Memory<Self, T>,
+    common: Common<Self, T>,
 }
 
 impl<T: Float> Sgd<T> {
     /// Plain descent with learning rate `lr`. Settings are checked by the first step.
     pub fn new(lr: f64) -> Self {
-        let (momentum, dampening, weight_decay) = (0.0, 0.0, 0.0);
-        let memory = Memory::default();
-        Sgd { lr, momentum, dampening, weight_decay, nesterov: false, maximize: false, memory }
-    }
-
-    /// With another learning rate, not negative.
-    #[must_use]
-    pub fn lr(self, lr: f64) -> Self {
-        Sgd { lr, ..self }
+        Sgd { momentum: 0.0, dampening: 0.0, nesterov: false, common: Common::new(lr) }
     }
 
     /// With momentum, not negative; 0.9 is usual.
@@ -64,55 +53,33 @@ impl<T: Float> Sgd<T> {
         Sgd { dampening, ..self }
     }
 
-    /// With an L2 penalty: `weight_decay` (not negative) times the parameter is added to its gradient.
-    #[must_use]
-    pub fn weight_decay(self, weight_decay: f64) -> Self {
-        Sgd { weight_decay, ..self }
-    }
-
     /// With Nesterov's momentum, which needs momentum and no dampening.
     #[must_use]
     pub fn nesterov(self) -> Self {
         Sgd { nesterov: true, ..self }
     }
-
-    /// Along the gradient instead of against it.
-    #[must_use]
-    pub fn maximize(self) -> Self {
-        Sgd { maximize: true, ..self }
-    }
 }
 
 impl<T: Float> Optimizer<T> for Sgd<T> {
-    const STATES: &'static [&'static str] = &["momentum_buffer"];
-
-    fn memory(&self) -> &Memory<Self, T> {
-        &self.memory
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
     }
 
-    fn memory_mut(&mut self) -> &mut Memory<Self, T> {
-        &mut self.memory
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
     }
 
-    fn learning_rate(&self) -> f64 {
-        self.lr
+    fn states(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
-    fn learning_rate_mut(&mut self) -> &mut f64 {
-        &mut self.lr
-    }
-
-    fn settings(&self) -> Self {
-        Sgd { memory: Memory::default(), ..*self }
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("momentum", Setting::Number(&mut self.momentum, Range::NotNegative));
+        each("dampening", Setting::Number(&mut self.dampening, Range::Finite));
+        each("nesterov", Setting::Flag(&mut self.nesterov));
     }
 
     fn check(&self) -> Result<()> {
-        not_negative("learning rate", self.lr)?;
-        not_negative("momentum", self.momentum)?;
-        not_negative("weight_decay", self.weight_decay)?;
-        if !self.dampening.is_finite() {
-            return Err(Error::Setting { name: "dampening", value: self.dampening, expected: "a finite number" });
-        }
         if self.nesterov && self.momentum == 0.0 {
             let expected = "more than 0: Nesterov momentum requires a momentum and zero dampening";
             return Err(Error::Setting { name: "momentum", value: self.momentum, expected });
@@ -126,13 +93,7 @@ impl<T: Float> Optimizer<T> for Sgd<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = |value: f64| T::from_f64(value);
-        let (lr, decay) = (number(self.lr), number(self.weight_decay));
-        // Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
-        let (decayed, maximize) = (self.weight_decay != 0.0, self.maximize);
-        let along = move |p: T, g: T| {
-            let g = if maximize { -g } else { g };
-            if decayed { g + decay * p } else { g }
-        };
+        let (lr, along) = (number(self.common.lr), self.common.along());
         if self.momentum == 0.0 {
             return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * along(p, g), []))?);
         }

@@ -1,0 +1,81 @@
+//! The header of a safetensors file, read and checked before anything else of the file.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
+
+/// The header's name for what is no tensor: pairs of texts.
+pub(super) const METADATA: &str = "__metadata__";
+
+/// The longest header, in bytes, that the format allows.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// Bytes of the number at the file's beginning, the header's length.
+const LENGTH: u64 = 8;
+
+/// The header of a checkpoint of `size` bytes, and where the tensors begin; or what is wrong with it. Nothing beyond the
+/// header is read. The tensors of a header that is right cover the rest of the file, without overlap.
+pub(super) fn read_header(file: &mut File, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
+    if size < LENGTH {
+        return Ok(Err(format!("it has {size} bytes, too few for the length of a header")));
+    }
+    let mut length = [0; LENGTH as usize];
+    file.read_exact(&mut length)?;
+    if length.starts_with(b"PK\x03\x04") || length.starts_with(b"\x80\x02") {
+        let way = "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes one that loads here";
+        return Ok(Err(format!("it is a file of `torch.save` (.pt, .pth); {way}")));
+    }
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST_HEADER {
+        return Ok(Err(format!("a header of {length} bytes, where the format allows {LONGEST_HEADER}")));
+    }
+    let start = LENGTH + length;
+    if start > size {
+        return Ok(Err(format!("a header of {length} bytes in a file of {size}")));
+    }
+    let mut header = vec![0; length as usize];
+    file.read_exact(&mut header)?;
+    let parse = || {
+        let mut json = serde_json::Deserializer::from_slice(&header);
+        let mut tensors = json.deserialize_map(Entries).map_err(|error| error.to_string())?;
+        json.end().map_err(|error| error.to_string())?;
+        tensors.sort_by_key(|(_, info)| info.data_offsets);
+        let header = Metadata::new(None, tensors).map_err(|error| error.to_string())?;
+        let (expected, found) = (header.data_len() as u64, size - start);
+        if expected != found {
+            return Err(format!("the tensors of its header have {expected} bytes, after it come {found}"));
+        }
+        Ok((start, header))
+    };
+    Ok(parse())
+}
+
+/// The tensors of a header, in its order. Of two entries of one name a map would keep one and say nothing.
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<(String, TensorInfo)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tensors by their names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+        let (mut tensors, mut seen) = (Vec::new(), HashSet::new());
+        while let Some(name) = map.next_key::<String>()? {
+            if name == METADATA {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                tensors.push((name.clone(), map.next_value()?));
+            }
+            if let Some(name) = seen.replace(name) {
+                return Err(A::Error::custom(format!("two tensors are named '{name}'")));
+            }
+        }
+        Ok(tensors)
+    }
+}

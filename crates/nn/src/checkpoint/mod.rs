@@ -1,0 +1,438 @@
+//! Checkpoints: models, and all that a training run needs to go on, in files of the safetensors format, which PyTorch reads.
+//!
+//! In Python, `safetensors.torch.load_file(path)` gives a `state_dict` that `load_state_dict` takes: the names are the
+//! parameters' and the layouts PyTorch's. The other way round, a `state_dict` saved by `safetensors.torch.save_file`
+//! loads here. The format: <https://github.com/huggingface/safetensors#format>. The same values give the same bytes.
+//!
+//! What a [`Checkpoint`] holds beside the model has names that begin with `@`, which no field of a model can:
+//!
+//! | name | element type | what it is |
+//! |---|---|---|
+//! | `@optimizer.{name}.{path}.{state}` | the model's | a state of the parameter at `path`, with PyTorch's names |
+//! | `@optimizer.{name}.{path}.step` | u64 | the steps of that parameter |
+//! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
+//! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of its groups |
+//! | `@number.{name}`, `@integer.{name}` | f64, u64 | what the program counts and measures: epoch, step, best loss |
+//! | `@generator` | u64 | the seed and the count of the generator |
+//!
+//! In Python two lines split such a file:
+//!
+//! ```python
+//! tensors = safetensors.torch.load_file(path)
+//! model.load_state_dict({name: t for name, t in tensors.items() if not name.startswith("@")}, strict=True)
+//! ```
+
+mod header;
+mod read;
+mod write;
+
+use std::path::Path;
+
+use wengert_tensor::Float;
+
+use crate::Result;
+use crate::module::Module;
+pub use read::{LoadReport, Saved};
+pub use write::Checkpoint;
+
+/// Writes the parameters and buffers of `model` to the file `path`, whole or not at all
+/// ([`write_atomically`](crate::write_atomically)). safetensors: `save_file(model.state_dict(), path)`. For more than a model
+/// see [`Checkpoint`].
+///
+/// ```
+/// use wengert_nn::{Generator, Linear, load, save};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.safetensors");
+/// let trained = Linear::<f32>::new(4, 2, &mut Generator::new(0));
+/// save(&trained, &path)?;
+///
+/// let mut model = Linear::<f32>::new(4, 2, &mut Generator::new(1));
+/// load(&mut model, &path)?;
+/// assert_eq!(model.weight.value, trained.weight.value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Where two parameters have one name ([`Error::DuplicateName`](crate::Error::DuplicateName)), one has a name that is kept for
+/// other things ([`Error::ReservedName`](crate::Error::ReservedName)), or the file cannot be written
+/// ([`Error::Write`](crate::Error::Write)). What was in the file before is still there.
+pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
+    Checkpoint::new().model(model).save(path)
+}
+
+/// Reads the parameters and buffers of `model` from the file `path`. Names, shapes and element types must be those of the model;
+/// what else a [`Checkpoint`] holds is not read. For other element types, other names, or a part of a model see [`Saved`]. PyTorch:
+/// `model.load_state_dict(load_file(path), strict=True)`.
+///
+/// The header is read and checked first, then the tensors, one at a time and only if all fit the model.
+///
+/// # Errors
+///
+/// - The file is missing, unreadable or no regular file (a folder, a device or a pipe): [`Error::Read`](crate::Error::Read).
+/// - It is no checkpoint, is damaged, has a header of more than 100 MB, or has two tensors of one name:
+///   [`Error::Checkpoint`](crate::Error::Checkpoint).
+/// - It does not fit the model: [`Error::Keys`](crate::Error::Keys), with all names that are missing, unexpected or mismatched.
+/// - Two parameters of the model have one name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+///
+/// The model is then as it was.
+pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
+    Checkpoint::open(path)?.load_model(model).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use safetensors::tensor::TensorView;
+    use safetensors::{Dtype, SafeTensors, serialize};
+    use wengert_autograd::{Gradients, Tape};
+    use wengert_tensor::Tensor;
+    use wengert_tensor::ops::Reductions as _;
+
+    use super::header::METADATA;
+    use super::*;
+    use crate::{Adam, Buffer, Error, Generator, Layer as _, Linear, Optimizer, Parameter, Sgd};
+
+    /// Parameters by names of any kind.
+    struct Model<T: Float>(Vec<(String, Parameter<T>)>);
+
+    impl<T: Float> Module<T> for Model<T> {
+        fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+            self.0.iter().for_each(|(name, parameter)| each(name, parameter));
+        }
+
+        fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+            self.0.iter_mut().for_each(|(name, parameter)| each(name, parameter));
+        }
+    }
+
+    fn model<T: Float>(shapes: &[(&str, &[usize])]) -> Model<T> {
+        Model(shapes.iter().map(|&(name, shape)| (name.to_owned(), Parameter::new(Tensor::zeros(shape)))).collect())
+    }
+
+    #[test]
+    fn a_checkpoint_written_is_read_back_equal_and_writes_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        let awkward = [f64::MIN_POSITIVE / 2.0, -0.0, 1.0 / 3.0, f64::INFINITY, f64::NAN, f64::MAX];
+        let saved = Model(vec![
+            ("b".to_owned(), Parameter::new(Tensor::from(awkward))),
+            ("a".to_owned(), Parameter::new(Tensor::scalar(2.5))),
+            ("empty".to_owned(), Parameter::new(Tensor::zeros([0, 3]))),
+        ]);
+        save(&saved, &first).unwrap();
+        let mut loaded = model::<f64>(&[("b", &[6]), ("a", &[]), ("empty", &[0, 3])]);
+        load(&mut loaded, &first).unwrap();
+        let bits = |model: &Model<f64>| -> Vec<Vec<u64>> {
+            model.0.iter().map(|(_, parameter)| parameter.value.iter().map(f64::to_bits).collect()).collect()
+        };
+        assert_eq!(bits(&loaded), bits(&saved));
+        save(&loaded, &second).unwrap();
+        assert_eq!(fs::read(first).unwrap(), fs::read(second).unwrap());
+    }
+
+    #[test]
+    fn the_layout_is_pytorchs() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut layer = Linear::<f32>::new(3, 2, &mut Generator::new(0));
+        layer.weight.value = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        save(&layer, &file).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+        assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
+        let tensors = SafeTensors::deserialize(&bytes).unwrap();
+        let mut names = tensors.names();
+        names.sort_unstable();
+        assert_eq!(names, ["bias", "weight"]);
+        let weight = tensors.tensor("weight").unwrap();
+        assert_eq!((weight.dtype(), weight.shape()), (Dtype::F32, &[2, 3][..]));
+        let expected: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        assert_eq!(weight.data(), expected);
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_model_lists_what_differs_and_changes_nothing() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut saved = model::<f32>(&[("fc1.weight", &[2, 3]), ("fc1.bias", &[2]), ("fc3.bias", &[1])]);
+        saved.0[1].1.value = Tensor::from([1.0, 2.0]);
+        save(&saved, &file).unwrap();
+        let mut other = model::<f32>(&[("fc1.weight", &[3, 2]), ("fc1.bias", &[2]), ("fc2.bias", &[1])]);
+        let error = load(&mut other, &file).unwrap_err();
+        let text = error.to_string().replace(file.path().to_str().unwrap(), "f");
+        assert_eq!(
+            text,
+            "'f' does not fit the model:\n  missing in the file: 'fc2.bias'\n  unexpected in the file: 'fc3.bias'\n  \
+             'fc2.bias' may be 'fc3.bias' in the file (`Saved::rename`)\n  mismatch: 'fc1.weight' is F32 [2, 3] in the file, F32 [3, 2] in the model"
+        );
+        assert_eq!(other.0[1].1.value.to_vec(), [0.0, 0.0]);
+        let mut double = model::<f64>(&[("fc1.weight", &[2, 3]), ("fc1.bias", &[2]), ("fc3.bias", &[1])]);
+        let Err(Error::Keys { mismatched, .. }) = load(&mut double, &file) else { panic!("f32 is not f64") };
+        assert_eq!(mismatched.len(), 3);
+    }
+
+    #[test]
+    fn damaged_files_and_equal_names_are_errors() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut saved = model::<f32>(&[("w", &[4])]);
+        save(&saved, &file).unwrap();
+        let whole = fs::read(&file).unwrap();
+        for end in [0, 4, 20, whole.len() - 1] {
+            fs::write(&file, &whole[..end]).unwrap();
+            assert!(matches!(load(&mut saved, &file), Err(Error::Checkpoint { .. })), "{end}");
+        }
+        let twins = model::<f32>(&[("w", &[1]), ("w", &[1])]);
+        assert!(matches!(save(&twins, &file), Err(Error::DuplicateName { .. })));
+        assert!(matches!(load(&mut saved, "no/such/file"), Err(Error::Read { .. })));
+    }
+
+    /// The bytes of a file with such a header, and `size` zeros after it.
+    fn with_header(header: &str, size: usize) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; size]].concat()
+    }
+
+    /// What `load` says of a file with such contents.
+    fn refusal(contents: &[u8]) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, contents).unwrap();
+        let error = load(&mut model::<f32>(&[("w", &[1])]), &file).unwrap_err();
+        error.to_string().replace(file.path().to_str().unwrap(), "f")
+    }
+
+    #[test]
+    fn headers_are_checked_before_anything_is_read() {
+        let damaged = "'f' is not a safetensors checkpoint, or a damaged one: ";
+        let w = r#""w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
+        let table = [
+            (vec![0; 7], "it has 7 bytes, too few for the length of a header"),
+            (vec![0xff; 9], "a header of 18446744073709551615 bytes, where the format allows 100000000"),
+            (vec![9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "a header of 9 bytes in a file of 10"),
+            (with_header(&format!("{{{w}}}"), 3), "the tensors of its header have 4 bytes, after it come 3"),
+            (with_header(&format!("{{{w}}}"), 5), "the tensors of its header have 4 bytes, after it come 5"),
+            (with_header(&format!("{{{w}}} {{}}"), 4), "trailing characters at line 1 column 56"),
+            (with_header("[1]", 0), "invalid type: sequence, expected tensors by their names at line 1 column 0"),
+            (
+                with_header(&format!(r#"{{{w},"v":{{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}}}"#), 6),
+                "invalid offset for tensor `v`",
+            ),
+        ];
+        for (contents, expected) in table {
+            assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
+        }
+        // A header alone is right where every tensor is empty, and its spaces do not matter.
+        assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
+    }
+
+    #[test]
+    fn a_large_file_that_is_no_checkpoint_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let size = 1 << 40; // a hole: a file system need not keep it
+        if file.as_file().set_len(size).is_ok() {
+            let error = load(&mut model::<f32>(&[("w", &[1])]), &file).unwrap_err();
+            assert!(matches!(error, Error::Checkpoint { .. }), "{error}");
+        }
+        let error = load(&mut model::<f32>(&[]), "/dev/zero").unwrap_err();
+        assert!(matches!(error, Error::Read { .. }), "{error}");
+    }
+
+    #[test]
+    fn two_tensors_of_one_name_are_an_error_that_names_it() {
+        let entry = r#"{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
+        let second = r#"{"dtype":"F32","shape":[1],"data_offsets":[4,8]}"#;
+        for (first, again) in [("w", "w"), ("w", r"\u0077"), (METADATA, METADATA)] {
+            let text = refusal(&with_header(&format!(r#"{{"{first}":{entry},"{again}":{second}}}"#), 8));
+            assert!(text.contains(&format!("two tensors are named '{first}'")), "{text}");
+        }
+        let error = save(&model::<f32>(&[("w", &[1]), ("w", &[2])]), "unused").unwrap_err();
+        assert_eq!(error.to_string(), "two parameters of the model are named 'w'");
+        let error = save(&model::<f32>(&[(METADATA, &[1])]), "unused").unwrap_err();
+        assert!(error.to_string().starts_with("a parameter cannot be named '__metadata__'"), "{error}");
+    }
+
+    #[test]
+    fn long_lists_and_long_names_are_shortened() {
+        let names: Vec<String> = (0..20_000).map(|i| format!("empty{i:06}")).collect();
+        let entries =
+            names.iter().map(|name| format!(r#""{name}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#));
+        let header = format!("{{{}}}", entries.collect::<Vec<_>>().join(","));
+        let text = refusal(&with_header(&header, 0));
+        let expected = "'f' does not fit the model:\n  missing in the file: 'w'\n  unexpected in the file: 'empty000000', \
+                        'empty000001', 'empty000002', 'empty000003', 'empty000004', 'empty000005', 'empty000006', \
+                        'empty000007', 'empty000008', 'empty000009' and 19990 more";
+        assert_eq!(text, expected);
+        let name = "n".repeat(100_000);
+        let header = format!(
+            r#"{{"w":{{"dtype":"F32","shape":[{}0],"data_offsets":[0,0]}},"{name}":{{"dtype":"F32","#,
+            "1,".repeat(10_000)
+        ) + r#""shape":[0],"data_offsets":[0,0]}}"#;
+        let text = refusal(&with_header(&header, 0));
+        assert!(text.contains(&format!("'{}…'", "n".repeat(200))) && text.len() < 800, "{text}");
+    }
+
+    #[test]
+    fn names_are_shown_with_their_control_characters_escaped() {
+        let header = r#"{"\u001b[2J":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
+        assert!(refusal(&with_header(header, 0)).ends_with(r"unexpected in the file: '\u{1b}[2J'"));
+        let header = r#"{"w":{"dtype":"\u001b[2J","shape":[0],"data_offsets":[0,0]}}"#;
+        assert!(refusal(&with_header(header, 0)).contains(r"unknown variant `\u{1b}[2J`"));
+        let error = save(&model::<f32>(&[("a\nb", &[1]), ("a\nb", &[1])]), "unused").unwrap_err();
+        assert_eq!(error.to_string(), r"two parameters of the model are named 'a\nb'");
+    }
+
+    /// A file with tensors of these element types and bytes.
+    fn written(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let view = |&(name, dtype, shape, bytes): &(_, _, &[usize], _)| {
+            (name, TensorView::new(dtype, shape.to_vec(), bytes).unwrap())
+        };
+        fs::write(&file, serialize(tensors.iter().map(view), None).unwrap()).unwrap();
+        file
+    }
+
+    #[test]
+    fn floats_of_every_width_are_converted_where_that_is_asked_for() {
+        // 1.5 and -2, whose upper bits are the same in f32 and bf16.
+        let halves = written(&[
+            ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
+            ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
+            ("c", Dtype::F64, &[2], &[1.5f64, -2.0].map(f64::to_le_bytes).concat()),
+        ]);
+        let mut single = model::<f32>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
+        let text = load(&mut single, &halves).unwrap_err().to_string();
+        assert!(text.contains("mismatch: 'b' is BF16 [2] in the file, F32 [2] in the model"), "{text}");
+        assert!(text.ends_with("`Saved::convert` converts between floating-point types"), "{text}");
+        assert!(Checkpoint::open(&halves).unwrap().convert().load_model(&mut single).unwrap().is_complete());
+        assert!(single.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
+        let mut double = model::<f64>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
+        Checkpoint::open(&halves).unwrap().convert().load_model(&mut double).unwrap();
+        assert!(double.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
+        // To nearest, ties to even: 1 + 2⁻²⁴ is half way between two numbers of f32.
+        let fine = written(&[("w", Dtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
+        let mut rounded = model::<f32>(&[("w", &[1])]);
+        Checkpoint::open(&fine).unwrap().convert().load_model(&mut rounded).unwrap();
+        assert_eq!(rounded.0[0].1.value.to_vec(), [1.0]);
+    }
+
+    /// A normalisation's running statistics, as PyTorch saves them.
+    #[derive(Module)]
+    struct Statistics {
+        running_mean: Buffer,
+        num_batches_tracked: Buffer<i64>,
+    }
+
+    #[test]
+    fn buffers_of_pytorch_are_loaded_and_integers_are_never_converted() {
+        let mean = [0.5f32, 0.25].map(f32::to_le_bytes).concat();
+        let mut model = Statistics {
+            running_mean: Buffer::new(Tensor::zeros([2])),
+            num_batches_tracked: Buffer::new(Tensor::scalar(0)),
+        };
+        let file = written(&[
+            ("running_mean", Dtype::F32, &[2], &mean),
+            ("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes()),
+        ]);
+        load(&mut model, &file).unwrap();
+        assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 7));
+        let half = written(&[
+            ("running_mean", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
+            ("num_batches_tracked", Dtype::F32, &[], &7f32.to_le_bytes()),
+        ]);
+        let saved = Checkpoint::open(&half).unwrap().convert();
+        assert!(matches!(saved.load_model(&mut model), Err(Error::Keys { mismatched, .. }) if mismatched.len() == 1));
+        saved.partial().load_model(&mut model).unwrap();
+        assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![1.5, -2.0], 7));
+    }
+
+    #[test]
+    fn a_partial_load_takes_what_fits_and_reports_the_rest() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut saved = model::<f32>(&[("module.a", &[2]), ("module.b", &[3]), ("module.c", &[1])]);
+        saved.0[0].1.value = Tensor::from([1.0, 2.0]);
+        save(&saved, &file).unwrap();
+        let mut other = model::<f32>(&[("a", &[2]), ("b", &[4]), ("d", &[1])]);
+        let text = load(&mut other, &file).unwrap_err().to_string();
+        assert!(text.contains("'a' may be 'module.a' in the file (`Saved::rename`)"), "{text}");
+        let opened = Checkpoint::open(&file).unwrap().rename(|name| name.replacen("module.", "", 1)).partial();
+        let report = opened.load_model(&mut other).unwrap();
+        assert_eq!((&report.missing[..], &report.unexpected[..]), (&["d".to_owned()][..], &["c".to_owned()][..]));
+        assert_eq!((report.mismatched.len(), &report.mismatched[0].name[..]), (1, "b"));
+        assert_eq!(other.0[0].1.value.to_vec(), [1.0, 2.0]);
+        assert!(report.to_string().starts_with("not loaded:\n  missing in the file: 'd'"), "{report}");
+        let all = Checkpoint::open(&file).unwrap().rename(|_| "a".to_owned());
+        assert!(matches!(all.load_model(&mut other), Err(Error::DuplicateName { name }) if name == "a"));
+    }
+
+    #[test]
+    fn a_file_of_torch_save_is_told_apart() {
+        for start in [&b"PK\x03\x04\0\0\x08\x08\0\0"[..], b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."] {
+            let text = refusal(start);
+            assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
+        }
+    }
+
+    fn gradients(model: &Linear<f64>, generator: &mut Generator) -> Gradients<f64> {
+        let x = Tensor::randn([4, 3], generator);
+        let tape = Tape::training(generator);
+        let (_, gradients) = tape.value_and_gradients(|tape| {
+            let y = model.forward(tape.constant(&x));
+            wengert_tensor::ops::Arithmetic::mul(&y, &y).sum(..)
+        });
+        gradients
+    }
+
+    /// Trains, saves, goes on, and compares with what a fresh model and optimiser do after reading.
+    fn resumes<O: Optimizer<f64>>(made: impl Fn() -> O, settled: impl Fn(&mut O)) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut generator = Generator::new(5);
+        let (mut model, mut optimizer) = (Linear::<f64>::new(3, 2, &mut generator), made());
+        let train = |model: &mut Linear<f64>, optimizer: &mut O, generator: &mut Generator| {
+            for _ in 0..3 {
+                let gradients = gradients(model, generator);
+                optimizer.step(model, &gradients);
+            }
+        };
+        train(&mut model, &mut optimizer, &mut generator);
+        settled(&mut optimizer);
+        let checkpoint = Checkpoint::new().model(&model).optimizer("o", &optimizer, &model).generator(&generator);
+        checkpoint.integer("step", u64::MAX).number("best", f64::NEG_INFINITY).save(&file).unwrap();
+
+        let (mut resumed, mut its) = (Linear::<f64>::new(3, 2, &mut Generator::new(6)), made());
+        let saved = Checkpoint::open(&file).unwrap();
+        saved.load_model(&mut resumed).unwrap();
+        saved.load_optimizer("o", &mut its, &resumed).unwrap();
+        let mut its_generator = saved.generator().unwrap();
+        assert_eq!((saved.integer("step").unwrap(), saved.number("best").unwrap()), (u64::MAX, f64::NEG_INFINITY));
+        assert!(matches!(saved.number("step"), Err(Error::Keys { missing, .. }) if missing == ["@number.step"]));
+        train(&mut model, &mut optimizer, &mut generator);
+        train(&mut resumed, &mut its, &mut its_generator);
+        assert_eq!(resumed.weight.value, model.weight.value);
+        assert_eq!(its_generator, generator);
+        load(&mut resumed, &file).unwrap(); // what is no model is not in the way
+    }
+
+    #[test]
+    fn optimisers_go_on_where_they_stopped() {
+        resumes(|| Sgd::new(0.1).momentum(0.9).group("bias", |sgd| sgd.lr(0.01)), |sgd| sgd.set_lr(0.025));
+        resumes(|| Sgd::new(0.1), |_| ());
+        resumes(|| Adam::new(0.1).amsgrad().group("weight", |adam| adam.weight_decay(0.5)), |adam| adam.set_lr(0.03));
+    }
+
+    #[test]
+    fn an_optimiser_of_another_kind_is_refused_and_stays() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (mut model, mut sgd) = (Linear::<f64>::new(3, 2, &mut Generator::new(5)), Sgd::new(0.1).momentum(0.9));
+        let along = gradients(&model, &mut Generator::new(0));
+        sgd.step(&mut model, &along);
+        Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
+        let saved = Checkpoint::open(&file).unwrap();
+        let mut adam = Adam::new(0.5);
+        let text = saved.load_optimizer("sgd", &mut adam, &model).unwrap_err().to_string();
+        assert!(text.contains("'@settings.sgd.beta1'") && text.contains("'@settings.sgd.momentum'"), "{text}");
+        assert_eq!(adam.learning_rate(), 0.5);
+        assert!(saved.load_optimizer("other", &mut sgd, &model).is_err());
+        let before = fs::read(&file).unwrap();
+        Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), before); // the same bytes each time
+    }
+}

@@ -1,0 +1,330 @@
+//! Reading: tensors by name, with conversion and renaming, into a model and what else was saved with it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use wengert_tensor::{Float, Generator, Shape};
+
+use super::header::read_header;
+use super::write::{Checkpoint, check_names, dtype};
+use crate::bytes::{from_floats, to_bytes};
+use crate::error::keys;
+use crate::file::open_regular;
+use crate::module::{LeafMut, Module};
+use crate::optim::{Archive, Entry, Key, Resume};
+use crate::{Error, KeyMismatch, Result};
+
+/// A checkpoint in a file, made by [`Checkpoint::open`](crate::Checkpoint::open): what is asked for is read, nothing else.
+///
+/// ```
+/// use wengert_nn::{Checkpoint, Generator, Linear, Module, save};
+///
+/// #[derive(Module)]
+/// struct Classifier {
+///     body: Linear,
+///     head: Linear,
+/// }
+///
+/// // A file of the body alone, in f64 and under other names.
+/// let generator = &mut Generator::new(0);
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("body.safetensors");
+/// save(&Linear::<f64>::new(4, 3, generator), &path)?;
+///
+/// let mut model = Classifier { body: Linear::new(4, 3, generator), head: Linear::new(3, 2, generator) };
+/// let saved = Checkpoint::open(&path)?.convert().partial().rename(|name| format!("body.{name}"));
+/// let report = saved.load_model(&mut model)?;
+/// assert_eq!(report.missing, ["head.weight", "head.bias"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Saved {
+    path: PathBuf,
+    file: File,
+    /// Where the tensors begin.
+    start: u64,
+    header: Metadata,
+    convert: bool,
+    partial: bool,
+    rename: Box<dyn Fn(&str) -> String>,
+}
+
+/// What [`Saved::load_model`] left as it was. Empty unless the load was [`partial`](Saved::partial).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Names that the model has and the file has not.
+    pub missing: Vec<String>,
+    /// Names that the file has and the model has not.
+    pub unexpected: Vec<String>,
+    /// Names that both have, with different shapes, or with element types between which nothing was converted.
+    pub mismatched: Vec<KeyMismatch>,
+}
+
+impl LoadReport {
+    /// Whether the whole file went into the whole model.
+    pub fn is_complete(&self) -> bool {
+        *self == LoadReport::default()
+    }
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_complete() {
+            return f.write_str("everything was loaded");
+        }
+        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.mismatched))
+    }
+}
+
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Saved { path, convert, partial, .. } = self;
+        f.debug_struct("Saved").field("path", path).field("convert", convert).field("partial", partial).finish()
+    }
+}
+
+impl Checkpoint {
+    /// The checkpoint in the file `path`, of which the header is read and checked.
+    ///
+    /// # Errors
+    ///
+    /// If the file is missing, unreadable or no regular file ([`Error::Read`]), no checkpoint or a damaged one
+    /// ([`Error::Checkpoint`]).
+    pub fn open(path: impl AsRef<Path>) -> Result<Saved> {
+        let path = path.as_ref().to_owned();
+        let (mut file, size) = open_regular(&path)?;
+        match read_header(&mut file, size) {
+            Err(source) => Err(Error::Read { path, source }),
+            Ok(Err(reason)) => Err(Error::Checkpoint { path, reason }),
+            Ok(Ok((start, header))) => {
+                let rename = Box::new(str::to_owned);
+                Ok(Saved { path, file, start, header, convert: false, partial: false, rename })
+            }
+        }
+    }
+}
+
+impl Saved {
+    /// Converts parameters of another floating-point type (f16, bf16, f32, f64) to the model's, rounding to nearest.
+    #[must_use]
+    pub fn convert(self) -> Self {
+        Saved { convert: true, ..self }
+    }
+
+    /// Loads what fits and reports the rest. PyTorch: `strict=False`, which still refuses other shapes.
+    #[must_use]
+    pub fn partial(self) -> Self {
+        Saved { partial: true, ..self }
+    }
+
+    /// The tensors of the model have in the model the names that `rename` makes from those in the file.
+    #[must_use]
+    pub fn rename(self, rename: impl Fn(&str) -> String + 'static) -> Self {
+        Saved { rename: Box::new(rename), ..self }
+    }
+
+    /// Reads the parameters and buffers of `model`; returns what was left, which is nothing unless the load is
+    /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
+    ///
+    /// # Errors
+    ///
+    /// - The file does not fit the model: [`Error::Keys`], with all names that are missing, unexpected or mismatched.
+    /// - Two parameters of the model have one name, or two tensors of the file after renaming: [`Error::DuplicateName`].
+    /// - The file cannot be read: [`Error::Read`].
+    ///
+    /// The model is then as it was.
+    pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
+        let leaves = model.leaves_mut();
+        check_names(leaves.iter().map(|(name, _)| &name[..]))?;
+        let mut found: HashMap<String, TensorInfo> = HashMap::new();
+        for (name, info) in self.header.tensors() {
+            if !name.starts_with('@') {
+                let name = (self.rename)(&name);
+                if found.insert(name.clone(), info.clone()).is_some() {
+                    return Err(Error::DuplicateName { name });
+                }
+            }
+        }
+        let (mut report, mut fitting) = (LoadReport::default(), Vec::new());
+        for (name, leaf) in leaves {
+            let (expected, shape, convertible) = match &leaf {
+                LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), self.convert),
+                LeafMut::Buffer(buffer) => {
+                    let own = buffer.dtype() == T::DTYPE;
+                    (dtype(buffer.dtype()), buffer.shape(), self.convert && own)
+                }
+            };
+            match found.remove(&name) {
+                None => report.missing.push(name),
+                Some(info)
+                    if info.shape == shape.sizes()
+                        && (info.dtype == expected || convertible && is_float(info.dtype)) =>
+                {
+                    fitting.push((info, leaf));
+                }
+                Some(info) => {
+                    let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
+                    let expected = (shape.clone(), expected.to_string());
+                    report.mismatched.push(KeyMismatch { name, found, expected });
+                }
+            }
+        }
+        report.unexpected.extend(found.into_keys());
+        report.unexpected.sort_unstable();
+        if !self.partial && !report.is_complete() {
+            return Err(self.misfit(report));
+        }
+        let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| self.bytes(info)).collect::<Result<_>>()?;
+        for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
+            match leaf {
+                LeafMut::Parameter(parameter) => {
+                    parameter.value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
+                }
+                LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffer.set_from_bytes(&bytes)?,
+                LeafMut::Buffer(buffer) => {
+                    let converted = from_floats::<T>(&bytes, info.dtype, buffer.shape())?;
+                    buffer.set_from_bytes(&to_bytes(&converted))?;
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Reads the settings and states that [`Checkpoint::optimizer`](crate::Checkpoint::optimizer) saved under `name`, for the same
+    /// model and an optimiser of the same kind with the same groups. Settings of the file replace those of the program, as in
+    /// PyTorch's `load_state_dict`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Keys`] if it has other states or settings, other groups, or belongs to another model; [`Error::Read`]. The
+    /// optimiser is then as it was.
+    pub fn load_optimizer<T: Float, O: Resume<T>>(
+        &self,
+        name: &str,
+        optimizer: &mut O,
+        model: &(impl Module<T> + ?Sized),
+    ) -> Result<()> {
+        let mut entries = HashMap::new();
+        for (in_file, info) in self.header.tensors() {
+            if let Some(key) = Key::from_file(&in_file, name) {
+                entries.insert(key, self.entry::<T>(&in_file, info)?);
+            }
+        }
+        let mut archive = Archive::reading(entries);
+        let mut restored = optimizer.clone();
+        restored.archive(model, &mut archive);
+        let (missing, mismatched, rest) = archive.finish();
+        let in_file = |keys: Vec<Key>| {
+            let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
+            names.sort_unstable();
+            names
+        };
+        let mismatched = mismatched.into_iter().map(|(key, found, expected)| KeyMismatch {
+            name: key.in_file(name),
+            found,
+            expected,
+        });
+        let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
+        let report = LoadReport { missing, unexpected, mismatched };
+        if !report.is_complete() {
+            return Err(self.misfit(report));
+        }
+        *optimizer = restored;
+        Ok(())
+    }
+
+    /// The generator that was saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Keys`] if none was; [`Error::Read`].
+    pub fn generator(&self) -> Result<Generator> {
+        let [seed, count] = self.words("@generator", Dtype::U64, [2])?;
+        Ok(Generator::from_state(u64::from_le_bytes(seed), u64::from_le_bytes(count)))
+    }
+
+    /// The count that was saved under `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Keys`] if none was; [`Error::Read`].
+    pub fn integer(&self, name: &str) -> Result<u64> {
+        let [word] = self.words(&format!("@integer.{name}"), Dtype::U64, [])?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    /// The number that was saved under `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Keys`] if none was; [`Error::Read`].
+    pub fn number(&self, name: &str) -> Result<f64> {
+        let [word] = self.words(&format!("@number.{name}"), Dtype::F64, [])?;
+        Ok(f64::from_le_bytes(word))
+    }
+
+    /// The `N` elements of 8 bytes of the tensor `name`.
+    fn words<const N: usize, const R: usize>(
+        &self,
+        name: &str,
+        expected: Dtype,
+        shape: [usize; R],
+    ) -> Result<[[u8; 8]; N]> {
+        let mut report = LoadReport::default();
+        match self.header.info(name) {
+            None => report.missing.push(name.to_owned()),
+            Some(info) => {
+                if let Ok(words) = self.bytes(info)?.as_chunks::<8>().0.try_into()
+                    && info.dtype == expected
+                    && info.shape == shape
+                {
+                    return Ok(words);
+                }
+                let found = (Shape::from(&info.shape[..]), info.dtype.to_string());
+                let expected = (Shape::from(&shape[..]), expected.to_string());
+                report.mismatched.push(KeyMismatch { name: name.to_owned(), found, expected });
+            }
+        }
+        Err(self.misfit(report))
+    }
+
+    fn misfit(&self, report: LoadReport) -> Error {
+        let LoadReport { missing, unexpected, mismatched } = report;
+        Error::Keys { path: self.path.clone(), missing, unexpected, mismatched }
+    }
+
+    fn bytes(&self, info: &TensorInfo) -> Result<Vec<u8>> {
+        let (from, to) = info.data_offsets;
+        let mut bytes = vec![0; to - from];
+        let mut file = &self.file;
+        let read = file.seek(SeekFrom::Start(self.start + from as u64)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        Ok(bytes)
+    }
+
+    /// What an optimiser saved.
+    fn entry<T: Float>(&self, name: &str, info: &TensorInfo) -> Result<Entry<T>> {
+        let (bytes, shape) = (self.bytes(info)?, Shape::from(&info.shape[..]));
+        let own = dtype(T::DTYPE);
+        match (info.dtype, shape.rank()) {
+            (Dtype::BOOL, 0) => Ok(Entry::Flag(bytes == [1])),
+            (Dtype::U64, 0) => Ok(Entry::Integer(u64::from_le_bytes(bytes.as_chunks().0[0]))),
+            (Dtype::F64, 0) => Ok(Entry::Number(f64::from_le_bytes(bytes.as_chunks().0[0]))),
+            (of, _) if of == own || self.convert && is_float(of) => Ok(Entry::Tensor(from_floats(&bytes, of, &shape)?)),
+            (of, _) => {
+                let (name, found, expected) =
+                    (name.to_owned(), (shape.clone(), of.to_string()), (shape, own.to_string()));
+                let mismatched = vec![KeyMismatch { name, found, expected }];
+                Err(self.misfit(LoadReport { mismatched, ..LoadReport::default() }))
+            }
+        }
+    }
+}
+
+fn is_float(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
+}

@@ -1,0 +1,188 @@
+//! Writing: a builder that collects tensors under their names and writes them as one file.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, serialize};
+use wengert_tensor::{DType, Float, Generator};
+
+use super::header::METADATA;
+use crate::bytes::to_bytes;
+use crate::file::write_atomically;
+use crate::module::{Leaf, Module};
+use crate::optim::{Archive, Entry, Resume};
+use crate::{Error, Result};
+
+/// What a training run needs to go on as if it had not stopped, in one file: the model, optimisers, a generator, and numbers. What
+/// is read back has the same bits. PyTorch: `torch.save({"model": model.state_dict(), …})`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Adam, Checkpoint, Generator, Layer, Linear, Optimizer};
+///
+/// fn train(model: &mut Linear, adam: &mut Adam, generator: &mut Generator) {
+///     let x = Tensor::randn([8, 4], generator);
+///     let (_, gradients) = Tape::training(generator)
+///         .value_and_gradients(|tape| model.forward(tape.constant(&x)).square().mean(..));
+///     adam.step(model, &gradients);
+/// }
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("run.safetensors");
+/// let mut generator = Generator::new(0);
+/// let (mut model, mut adam) = (Linear::new(4, 2, &mut generator), Adam::new(0.1));
+/// for epoch in 0..3 {
+///     train(&mut model, &mut adam, &mut generator);
+///     Checkpoint::new()
+///         .model(&model)
+///         .optimizer("adam", &adam, &model)
+///         .generator(&generator)
+///         .integer("epoch", epoch + 1)
+///         .save(&path)?;
+/// }
+///
+/// // Another process goes on where this one stopped.
+/// let (mut resumed, mut its_adam) = (Linear::new(4, 2, &mut Generator::new(1)), Adam::new(0.1));
+/// let saved = Checkpoint::open(&path)?;
+/// saved.load_model(&mut resumed)?;
+/// saved.load_optimizer("adam", &mut its_adam, &resumed)?;
+/// let mut its_generator = saved.generator()?;
+/// assert_eq!(saved.integer("epoch")?, 3);
+///
+/// train(&mut model, &mut adam, &mut generator);
+/// train(&mut resumed, &mut its_adam, &mut its_generator);
+/// assert_eq!(resumed.weight.value, model.weight.value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a checkpoint is written by `save`"]
+pub struct Checkpoint {
+    tensors: Vec<Named>,
+    /// The first name that cannot be written.
+    refused: Option<Error>,
+}
+
+/// A tensor as the file has it.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Checkpoint::default()
+    }
+
+    /// With the parameters and buffers of `model`.
+    pub fn model<T: Float>(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
+        let leaves = model.leaves();
+        if let Some((name, _)) = leaves.iter().find(|(name, _)| name.starts_with('@') || name == METADATA) {
+            self.refused.get_or_insert(Error::ReservedName { name: name.clone() });
+        }
+        for (name, leaf) in leaves {
+            let (of, shape, bytes) = match leaf {
+                Leaf::Parameter(parameter) => (T::DTYPE, parameter.value.shape(), to_bytes(&parameter.value)),
+                Leaf::Buffer(buffer) => (buffer.dtype(), buffer.shape(), buffer.to_bytes()),
+            };
+            self.tensors.push(Named { name, dtype: dtype(of), shape: shape.to_vec(), bytes });
+        }
+        self
+    }
+
+    /// With the settings of an optimiser and its states for the parameters of `model`, under a name of its own.
+    pub fn optimizer<T: Float, O: Resume<T>>(
+        mut self,
+        name: &str,
+        optimizer: &O,
+        model: &(impl Module<T> + ?Sized),
+    ) -> Self {
+        let mut archive = Archive::writing();
+        optimizer.clone().archive(model, &mut archive);
+        for (key, entry) in archive.into_entries() {
+            let key = key.in_file(name);
+            match entry {
+                Entry::Tensor(tensor) => {
+                    let (shape, bytes) = (tensor.shape().to_vec(), to_bytes(&tensor));
+                    self.tensors.push(Named { name: key, dtype: dtype(T::DTYPE), shape, bytes });
+                }
+                Entry::Number(value) => self.scalar(key, Dtype::F64, value.to_le_bytes().to_vec()),
+                Entry::Integer(value) => self.scalar(key, Dtype::U64, value.to_le_bytes().to_vec()),
+                Entry::Flag(value) => self.scalar(key, Dtype::BOOL, vec![value.into()]),
+            }
+        }
+        self
+    }
+
+    /// With the seed and the count of a generator.
+    pub fn generator(mut self, generator: &Generator) -> Self {
+        let (seed, count) = generator.state();
+        let bytes = [seed, count].map(u64::to_le_bytes).concat();
+        self.tensors.push(Named { name: "@generator".to_owned(), dtype: Dtype::U64, shape: vec![2], bytes });
+        self
+    }
+
+    /// With a count: the epoch, the step.
+    pub fn integer(mut self, name: &str, value: u64) -> Self {
+        self.scalar(format!("@integer.{name}"), Dtype::U64, value.to_le_bytes().to_vec());
+        self
+    }
+
+    /// With a number, kept bit for bit: the best loss so far.
+    pub fn number(mut self, name: &str, value: f64) -> Self {
+        self.scalar(format!("@number.{name}"), Dtype::F64, value.to_le_bytes().to_vec());
+        self
+    }
+
+    fn scalar(&mut self, name: String, dtype: Dtype, bytes: Vec<u8>) {
+        self.tensors.push(Named { name, dtype, shape: Vec::new(), bytes });
+    }
+
+    /// Writes the file `path`, whole or not at all ([`write_atomically`](crate::write_atomically)).
+    ///
+    /// # Errors
+    ///
+    /// Where two tensors have one name ([`Error::DuplicateName`]), a parameter has a name that is kept for other things
+    /// ([`Error::ReservedName`]), or the file cannot be written ([`Error::Write`]). What was in the file before is still there.
+    pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.refused.map_or(Ok(()), Err)?;
+        check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
+        let refused = |error: safetensors::SafeTensorError| Error::Write {
+            path: path.to_owned(),
+            source: io::Error::other(error.to_string()),
+        };
+        let view = |tensor| {
+            let Named { name, dtype, shape, bytes }: &Named = tensor;
+            Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
+        };
+        let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
+        // What PyTorch's own files say, and loaders that know several frameworks ask for.
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        write_atomically(path, &serialize(views, Some(metadata)).map_err(refused)?)
+    }
+}
+
+pub(super) fn dtype(of: DType) -> Dtype {
+    match of {
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::I64 => Dtype::I64,
+        DType::U8 => Dtype::U8,
+        _ => Dtype::BOOL,
+    }
+}
+
+/// [`Error::DuplicateName`] with the first name that stands twice.
+pub(super) fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
+        Some(name) => Err(Error::DuplicateName { name: name.to_owned() }),
+        None => Ok(()),
+    }
+}
