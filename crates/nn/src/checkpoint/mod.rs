@@ -376,7 +376,7 @@ mod tests {
         let tape = Tape::training(generator);
         let (_, gradients) = tape.value_and_gradients(|tape| {
             let y = model.forward(tape.constant(&x));
-            wengert_tensor::ops::Arithmetic::mul(&y, &y).sum(..)
+            wengert_tensor::ops::Arithmetic::mul(&y, y).sum(..)
         });
         gradients
     }
