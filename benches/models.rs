@@ -13,7 +13,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Duration;
 
-use wengert::autograd::transforms::{grad, hessian, hvp, jacobian};
+use wengert::autograd::transforms::{grad, hessian, hvp, jacobian, objective};
 use wengert::nn::*;
 use wengert::prelude::*;
 use wengert::tensor::ops::AttentionMask;
@@ -125,8 +125,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("pairwise", &[r, s, d]) => {
             let (x, y) = (Tensor::<f32>::rand([r, d], g), Tensor::rand([s, d], g));
-            let kernel =
-                |[x, y]: [Var<'_>; 2]| ((x.unsqueeze(1) - y.unsqueeze(0)).square().sum(2) * -0.5).exp().sum(..);
+            let kernel = objective(|[x, y]| ((x.unsqueeze(1) - y.unsqueeze(0)).square().sum(2) * -0.5).exp().sum(..));
             computing(move || grad(kernel, [&x, &y]))
         }
         ("kmeans", &[r, k, d]) => {
