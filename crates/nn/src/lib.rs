@@ -76,7 +76,10 @@ pub use file::write_atomically;
 pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, ReLU, Sequential};
 pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
-pub use loss::{CrossEntropyLoss, LossReduction, accuracy, cross_entropy, try_accuracy, try_cross_entropy};
+pub use loss::{
+    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction,
+    MseLoss, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss, accuracy, cross_entropy, try_accuracy, try_cross_entropy,
+};
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{Adam, AdamW, Archive, Common, Optimizer, Range, Resume, Setting, Sgd, States};

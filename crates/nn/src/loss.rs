@@ -1,10 +1,13 @@
-//! Classification: cross-entropy, with its options as plain data, and accuracy. Both are of tensors and recorded variables
-//! alike.
+//! Losses: cross-entropy and accuracy of classes, and those of the operations, such as [`MseLoss`]. All are of tensors and
+//! recorded variables alike.
 //!
 //! The formulas are with the operations: [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
-pub use wengert_tensor::ops::LossReduction;
+pub use wengert_tensor::ops::{
+    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction, MseLoss,
+    PoissonNllLoss, SmoothL1Loss, SoftMarginLoss,
+};
 use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, IntoArray, Reductions, TensorLike};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 

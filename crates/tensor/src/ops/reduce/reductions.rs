@@ -89,7 +89,21 @@ pub trait Reductions: TensorLike {
         Ok(reduced(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
     }
 
-    /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`.
+    /// Number of elements over `dims` that are not zero (or `true`). PyTorch: `count_nonzero`, and `sum` of truth values, which
+    /// here does not compile.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let x = Tensor::from([[1, 0], [2, 3]]);
+    /// assert_eq!(x.gt(1).count_nonzero(1).to_vec(), [0, 2]);
+    /// ```
+    ///
+    /// ```compile_fail
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let _ = Tensor::from([true, false]).sum(..);
+    /// ```
     fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("count_nonzero");
         let counted = not_zero(self, at)?.try_cast::<i64>()?;
