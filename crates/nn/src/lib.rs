@@ -73,9 +73,18 @@ pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
 pub use data::{Batches, Dataset};
 pub use error::{Error, KeyMismatch, Result};
 pub use file::write_atomically;
-pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
-pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, ReLU, Sequential};
+pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
+pub use layers::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
+pub use layers::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
+pub use layers::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use layers::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
+pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, Bilinear};
+pub use layers::{CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU};
+pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, Sequential};
+pub use layers::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
+pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
+pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use loss::{
     BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction,
     MseLoss, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss, accuracy, cross_entropy, try_accuracy, try_cross_entropy,
@@ -90,3 +99,4 @@ pub use table::read_table;
 pub(crate) use error::raise;
 pub use wengert_autograd::{Buffer, Parameter};
 pub use wengert_tensor::Generator;
+pub use wengert_tensor::ops::{InterpolateMode, PadMode};

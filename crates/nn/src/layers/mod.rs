@@ -1,21 +1,40 @@
 //! Layers, with PyTorch's names, layouts and initial distributions.
 
 mod activation;
+mod adaptive_pooling;
 mod batch_norm;
+mod bilinear;
 #[cfg(test)]
 mod check;
 mod convolution;
+mod dropout;
+mod embedding;
+mod embedding_bag;
 mod instance_norm;
 mod layer;
 mod linear;
 mod normalization;
+mod pooling;
+mod reshape;
 mod sequential;
 
-pub use activation::ReLU;
+pub use activation::{
+    CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU,
+};
+pub use activation::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
+pub use activation::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
+pub use adaptive_pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
+pub use adaptive_pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
+pub use bilinear::Bilinear;
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};
+pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
+pub use embedding::{Embedding, EmbeddingBuilder};
+pub use embedding_bag::{BagMode, EmbeddingBag, EmbeddingBagBuilder};
 pub use instance_norm::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use layer::Layer;
 pub use linear::Linear;
 pub use normalization::{GroupNorm, LayerNorm, RMSNorm};
+pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use reshape::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use sequential::Sequential;
