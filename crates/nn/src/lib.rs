@@ -81,6 +81,7 @@ pub use layers::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, Embeddin
 pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, Bilinear};
 pub use layers::{CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU};
 pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, Sequential};
+pub use layers::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use layers::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
 pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};

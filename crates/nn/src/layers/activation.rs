@@ -113,7 +113,8 @@ functions_with_settings! {
     /// use wengert_autograd::prelude::*;
     /// use wengert_nn::{Layer, LeakyReLU};
     ///
-    /// let y = LeakyReLU::new(0.1).forward(Tape::new().constant(&Tensor::from([-2.0, 3.0])));
+    /// let tape = Tape::new();
+    /// let y = LeakyReLU::new(0.1).forward(tape.constant(&Tensor::from([-2.0, 3.0])));
     /// assert_eq!(y.value().to_vec(), [-0.2, 3.0]);
     /// ```
     LeakyReLU {
@@ -167,7 +168,8 @@ functions_with_settings! {
     /// use wengert_autograd::prelude::*;
     /// use wengert_nn::{Layer, Softmax};
     ///
-    /// let y = Softmax::new(-1).forward(Tape::new().constant(&Tensor::from([[5.0, 5.0]])));
+    /// let tape = Tape::new();
+    /// let y = Softmax::new(-1).forward(tape.constant(&Tensor::from([[5.0, 5.0]])));
     /// assert_eq!(y.value().to_vec(), [0.5, 0.5]);
     /// ```
     Softmax {
@@ -197,7 +199,8 @@ functions_with_settings! {
 /// use wengert_autograd::prelude::*;
 /// use wengert_nn::{Layer, PReLU};
 ///
-/// let y = PReLU::<f64>::new(1).forward(Tape::new().constant(&Tensor::from([-2.0, 3.0])));
+/// let tape = Tape::new();
+/// let y = PReLU::<f64>::new(1).forward(tape.constant(&Tensor::from([-2.0, 3.0])));
 /// assert_eq!(y.value().to_vec(), [-0.5, 3.0]);
 /// ```
 #[derive(Clone, Debug, Module)]

@@ -79,7 +79,8 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// use wengert_nn::{AdaptiveAvgPool2d, Layer};
 ///
 /// let maps = Tensor::<f32>::ones([16, 32, 7, 5]);
-/// let y = AdaptiveAvgPool2d::new(1).forward(Tape::new().constant(&maps));
+/// let tape = Tape::new();
+/// let y = AdaptiveAvgPool2d::new(1).forward(tape.constant(&maps));
 /// assert_eq!(y.shape(), [16, 32, 1, 1]);
 /// ```
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;

@@ -42,9 +42,42 @@ pub struct Conv<const D: usize, T: Float = f32> {
     pub options: ConvOptions,
 }
 
-/// The settings of a convolutional layer before it is built.
+/// The adjoint of a convolution over sequences, `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.ConvTranspose1d`.
+pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
+
+/// The adjoint of a convolution over images, `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.ConvTranspose2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{ConvTranspose2d, Generator, Layer};
+///
+/// let builder = ConvTranspose2d::builder(16, 8, 3).stride(2).padding(1).output_padding(1);
+/// let doubling: ConvTranspose2d = builder.build(&mut Generator::new(0));
+/// let tape = Tape::new();
+/// let maps = doubling.forward(tape.constant(&Tensor::zeros([64, 16, 7, 7])));
+/// assert_eq!(maps.shape(), [64, 8, 14, 14]);
+/// ```
+pub type ConvTranspose2d<T = f32> = ConvTranspose<2, T>;
+
+/// The adjoint of a convolution over volumes, `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.ConvTranspose3d`.
+pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
+
+/// The adjoint of a convolution over `D` dimensions (1 to 3): [`ConvTranspose1d`], [`ConvTranspose2d`], [`ConvTranspose3d`]. The batch
+/// dimension of an input may be left out. Layout of the weight and initial distribution are PyTorch's.
+#[derive(Clone, Debug, Module)]
+pub struct ConvTranspose<const D: usize, T: Float = f32> {
+    /// `[in, out / groups, …]` and the sizes of the window.
+    pub weight: Parameter<T>,
+    /// `[out]`.
+    pub bias: Option<Parameter<T>>,
+    /// Stride, padding, dilation, groups and output padding.
+    #[module(skip)]
+    pub options: ConvOptions,
+}
+
+/// The settings of a convolutional layer, a [`Conv`] or a `TRANSPOSED` one, before it is built.
 #[derive(Clone, Debug)]
-pub struct ConvBuilder<const D: usize> {
+pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
     channels: [usize; 2],
     kernel: [usize; D],
     bias: bool,
@@ -70,12 +103,38 @@ impl<const D: usize> Conv<D, f32> {
     /// The settings of a layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, of
     /// any element type: [`ConvBuilder::build`] decides.
     pub fn builder(in_channels: usize, out_channels: usize, kernel: usize) -> ConvBuilder<D> {
-        let (channels, options) = ([in_channels, out_channels], ConvOptions::default());
-        ConvBuilder { channels, kernel: [kernel; D], bias: true, groups: 1, options }
+        ConvBuilder::new(in_channels, out_channels, kernel)
     }
 }
 
-impl<const D: usize> ConvBuilder<D> {
+impl<const D: usize, T: Float> ConvTranspose<D, T> {
+    /// A layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, with stride 1, no padding and one
+    /// group; [`builder`](ConvTranspose::builder) has the rest. Weight and bias are drawn from U(-1/√n, 1/√n), n = out / groups
+    /// times the size of the window, as in PyTorch.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(in_channels: usize, out_channels: usize, kernel: usize, generator: &mut Generator) -> Self {
+        ConvTranspose::<D, f32>::builder(in_channels, out_channels, kernel).build(generator)
+    }
+}
+
+impl<const D: usize> ConvTranspose<D, f32> {
+    /// The settings of a layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, of
+    /// any element type: [`ConvBuilder::build`] decides.
+    pub fn builder(in_channels: usize, out_channels: usize, kernel: usize) -> ConvBuilder<D, true> {
+        ConvBuilder::new(in_channels, out_channels, kernel)
+    }
+}
+
+impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
+    pub(crate) fn new(in_channels: usize, out_channels: usize, kernel: usize) -> Self {
+        let (channels, options) = ([in_channels, out_channels], ConvOptions::default());
+        ConvBuilder { channels, kernel: [kernel; D], bias: true, groups: 1, options }
+    }
+
     /// With a window of these sizes.
     #[must_use]
     pub fn kernel(self, kernel: [usize; D]) -> Self {
@@ -92,12 +151,6 @@ impl<const D: usize> ConvBuilder<D> {
     #[must_use]
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.padding(padding), ..self }
-    }
-
-    /// With as many zeros as make the result as large as the input; stride 1 only. PyTorch: `padding='same'`.
-    #[must_use]
-    pub fn same(self) -> Self {
-        ConvBuilder { options: self.options.same(), ..self }
     }
 
     /// With this distance from one element of a window to the next; 1 by default.
@@ -119,6 +172,30 @@ impl<const D: usize> ConvBuilder<D> {
         ConvBuilder { bias, ..self }
     }
 
+    /// Weight and bias for the channels `[own, other]` of the weight, of which the second is divided by the groups: from
+    /// U(-1/√n, 1/√n), n being the number of weights of each of the first.
+    #[track_caller]
+    fn drawn<T: Float>(
+        &self,
+        [own, other]: [usize; 2],
+        generator: &mut Generator,
+    ) -> (Parameter<T>, Option<Parameter<T>>) {
+        let sizes: Vec<usize> = [own, other / self.groups.max(1)].into_iter().chain(self.kernel).collect();
+        let n = sizes[1..].iter().product::<usize>();
+        let bound = if n == 0 { 0.0 } else { 1.0 / (n as f64).sqrt() };
+        let weight = Parameter::new(Tensor::uniform(-bound, bound, &sizes[..], generator));
+        let bias = Tensor::uniform(-bound, bound, [self.channels[1]], generator);
+        (weight, if self.bias { Some(Parameter::new(bias)) } else { None })
+    }
+}
+
+impl<const D: usize> ConvBuilder<D> {
+    /// With as many zeros as make the result as large as the input; stride 1 only. PyTorch: `padding='same'`.
+    #[must_use]
+    pub fn same(self) -> Self {
+        ConvBuilder { options: self.options.same(), ..self }
+    }
+
     /// The layer.
     ///
     /// # Panics
@@ -127,14 +204,28 @@ impl<const D: usize> ConvBuilder<D> {
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Conv<D, T> {
         let [inputs, outputs] = self.channels;
-        let per_group = inputs / self.groups.max(1);
-        let sizes: Vec<usize> = [outputs, per_group].into_iter().chain(self.kernel).collect();
-        let n = sizes[1..].iter().product::<usize>();
-        let bound = if n == 0 { 0.0 } else { 1.0 / (n as f64).sqrt() };
-        let weight = Parameter::new(Tensor::uniform(-bound, bound, &sizes[..], generator));
-        let bias = Tensor::uniform(-bound, bound, [outputs], generator);
-        let bias = if self.bias { Some(Parameter::new(bias)) } else { None };
+        let (weight, bias) = self.drawn([outputs, inputs], generator);
         Conv { weight, bias, options: self.options }
+    }
+}
+
+impl<const D: usize> ConvBuilder<D, true> {
+    /// With so much more at the end of each dimension of the result, less than the stride or the dilation; 0 by default. It tells
+    /// apart the sizes that a convolution maps to one.
+    #[must_use]
+    pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
+        ConvBuilder { options: self.options.output_padding(output_padding), ..self }
+    }
+
+    /// The layer.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn build<T: Float>(self, generator: &mut Generator) -> ConvTranspose<D, T> {
+        let (weight, bias) = self.drawn(self.channels, generator);
+        ConvTranspose { weight, bias, options: self.options }
     }
 }
 
@@ -156,11 +247,30 @@ impl<const D: usize, T: Float> Layer<T> for Conv<D, T> {
     }
 }
 
+impl<const D: usize, T: Float> Layer<T> for ConvTranspose<D, T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let weight = x.tape().try_parameter(&self.weight)?;
+        let bias = optional(x.tape(), self.bias.as_ref())?;
+        let (bias, options) = (bias.as_ref(), &self.options);
+        let y = match D {
+            1 => x.try_conv_transpose1d(&weight, bias, options),
+            2 => x.try_conv_transpose2d(&weight, bias, options),
+            _ => x.try_conv_transpose3d(&weight, bias, options),
+        };
+        in_layer(y, self.weight.made(), || {
+            let weight = self.weight.value.shape();
+            format!("ConvTranspose{D}d with a weight of shape {weight} on an input of shape {}", x.shape())
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use wengert_autograd::prelude::*;
 
     use super::*;
+    use crate::layers::check::{input, layer_gradients};
 
     #[test]
     fn values_and_gradients_are_those_of_the_definition() {
@@ -199,5 +309,42 @@ mod tests {
         assert_eq!(layer.forward(tape.constant(&Tensor::zeros([4, 9, 9]))).shape(), [6, 5, 1]);
         let without: Conv2d = builder.bias(false).build(&mut Generator::new(1));
         assert_eq!(without.parameters().len(), 1);
+    }
+
+    #[test]
+    fn transposed_ones_spread_each_element_over_a_window() {
+        let mut layer: ConvTranspose1d<f64> = ConvTranspose1d::builder(1, 1, 3).stride(2).build(&mut Generator::new(1));
+        layer.weight.value = Tensor::from([[[1.0, 10.0, 100.0]]]);
+        layer.bias.as_mut().unwrap().value = Tensor::from([0.5]);
+        let y = layer.forward(Tape::new().constant(&Tensor::from([[1.0, 2.0]]))).value();
+        assert_eq!(y.to_vec(), [1.5, 10.5, 102.5, 20.5, 200.5]);
+    }
+
+    #[test]
+    fn transposed_shapes_bounds_and_gradients() {
+        let builder = ConvTranspose2d::builder(4, 6, 3).groups(2).stride(2).padding(1).output_padding([1, 0]);
+        let layer: ConvTranspose2d<f64> = builder.clone().build(&mut Generator::new(1));
+        assert_eq!(layer.weight.value.shape(), &[4, 3, 3, 3]);
+        // Three channels of 9 taps.
+        let bound = 1.0 / 27f64.sqrt();
+        let values = layer.to_vector();
+        assert!(values.iter().all(|w| w.abs() <= bound));
+        assert!(values.iter().any(|w| w < -0.8 * bound) && values.iter().any(|w| w > 0.8 * bound));
+        let tape = Tape::new();
+        let y = layer.forward(tape.constant(&input([4, 2, 3])));
+        assert_eq!(y.shape(), [6, 4, 5]);
+        assert_eq!(builder.bias(false).build::<f32>(&mut Generator::new(1)).parameters().len(), 1);
+        let generator = &mut Generator::new(1);
+        layer_gradients(ConvTranspose2d::builder(2, 2, 2).groups(2).build(generator), &input([1, 2, 2, 3]));
+        layer_gradients(ConvTranspose3d::new(2, 1, 2, generator), &input([2, 2, 1, 2]));
+    }
+
+    #[test]
+    fn errors_name_the_transposed_layer() {
+        let layer = ConvTranspose1d::<f64>::new(2, 3, 2, &mut Generator::new(1));
+        let text = layer.try_forward(Tape::new().constant(&Tensor::ones([1, 3, 4]))).unwrap_err().to_string();
+        let named =
+            "in the layer ConvTranspose1d with a weight of shape [2, 3, 2] on an input of shape [1, 3, 4], made at";
+        assert!(text.contains(named), "{text}");
     }
 }

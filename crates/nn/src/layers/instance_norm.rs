@@ -21,7 +21,8 @@ pub type InstanceNorm1d<T = f32> = InstanceNorm<1, T>;
 /// use wengert_nn::{InstanceNorm2d, Layer};
 ///
 /// let norm = InstanceNorm2d::<f64>::new(1).eps(0.0).affine(true);
-/// let y = norm.forward(Tape::new().constant(&Tensor::from([[[1.0, 3.0]], [[10.0, 30.0]]]).unsqueeze(1)));
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::from([[[1.0, 3.0]], [[10.0, 30.0]]]).unsqueeze(1)));
 /// assert_eq!(y.value().to_vec(), [-1.0, 1.0, -1.0, 1.0]);
 /// ```
 pub type InstanceNorm2d<T = f32> = InstanceNorm<2, T>;

@@ -28,6 +28,7 @@ pub use adaptive_pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use bilinear::Bilinear;
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};
+pub use convolution::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBuilder};
 pub use embedding_bag::{BagMode, EmbeddingBag, EmbeddingBagBuilder};

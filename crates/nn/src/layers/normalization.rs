@@ -17,7 +17,8 @@ use crate::module::Module;
 /// use wengert_nn::{Layer, LayerNorm};
 ///
 /// let norm = LayerNorm::<f64>::new([2]).eps(0.0);
-/// let y = norm.forward(Tape::new().constant(&Tensor::from([[1.0, 3.0], [10.0, 30.0]])));
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::from([[1.0, 3.0], [10.0, 30.0]])));
 /// assert_eq!(y.value(), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
 /// ```
 #[derive(Clone, Debug, Module)]
@@ -85,7 +86,8 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
 /// use wengert_nn::{Layer, RMSNorm};
 ///
 /// let norm = RMSNorm::<f64>::new([2]).eps(0.0);
-/// let y = norm.forward(Tape::new().constant(&Tensor::from([3.0, 4.0])));
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::from([3.0, 4.0])));
 /// assert_eq!(y.value().to_vec(), [3.0, 4.0].map(|x| x / 12.5f64.sqrt()));
 /// ```
 #[derive(Clone, Debug, Module)]
@@ -146,7 +148,8 @@ impl<T: Float> Layer<T> for RMSNorm<T> {
 /// use wengert_nn::{GroupNorm, Layer};
 ///
 /// let norm = GroupNorm::<f32>::new(2, 6);
-/// let y = norm.forward(Tape::new().constant(&Tensor::ones([4, 6, 8, 8])));
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::ones([4, 6, 8, 8])));
 /// assert_eq!(y.value(), Tensor::zeros([4, 6, 8, 8]));
 /// ```
 #[derive(Clone, Debug, Module)]

@@ -39,7 +39,8 @@ pub type AvgPool1d = AvgPool<1>;
 /// use wengert_nn::{AvgPool2d, Layer};
 ///
 /// let maps = Tensor::<f32>::arange(16).reshape([1, 4, 4]);
-/// let y = AvgPool2d::new([2, 4]).forward(Tape::new().constant(&maps));
+/// let tape = Tape::new();
+/// let y = AvgPool2d::new([2, 4]).forward(tape.constant(&maps));
 /// assert_eq!(y.value().to_vec(), [3.5, 11.5]);
 /// ```
 pub type AvgPool2d = AvgPool<2>;

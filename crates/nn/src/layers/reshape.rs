@@ -85,7 +85,8 @@ impl<T: Float> Layer<T> for Unflatten {
 /// use wengert_nn::{Layer, Pad, PadMode};
 ///
 /// let pad = Pad::new(&[2, 1], PadMode::Reflect);
-/// let y = pad.forward(Tape::new().constant(&Tensor::from([[1.0, 2.0, 3.0]])));
+/// let tape = Tape::new();
+/// let y = pad.forward(tape.constant(&Tensor::from([[1.0, 2.0, 3.0]])));
 /// assert_eq!(y.value().to_vec(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
 /// ```
 #[derive(Clone, Debug)]
@@ -122,7 +123,8 @@ impl<T: Float> Layer<T> for Pad {
 /// use wengert_nn::{InterpolateMode, Layer, Upsample};
 ///
 /// let x = Tensor::from([[[0.0, 10.0]]]);
-/// let y = Upsample::by(2, InterpolateMode::Nearest).forward(Tape::new().constant(&x));
+/// let tape = Tape::new();
+/// let y = Upsample::by(2, InterpolateMode::Nearest).forward(tape.constant(&x));
 /// assert_eq!(y.value().to_vec(), [0.0, 0.0, 10.0, 10.0]);
 /// ```
 #[derive(Clone, Debug)]
@@ -176,7 +178,8 @@ impl<T: Float> Layer<T> for Upsample {
 /// use wengert_nn::{Layer, PixelShuffle};
 ///
 /// let x = Tensor::<f64>::arange(8).reshape([4, 1, 2]);
-/// let y = PixelShuffle::new(2).forward(Tape::new().constant(&x)).value();
+/// let tape = Tape::new();
+/// let y = PixelShuffle::new(2).forward(tape.constant(&x)).value();
 /// assert_eq!(y, Tensor::from([[[0.0, 2.0, 1.0, 3.0], [4.0, 6.0, 5.0, 7.0]]]));
 /// ```
 #[derive(Clone, Copy, Debug)]
