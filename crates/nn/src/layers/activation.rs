@@ -254,7 +254,7 @@ impl<T: Float> Layer<T> for RReLU {
             return Ok(x.try_leaky_relu((self.lower + self.upper) / 2.0)?);
         };
         let slopes = Tensor::try_uniform(self.lower, self.upper, x.shape(), &mut generator)?;
-        Ok(try_where_(&x.try_gt(0.0)?, &x, &x.try_mul(&slopes)?)?)
+        Ok(try_where_(&x.try_gt(0.0)?, &x, x.try_mul(&slopes)?)?)
     }
 }
 

@@ -4,6 +4,7 @@ use wengert_autograd::{Error, Parameter, Tape, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::{
     Arithmetic as _, Embedding as _, EmbeddingOptions, Extremes as _, Indexing as _, Scatter as _, Views as _, try_cat,
+    try_where_,
 };
 use wengert_tensor::{Float, Generator, Tensor};
 
@@ -248,7 +249,7 @@ impl Bags {
         let (largest, _) = padded.try_reshape([bags, longest, width])?.try_max(1)?;
         let filled = self.counts.iter().map(|&count| T::from_f64(if count > 0 { 1.0 } else { 0.0 })).collect();
         let filled = tape.constant(&Tensor::try_from_vec(filled, [bags, 1])?);
-        wengert_tensor::ops::try_where_(&filled, &largest, &filled)
+        try_where_(&filled, &largest, 0.0)
     }
 }
 
