@@ -11,5 +11,6 @@ mod gradcheck_every_operation;
 mod levels;
 mod schedules_are_pytorchs;
 mod semantics;
+mod sequences_are_pytorchs;
 mod sources;
 mod the_callers_line;

@@ -107,6 +107,7 @@ pub const SHAPED: &[Row] = of! {
     scaled_dot_product_attention "a mask that is added": REAL [2, 2] [3, 2] [3, 1] [2, 3] => |q, k, v, m| {
         q.scaled_dot_product_attention(&k, &v, AttentionMask::Add(&m), None)
     };
+    attention_weights: REAL [2, 2] [3, 2] => |q, k| q.attention_weights(&k, AttentionMask::None, None);
     grouped_query_attention: REAL [4, 2, 2] [2, 2, 2] [2, 2, 1] => |q, k, v| {
         q.grouped_query_attention(&k, &v, AttentionMask::None, None)
     };
@@ -116,6 +117,11 @@ pub const SHAPED: &[Row] = of! {
         let (state, cell) = x.lstm_cell(&h, &c, cell(&w, &u, Some(&b)));
         state * cell.exp()
     };
+    lstm_gates: REAL [2, 8] [2, 2] => |gates, c| {
+        let (state, cell) = gates.lstm_gates(&c);
+        state * cell.exp()
+    };
+    gru_gates: REAL [2, 6] [2, 6] [2, 2] => |x, hidden, h| x.gru_gates(&hidden, &h);
     gru_cell: REAL [1, 2] [1, 2] [6, 2] [6, 2] => |x, h, w, u| x.gru_cell(&h, cell(&w, &u, None));
     embedding: REAL [3, 2] => |x| {
         x.embedding(&Tensor::from([[2i64, 0], [2, 1]]), EmbeddingOptions::default()).square()

@@ -76,15 +76,25 @@ pub use file::write_atomically;
 pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use layers::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
 pub use layers::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
+pub use layers::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
 pub use layers::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use layers::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, Bilinear};
 pub use layers::{CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU};
+pub use layers::{
+    CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
+    RecurrentKind, RecurrentLayer, RecurrentState, Simple,
+};
 pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, Linear, Sequential};
 pub use layers::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
+pub use layers::{
+    DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+    TransformerOptions,
+};
 pub use layers::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
 pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
+pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use loss::{
     BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction,

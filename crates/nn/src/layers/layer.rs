@@ -3,7 +3,8 @@
 use std::panic::Location;
 
 use wengert_autograd::{Parameter, Tape, Var};
-use wengert_tensor::{Float, Site};
+use wengert_tensor::ops::Dropout as _;
+use wengert_tensor::{Float, Generator, Site};
 
 use crate::error::raise;
 use crate::module::Module;
@@ -122,5 +123,14 @@ pub(crate) fn optional<'t, T: Float>(
     match parameter {
         Some(parameter) => Ok(Some(tape.try_parameter(parameter)?)),
         None => Ok(None),
+    }
+}
+
+/// Dropout of the probability `p` on a tape that trains; `x` itself on any other.
+#[track_caller]
+pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, wengert_autograd::Error> {
+    match x.tape().draw(Generator::fork) {
+        Some(mut generator) if p != 0.0 => x.try_dropout(p, true, &mut generator),
+        _ => Ok(x),
     }
 }

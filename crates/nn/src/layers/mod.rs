@@ -2,6 +2,7 @@
 
 mod activation;
 mod adaptive_pooling;
+mod attention;
 mod batch_norm;
 mod bilinear;
 #[cfg(test)]
@@ -15,8 +16,12 @@ mod layer;
 mod linear;
 mod normalization;
 mod pooling;
+mod position;
+mod recurrent;
+mod recurrent_cell;
 mod reshape;
 mod sequential;
+mod transformer;
 
 pub use activation::{
     CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU,
@@ -25,6 +30,7 @@ pub use activation::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, S
 pub use activation::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use adaptive_pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use adaptive_pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
+pub use attention::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use bilinear::Bilinear;
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};
@@ -37,5 +43,15 @@ pub use layer::Layer;
 pub use linear::Linear;
 pub use normalization::{GroupNorm, LayerNorm, RMSNorm};
 pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use position::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
+pub use recurrent::{GRU, LSTM, RNN, RecurrentBuilder, RecurrentLayer};
+pub use recurrent_cell::{
+    CellVariables, GRUCell, Gated, LSTMCell, LongShortTerm, RNNCell, RecurrentCell, RecurrentKind, RecurrentState,
+    Simple,
+};
 pub use reshape::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use sequential::Sequential;
+pub use transformer::{
+    DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
+    TransformerOptions,
+};

@@ -3,6 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
+use crate::ops::linalg::products::product;
 use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Compare, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
@@ -47,7 +48,29 @@ pub trait Attention: TensorLike<Elem: Float> {
         attend(self, key, value, mask, scale, Site::here("scaled_dot_product_attention"))
     }
 
-    /// The same with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
+    /// The weights by which [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) adds up the values:
+    /// softmax(q kᵀ · scale), `[…, l, s]`. To look at them, or to drop some of them in training.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{Attention, AttentionMask};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
+    /// let weights = q.attention_weights(&k, AttentionMask::Causal, None);
+    /// assert_eq!(weights, Tensor::from([[1.0, 0.0], [0.5, 0.5]]));
+    /// ```
+    fn try_attention_weights(
+        &self,
+        key: impl ArrayOperand<Self>,
+        mask: AttentionMask<'_, Self>,
+        scale: Option<f64>,
+    ) -> Result<Self, Self::Error> {
+        let (at, key) = (Site::here("attention_weights"), &key.into_array(self));
+        refuse_vectors(&[(self, "query"), (key, "key")], at)?;
+        looked_up(self, key, mask, scale, at)
+    }
+
+    /// [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
     /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
@@ -76,7 +99,19 @@ fn attend<A: TensorLike<Elem: Float>>(
     scale: Option<f64>,
     at: Site,
 ) -> Result<A, A::Error> {
-    for (x, name) in [(query, "query"), (key, "key"), (value, "value")] {
+    refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
+    if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
+        // Heads without a batch: errors name the dimensions of what has one.
+        let [query, key, value] = [batched(query, at)?, batched(key, at)?, batched(value, at)?];
+        let z = attend(&query, &key, &value, mask, scale, at)?;
+        let shape = Shape::from(&z.shape()[1..]);
+        return z.reshaped(shape, at);
+    }
+    product(&looked_up(query, key, mask, scale, at)?, value, at)
+}
+
+fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<(), A::Error> {
+    for (x, name) in operands {
         if x.shape().rank() < 2 {
             let message = format!(
                 "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got \
@@ -86,17 +121,21 @@ fn attend<A: TensorLike<Elem: Float>>(
             return Err(Error::argument(at, message).into());
         }
     }
-    if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // Heads without a batch: errors name the dimensions of what has one.
-        let [query, key, value] = [batched(query, at)?, batched(key, at)?, batched(value, at)?];
-        let z = attend(&query, &key, &value, mask, scale, at)?;
-        let shape = Shape::from(&z.shape()[1..]);
-        return z.reshaped(shape, at);
-    }
+    Ok(())
+}
+
+/// How much of each value each query gets.
+fn looked_up<A: TensorLike<Elem: Float>>(
+    query: &A,
+    key: &A,
+    mask: AttentionMask<'_, A>,
+    scale: Option<f64>,
+    at: Site,
+) -> Result<A, A::Error> {
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
     let query = query.times(scale, at)?;
-    let scores = crate::ops::linalg::products::product(&query, &swapped(key, at)?, at)?;
+    let scores = product(&query, &swapped(key, at)?, at)?;
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {
@@ -112,7 +151,7 @@ fn attend<A: TensorLike<Elem: Float>>(
         AttentionMask::Keep(keep) => hidden(&scores, keep, at)?,
         AttentionMask::Add(bias) => scores.plus(bias, at)?,
     };
-    crate::ops::linalg::products::product(&weights(&scores, at)?, value, at)
+    weights(&scores, at)
 }
 
 fn batched<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {

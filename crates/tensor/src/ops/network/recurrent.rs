@@ -3,9 +3,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
+use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Error, Float, Site, Unary};
 
 /// Weights of a cell with `g` gates: 1, of an LSTM 4 (input, forget, cell, output), of a GRU 3 (reset, update, new).
@@ -56,12 +56,15 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     ) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("lstm_cell");
         let (x, h) = sums(self, state, &weights, 4, at)?;
-        let gates = x.plus(&h, at)?;
-        let sigmoid = |number: usize| gate(&gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
-        let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
-        let new = gate(&gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
-        let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
-        Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
+        long_short_term(&x.plus(&h, at)?, cell, at)
+    }
+
+    /// [`lstm_cell`](Self::lstm_cell) after its products: `self` is W x + b + U h + c of the four gates, `[n, 4 · h]`. For whole
+    /// sequences, whose W x + b is one product. PyTorch: `_thnn_fused_lstm_cell`.
+    fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
+        let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
+        refuse_width(self, cell, 4, at)?;
+        long_short_term(self, cell, at)
     }
 
     /// The next state of a gated recurrent unit (Cho et al. 2014; the reset gate after the product, as in cuDNN).
@@ -69,14 +72,54 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
         let at = Site::here("gru_cell");
         let (x, h) = sums(self, state, &weights, 3, at)?;
-        let both = |number: usize| gate(&x, number, 3, at)?.plus(&gate(&h, number, 3, at)?, at);
-        let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
-        let new = gate(&x, 2, 3, at)?.plus(&reset.times(&gate(&h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
-        state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
+        gated(&x, &h, state, at)
+    }
+
+    /// [`gru_cell`](Self::gru_cell) after its products: `self` is W x + b of the three gates, `[n, 3 · h]`, and `hidden` is
+    /// U h + c, of the same shape. For whole sequences, whose W x + b is one product. PyTorch: `_thnn_fused_gru_cell`.
+    fn try_gru_gates(
+        &self,
+        hidden: impl ArrayOperand<Self>,
+        state: impl ArrayOperand<Self>,
+    ) -> Result<Self, Self::Error> {
+        let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
+        refuse_width(self, state, 3, at)?;
+        refuse_width(hidden, state, 3, at)?;
+        gated(self, hidden, state, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Recurrent for A {}
+
+/// The next state and cell from the sums of the four gates.
+fn long_short_term<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
+    let sigmoid = |number: usize| gate(gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
+    let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
+    let new = gate(gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
+    let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
+    Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
+}
+
+/// The next state from what comes from the input and what from the state.
+fn gated<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A, A::Error> {
+    let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
+    let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
+    let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
+    state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
+}
+
+/// Refuses sums of gates that are not `count` times as wide as the state.
+fn refuse_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
+    let (wide, mut expected) = (gates.shape(), state.shape());
+    if let Some(width) = expected.last_mut() {
+        *width *= count;
+    }
+    if wide.rank() > 0 && wide == expected {
+        return Ok(());
+    }
+    let message = format!("gates of shape {wide} do not fit a state of shape {}: expected {expected}", state.shape());
+    Err(Error::argument(at, message).into())
+}
 
 /// What comes from the input and what from the state, `[n, g · h]`.
 fn sums<A: TensorLike<Elem: Float>>(
@@ -151,5 +194,15 @@ mod tests {
         assert!(close(x.rnn_tanh_cell(&h, weights).item(), (-0.75f64).tanh()));
         assert_eq!(x.rnn_relu_cell(&h, weights).item(), 0.0);
         assert!(x.try_lstm_cell(&h, &c, weights).is_err());
+    }
+
+    #[test]
+    fn gates_of_another_width_are_refused() {
+        let (state, gates) = (Tensor::<f64>::zeros([2, 3]), |width: usize| Tensor::<f64>::zeros([2, width]));
+        assert!(gates(12).try_lstm_gates(&state).is_ok() && gates(9).try_gru_gates(gates(9), &state).is_ok());
+        let error = gates(13).try_lstm_gates(&state).unwrap_err();
+        assert!(error.sentence().contains("expected [2, 12]"), "{error}");
+        assert!(gates(9).try_gru_gates(gates(8), &state).is_err());
+        assert!(Tensor::scalar(0.0).try_lstm_gates(Tensor::scalar(0.0)).is_err());
     }
 }
