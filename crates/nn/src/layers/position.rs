@@ -94,7 +94,7 @@ impl<T: Float> LearnedPositions<T> {
         let shape = x.shape();
         let length = shape.rank().checked_sub(2).map_or(1, |axis| shape[axis]);
         let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset as isize, length as isize)?;
-        x.try_add(&rows)
+        x.try_add(rows)
     }
 }
 

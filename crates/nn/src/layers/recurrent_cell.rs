@@ -97,7 +97,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
 
     #[track_caller]
     fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError> {
-        try_where_(mask, &self, &other)
+        try_where_(mask, &self, other)
     }
 
     #[track_caller]
