@@ -8,6 +8,7 @@ mod every_file_runs;
 mod expand_and_sum_to_are_adjoint;
 mod fixtures;
 mod gradcheck_every_operation;
+mod layers_are_pytorchs;
 mod levels;
 mod schedules_are_pytorchs;
 mod semantics;
