@@ -4,31 +4,143 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{Expression, Index, Op, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Part, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
+/// So many values at the frontier of what was evaluated before are kept at once; more only if values are read again and again.
+const FRONTIER: usize = 16;
+
+/// Evaluations of a tape after which every frontier is kept.
+const REPEATED: usize = 3;
+
+/// Bytes of values that one evaluation keeps beside those that were requested, at most.
+const KEPT: usize = 256 << 20;
+
+#[twins]
 impl<T: Float> Tape<T> {
+    /// The values of `vars`, computed together: what they share is computed once.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([1.0, 2.0]));
+    /// let y = x.exp();
+    /// let [sum, product] = tape.values([y.sum(..), y.prod(..)]);
+    /// assert_eq!(product.item().ln().round(), 3.0);
+    /// # let _ = sum;
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a variable belongs to another tape, there is not enough memory, or a custom operation fails.
+    pub fn try_values<const N: usize>(&self, vars: [Var<'_, T>; N]) -> Result<[Tensor<T>; N], Error> {
+        let at = Site::here("values");
+        if vars.iter().any(|var| var.tape.id != self.id) {
+            return Err(Error::OtherTape { at });
+        }
+        let mut values = self.evaluate(&vars.map(|var| var.index), at)?.into_iter();
+        Ok(vars.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable"))))
+    }
+
     /// The values of `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let values = {
+        let Evaluated { nodes, values, work } = {
             let record = self.record.borrow();
             let value = |&root: &Index| record.leaf(root).or_else(|| record.values.get(&root).cloned());
             if let Some(known) = roots.iter().map(value).collect() {
                 return Ok(known);
             }
-            record.run(&plan_for(&record, &record.values, roots), at)?
+            let mut wanted = roots.to_vec();
+            for &sibling in roots.iter().flat_map(|&root| record.group_of(root)) {
+                if !record.values.contains_key(&sibling) && !wanted.contains(&sibling) {
+                    wanted.push(sibling);
+                }
+            }
+            match record.evaluated {
+                None => {
+                    let values = record.run(&plan_for(&record, &record.values, &wanted), at)?;
+                    Evaluated { nodes: wanted, values, work: 0 }
+                }
+                Some(before) => record.evaluated_further(wanted, before, at)?,
+            }
         };
         let mut record = self.record.borrow_mut();
-        for (&root, value) in roots.iter().zip(&values) {
+        let (last, times) = record.evaluated.unwrap_or_default();
+        record.evaluated = Some((nodes.iter().fold(last, |last, &node| last.max(node)), times + 1));
+        record.work += work;
+        for (&root, value) in nodes.iter().zip(&values) {
             if record.leaf(root).is_none() {
                 record.values.insert(root, value.clone());
             }
         }
-        Ok(values)
+        Ok(values.into_iter().take(roots.len()).collect())
+    }
+}
+
+/// Nodes and their values, and how many nodes were computed for them.
+struct Evaluated<T: Float> {
+    nodes: Vec<Index>,
+    values: Vec<Tensor<T>>,
+    work: usize,
+}
+
+impl<T: Float> Record<T> {
+    /// The values of `wanted` where some were computed before: only the part that is new is looked at. `last` is the last node
+    /// that was evaluated, `times` how often.
+    ///
+    /// Nodes up to `last` that are computed again, because later ones read them, are kept from now on: they follow those that are
+    /// wanted.
+    fn evaluated_further(
+        &self,
+        mut wanted: Vec<Index>,
+        (last, times): (Index, usize),
+        at: Site,
+    ) -> Result<Evaluated<T>, Error> {
+        let part = Part::new(self, &self.values, &wanted);
+        let frontier = part.frontier(last);
+        if frontier.len() <= FRONTIER || times >= REPEATED {
+            let mut bytes = 0;
+            wanted.extend(frontier.into_iter().filter(|&node| {
+                bytes += self.shape(node).numel().saturating_mul(size_of::<T>());
+                bytes <= KEPT
+            }));
+        }
+        let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
+        let work = part.work();
+        let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
+        let values = PartOf { record: self, part }.run(&plan, at)?;
+        Ok(Evaluated { nodes: wanted, values, work })
+    }
+}
+
+/// A part of a record, to be evaluated.
+struct PartOf<'r, T: Float> {
+    record: &'r Record<T>,
+    part: Part<T>,
+}
+
+impl<T: Float> Evaluate<T> for PartOf<'_, T> {
+    type Error = Error;
+
+    fn expression(&self) -> &Expression<T> {
+        &self.part.expression
+    }
+
+    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+        self.record.known(self.part.nodes[node as usize])
+    }
+
+    fn site(&self, node: Index) -> Site {
+        self.record.site(self.part.nodes[node as usize])
+    }
+
+    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        self.record.run_other(self.part.nodes[node as usize], operands)
     }
 }
 

@@ -249,11 +249,14 @@ impl<'t, T: Float> Var<'t, T> {
         let at = Site::here("grad");
         let seed = self.one(at)?;
         let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
-        gradients
+        let gradients: Vec<Var<'t, T>> = gradients
             .into_iter()
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
-            .collect()
+            .collect::<Result<_, _>>()?;
+        // Read one by one, they are still computed together.
+        self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
+        Ok(gradients)
     }
 
     /// [`grad`](Self::grad), with zeros for inputs that this does not depend on. PyTorch: `materialize_grads=True`.

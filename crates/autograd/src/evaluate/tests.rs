@@ -251,3 +251,91 @@ fn any_number_of_dimensions() {
         assert_eq!(Tensor::<f64>::ones(shape).sum(0).to_vec(), [80.0; 60]);
     }
 }
+
+/// How many nodes were computed to read `reads` values while a chain of this length was recorded.
+fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64>) -> usize {
+    let tape = Tape::new();
+    let mut x = tape.var(&Tensor::from([0.5, 1.0, 1.5]));
+    for _ in 0..length {
+        x = step(x);
+    }
+    tape.record.borrow().work
+}
+
+#[test]
+fn reading_while_recording_costs_what_is_new() {
+    // Values beside the chain, of which the chain's own are never asked for.
+    let beside = |x: Var<'_, f64>| (x * 0.5).value().numel();
+    let step = |length| {
+        work(length, |x| {
+            beside(x);
+            x.sin().roll(&[1], &[0]) + x
+        })
+    };
+    let (short, long) = (step(50), step(200));
+    assert!(long <= 5 * short && long < 12 * 200, "{short} and {long} nodes");
+    // Values of the chain itself.
+    let step = |length| {
+        work(length, |x| {
+            let x = x.sin();
+            x.value();
+            x
+        })
+    };
+    assert_eq!(step(200), 199);
+}
+
+#[test]
+fn more_carried_values_than_a_frontier_are_kept_in_the_end() {
+    let tape = Tape::<f64>::new();
+    let mut state: Vec<Var<'_, f64>> = (0..20).map(|i| tape.var(&Tensor::scalar(f64::from(i)))).collect();
+    for _ in 0..100 {
+        state[0].exp().value();
+        state.rotate_left(1);
+        state.iter_mut().for_each(|x| *x = x.sin());
+    }
+    let total: f64 = state.iter().map(|x| x.item()).sum();
+    assert!(total.is_finite());
+    let work = tape.record.borrow().work;
+    assert!(work < 10 * tape.len(), "{work} nodes computed of {}", tape.len());
+}
+
+#[test]
+fn gradients_read_one_by_one_are_computed_together() {
+    let tape = Tape::<f64>::new();
+    let inputs: [Var<'_, f64>; 8] = std::array::from_fn(|i| tape.var(&Tensor::scalar(1.0 + i as f64)));
+    let y = inputs.iter().fold(inputs[0], |y, &x| (y * x).sin());
+    y.value();
+    let gradients = y.grad(inputs);
+    gradients[3].value();
+    let work = tape.record.borrow().work;
+    let read: Vec<f64> = gradients.iter().map(|gradient| gradient.item()).collect();
+    assert_eq!(tape.record.borrow().work, work, "nothing was computed again");
+    let tape = Tape::<f64>::new();
+    let again: [Var<'_, f64>; 8] = std::array::from_fn(|i| tape.var(&Tensor::scalar(1.0 + i as f64)));
+    let y = again.iter().fold(again[0], |y, &x| (y * x).sin());
+    let expected = tape.values(y.grad(again));
+    assert_eq!(read, expected.map(|gradient| gradient.item()));
+}
+
+#[test]
+fn values_read_at_any_time_are_those_of_one_evaluation() {
+    // Every node of a program with views, a product, a reduction and a custom operation, read in turn and read at the end.
+    let program = |tape: &Tape<f64>, read: bool| {
+        let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
+        let mut values = Vec::new();
+        for _ in 0..6 {
+            let a = x.t().matmul(x);
+            let b = (a.cumsum(0) + x.sum_keepdim(1)).tanh();
+            x = b.roll(&[1], &[1]) * 0.5 + a.select(0, 0);
+            if read {
+                values.push((a + x).value());
+                values.push(b.exp().value());
+            }
+        }
+        values.push(x.value());
+        values.pop()
+    };
+    let (at_once, in_turn) = (program(&Tape::new(), false), program(&Tape::new(), true));
+    assert_eq!(at_once, in_turn);
+}

@@ -23,6 +23,13 @@ pub(crate) struct Record<T: Float, O> {
     names: Vec<&'static str>,
     /// Values that were requested.
     pub(crate) values: ByNode<Tensor<T>>,
+    /// Nodes that are evaluated together: the number of each one's list among `together`.
+    group_of: ByNode<usize>,
+    together: Vec<Vec<Index>>,
+    /// The last node of which a value was requested, and how often values were computed.
+    pub(crate) evaluated: Option<(Index, usize)>,
+    /// How many nodes were computed in order to read values, by evaluations after the first.
+    pub(crate) work: usize,
     /// The node of each parameter on this tape.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// While a derivative is recorded: the line of the operation that it differentiates.
@@ -48,6 +55,10 @@ impl<T: Float, O> Record<T, O> {
             data: Vec::new(),
             names: Vec::new(),
             values: ByNode::default(),
+            group_of: ByNode::default(),
+            together: Vec::new(),
+            evaluated: None,
+            work: 0,
             parameters: Vec::new(),
             on_behalf_of: None,
         }
@@ -61,8 +72,26 @@ impl<T: Float, O> Record<T, O> {
         self.data.clear();
         self.names.clear();
         self.values.clear();
+        self.group_of.clear();
+        self.together.clear();
+        self.evaluated = None;
+        self.work = 0;
         self.parameters.clear();
         self.on_behalf_of = None;
+    }
+
+    /// Nodes whose values are computed together when one of them is requested.
+    pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
+        let nodes: Vec<Index> = nodes.collect();
+        if nodes.len() > 1 {
+            self.group_of.extend(nodes.iter().map(|&node| (node, self.together.len())));
+            self.together.push(nodes);
+        }
+    }
+
+    /// The nodes that are evaluated together with `node`, itself included; none if it is evaluated alone.
+    pub(crate) fn group_of(&self, node: Index) -> &[Index] {
+        self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
 
     /// The line that recorded a node; for a constant whose operation was refused, this file's line.

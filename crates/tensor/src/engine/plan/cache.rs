@@ -10,8 +10,8 @@ use crate::engine::plan::schedule;
 use crate::engine::plan::simplification::simplification;
 use crate::engine::plan::steps::Plan;
 
-/// Plans kept for a thread, at most.
-const PLANS: usize = 32;
+/// Plans kept for a thread, at most: a step that reads many values has a plan for each.
+const PLANS: usize = 1024;
 
 /// Nodes of all plans kept for a thread, at most. A larger expression's planning is small beside its run.
 const NODES: usize = 1 << 20;

@@ -224,6 +224,18 @@ impl<T: Scalar> Expression<T> {
         self.push(Op::Other(number), [start, inputs.len() as u32], shape)
     }
 
+    /// Appends a node with any number of inputs.
+    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
+        match (op, inputs) {
+            (Op::Other(number), inputs) => self.push_other(number, inputs, shape),
+            (op, &[]) => self.push(op, [], shape),
+            (op, &[x]) => self.push(op, [x], shape),
+            (op, &[x, y]) => self.push(op, [x, y], shape),
+            (op, &[x, y, z]) => self.push(op, [x, y, z], shape),
+            (op, inputs) => unreachable!("{op:?} of {} inputs", inputs.len()),
+        }
+    }
+
     /// Whether both have the same nodes over the same shapes, with the same views and numbers.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();

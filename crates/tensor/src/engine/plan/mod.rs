@@ -2,10 +2,11 @@
 //!
 //! `values` says what must be computed, `schedule` in which steps. Neither looks at data, so a plan serves every
 //! expression with the same nodes, shapes and numbers: `cache` keeps the last ones, and a training loop makes its plans in
-//! the first step only.
+//! the first step only. What is read while an expression still grows is planned as a `part` of it.
 
 mod cache;
 mod expression;
+mod part;
 mod schedule;
 mod simplification;
 mod steps;
@@ -13,6 +14,7 @@ mod values;
 
 pub use cache::plan_for;
 pub use expression::{ByNode, Expression, Index, Inputs, Node, Op};
+pub use part::Part;
 pub use schedule::plan;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{Plan, Source, Step, Work};

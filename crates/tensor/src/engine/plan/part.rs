@@ -1,0 +1,92 @@
+//! The part of an expression that computes some of its nodes from values that are there: as an expression of its own, in which the
+//! number of nodes before it, and of values that were computed before, leaves no trace. Equal parts have equal plans.
+
+use crate::Scalar;
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+
+/// A part of an expression.
+#[derive(Clone, Debug)]
+pub struct Part<T> {
+    /// The nodes of the part; what it reads are variables, numbered in their order.
+    pub expression: Expression<T>,
+    /// For each node of the part, that of the whole.
+    pub nodes: Vec<Index>,
+    /// Which nodes of the part are computed, not read.
+    computed: Vec<bool>,
+    /// For each node of the whole that is in the part, that of the part.
+    places: ByNode<Index>,
+}
+
+impl<T: Scalar> Part<T> {
+    /// What computes `roots`, where the values of the nodes in `known` are there. The work is proportional to the part.
+    pub fn new<V>(whole: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Self {
+        let mut needed: ByNode<bool> = ByNode::default();
+        let mut open: Vec<Index> = roots.to_vec();
+        while let Some(index) = open.pop() {
+            if needed.contains_key(&index) {
+                continue;
+            }
+            let is_leaf = matches!(whole.op(index), Op::Constant(_) | Op::Variable(_) | Op::Number(_));
+            let computed = !is_leaf && !known.contains_key(&index);
+            needed.insert(index, computed);
+            if computed {
+                open.extend(whole.operands(index));
+            }
+        }
+        let mut nodes: Vec<Index> = needed.keys().copied().collect();
+        nodes.sort_unstable();
+        let mut part = Part {
+            expression: Expression::new(),
+            computed: nodes.iter().map(|node| needed[node]).collect(),
+            places: nodes.iter().enumerate().map(|(place, &node)| (node, place as Index)).collect(),
+            nodes,
+        };
+        let (mut read, mut others) = (0, 0);
+        for place in 0..part.nodes.len() {
+            let node = part.nodes[place];
+            let shape = part.expression.intern(whole.shape(node));
+            let op = match whole.op(node) {
+                Op::Number(number) => part.expression.add_number(whole.number(number)),
+                _ if !part.computed[place] => {
+                    read += 1;
+                    Op::Variable(read - 1)
+                }
+                Op::View(number) => part.expression.add_view(whole.view(number).clone()),
+                Op::Other(_) => {
+                    others += 1;
+                    Op::Other(others - 1)
+                }
+                op => op,
+            };
+            let operands = if part.computed[place] { whole.operands(node) } else { &[] };
+            let inputs: Vec<Index> = operands.iter().map(|input| part.places[input]).collect();
+            part.expression.push_any(op, &inputs, shape);
+        }
+        part
+    }
+
+    /// The node of the part that is `node` of the whole.
+    ///
+    /// # Panics
+    ///
+    /// If the part does not have it.
+    pub fn place(&self, node: Index) -> Index {
+        self.places[&node]
+    }
+
+    /// Number of nodes that are computed.
+    pub fn work(&self) -> usize {
+        self.computed.iter().filter(|&&computed| computed).count()
+    }
+
+    /// The nodes of the whole up to `last` that the part computes, and that a later node of the part reads.
+    pub fn frontier(&self, last: Index) -> Vec<Index> {
+        let later = self.nodes.partition_point(|&node| node <= last);
+        let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));
+        let mut read: Vec<Index> =
+            read.copied().filter(|&place| (place as usize) < later && self.computed[place as usize]).collect();
+        read.sort_unstable();
+        read.dedup();
+        read.into_iter().map(|place| self.nodes[place as usize]).collect()
+    }
+}
