@@ -18,6 +18,7 @@ const BASE: f64 = 10_000.0;
 /// Of an odd width the last cosine is left out. To be added to embeddings.
 ///
 /// ```
+/// use wengert_autograd::prelude::*;
 /// use wengert_nn::sinusoidal_positions;
 ///
 /// let table = sinusoidal_positions::<f64>(50, 4);
