@@ -10,6 +10,7 @@ mod fixtures;
 mod gradcheck_every_operation;
 mod layers_are_pytorchs;
 mod levels;
+mod optimizers_are_pytorchs;
 mod schedules_are_pytorchs;
 mod semantics;
 mod sequences_are_pytorchs;

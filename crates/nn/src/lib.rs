@@ -102,7 +102,10 @@ pub use loss::{
 };
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
-pub use optim::{Adam, AdamW, Archive, Common, Optimizer, Range, Resume, Setting, Sgd, States};
+pub use optim::{
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Archive, Common, Lbfgs, Lion, NAdam, Optimizer, RAdam, RMSprop, Range,
+    Resume, Setting, Sgd, States, WeightAverage,
+};
 pub use report::{Epoch, History};
 pub use schedule::Schedule;
 pub use table::read_table;

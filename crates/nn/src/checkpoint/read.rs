@@ -16,7 +16,7 @@ use crate::bytes::{from_floats, to_bytes};
 use crate::error::keys;
 use crate::file::open_regular;
 use crate::module::{LeafMut, Module};
-use crate::optim::{Archive, Entry, Key, Resume};
+use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
 /// A checkpoint in a file, made by [`Checkpoint::open`](crate::Checkpoint::open): what is asked for is read, nothing else.
@@ -194,7 +194,7 @@ impl Saved {
         Ok(report)
     }
 
-    /// Reads the settings and states that [`Checkpoint::optimizer`](crate::Checkpoint::optimizer) saved under `name`, for the same
+    /// Reads the settings and states that [`Checkpoint::optimizer`] saved under `name`, for the same
     /// model and an optimiser of the same kind with the same groups. Settings of the file replace those of the program, as in
     /// PyTorch's `load_state_dict`.
     ///
@@ -202,12 +202,38 @@ impl Saved {
     ///
     /// [`Error::Keys`] if it has other states or settings, other groups, or belongs to another model; [`Error::Read`]. The
     /// optimiser is then as it was.
-    pub fn load_optimizer<T: Float, O: Resume<T>>(
+    pub fn load_optimizer<T: Float, O: Optimizer<T>>(
         &self,
         name: &str,
         optimizer: &mut O,
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
+        let mut restored = optimizer.clone();
+        self.distribute(name, |archive| archive_optimizer(&mut restored, model, archive))?;
+        *optimizer = restored;
+        Ok(())
+    }
+
+    /// Reads what [`Checkpoint::states`] saved under `name`, for the same model.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Keys`] if it has other states or settings, or belongs to another model; [`Error::Read`]. What was there is then as
+    /// it was.
+    pub fn load_states<T: Float, R: Resume<T>>(
+        &self,
+        name: &str,
+        of: &mut R,
+        model: &(impl Module<T> + ?Sized),
+    ) -> Result<()> {
+        let mut restored = of.clone();
+        self.distribute(name, |archive| restored.archive(model, archive))?;
+        *of = restored;
+        Ok(())
+    }
+
+    /// Lets `read` read what was saved under `name`, all of it.
+    fn distribute<T: Float>(&self, name: &str, read: impl FnOnce(&mut Archive<T>)) -> Result<()> {
         let mut entries = HashMap::new();
         for (in_file, info) in self.header.tensors() {
             if let Some(key) = Key::from_file(&in_file, name) {
@@ -215,8 +241,7 @@ impl Saved {
             }
         }
         let mut archive = Archive::reading(entries);
-        let mut restored = optimizer.clone();
-        restored.archive(model, &mut archive);
+        read(&mut archive);
         let (missing, mismatched, rest) = archive.finish();
         let in_file = |keys: Vec<Key>| {
             let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
@@ -230,11 +255,7 @@ impl Saved {
         });
         let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
         let report = LoadReport { missing, unexpected, mismatched };
-        if !report.is_complete() {
-            return Err(self.misfit(report));
-        }
-        *optimizer = restored;
-        Ok(())
+        if report.is_complete() { Ok(()) } else { Err(self.misfit(report)) }
     }
 
     /// The generator that was saved.

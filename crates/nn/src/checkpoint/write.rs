@@ -12,7 +12,7 @@ use super::header::METADATA;
 use crate::bytes::to_bytes;
 use crate::file::write_atomically;
 use crate::module::{Leaf, Module};
-use crate::optim::{Archive, Entry, Resume};
+use crate::optim::{Archive, Entry, Optimizer, Resume, archive_optimizer};
 use crate::{Error, Result};
 
 /// What a training run needs to go on as if it had not stopped, in one file: the model, optimisers, a generator, and numbers. What
@@ -96,14 +96,25 @@ impl Checkpoint {
     }
 
     /// With the settings of an optimiser and its states for the parameters of `model`, under a name of its own.
-    pub fn optimizer<T: Float, O: Resume<T>>(
-        mut self,
+    pub fn optimizer<T: Float, O: Optimizer<T>>(
+        self,
         name: &str,
         optimizer: &O,
         model: &(impl Module<T> + ?Sized),
     ) -> Self {
+        self.collected(name, |archive| archive_optimizer(&mut optimizer.clone(), model, archive))
+    }
+
+    /// With what else has states that belong to `model`, under a name of its own: [`Lbfgs`](crate::Lbfgs),
+    /// [`WeightAverage`](crate::WeightAverage).
+    pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
+        self.collected(name, |archive| of.clone().archive(model, archive))
+    }
+
+    /// With what `write` writes.
+    fn collected<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
         let mut archive = Archive::writing();
-        optimizer.clone().archive(model, &mut archive);
+        write(&mut archive);
         for (key, entry) in archive.into_entries() {
             let key = key.in_file(name);
             match entry {

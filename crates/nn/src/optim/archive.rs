@@ -7,7 +7,7 @@ use wengert_tensor::{DType, Float, Shape, Tensor};
 use crate::module::{Module, is_below};
 use crate::optim::optimizer::{Optimizer, Setting, States, all_settings};
 
-/// What a checkpoint can hold beside a model: every [`Optimizer`], and what else has states that belong to a model.
+/// What a checkpoint can hold beside a model and its optimisers: what has states that belong to a model.
 pub trait Resume<T: Float>: Clone {
     /// Names each number and tensor of this to `archive`, which takes it or sets it.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
@@ -160,34 +160,40 @@ impl<T: Float> Archive<T> {
     }
 }
 
-impl<T: Float, O: Optimizer<T>> Resume<T> for O {
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
-        archive_settings(self, "", archive);
-        for (number, group) in self.common_mut().groups.iter_mut().enumerate() {
-            let prefix = format!("groups.{number}.{}.", group.path);
-            archive.number(Key::Setting(format!("{prefix}ratio")), &mut group.ratio);
-            archive_settings(&mut group.settings, &prefix, archive);
+/// The settings, groups and states of `optimizer`, the states by the path of their parameter.
+pub(crate) fn archive_optimizer<T: Float, O: Optimizer<T>>(
+    optimizer: &mut O,
+    model: &(impl Module<T> + ?Sized),
+    archive: &mut Archive<T>,
+) {
+    archive_settings(optimizer, "", archive);
+    for (number, group) in optimizer.common_mut().groups.iter_mut().enumerate() {
+        let prefix = format!("groups.{number}.{}.", group.path);
+        archive.number(Key::Setting(format!("{prefix}ratio")), &mut group.ratio);
+        archive_settings(&mut group.settings, &prefix, archive);
+    }
+    for (path, parameter) in model.named_parameters() {
+        let steps = Key::State(format!("{path}.step"));
+        let present = if archive.is_reading() {
+            archive.contains(&steps)
+        } else {
+            optimizer.common().states(parameter).is_some()
+        };
+        if !present {
+            optimizer.common_mut().forget(parameter);
+            continue;
         }
-        for (path, parameter) in model.named_parameters() {
-            let steps = Key::State(format!("{path}.step"));
-            let present =
-                if archive.is_reading() { archive.contains(&steps) } else { self.common().states(parameter).is_some() };
-            if !present {
-                self.common_mut().forget(parameter);
-                continue;
-            }
-            let group = self.common().groups.iter().rfind(|group| is_below(&path, &group.path));
-            let names = group.map_or(&*self, |group| &group.settings).states();
-            let mut states = match self.common().states(parameter) {
-                Some(states) if !archive.is_reading() => states.clone(),
-                _ => States { steps: 0, tensors: vec![Tensor::zeros(parameter.value.shape()); names.len()] },
-            };
-            archive.integer(steps, &mut states.steps);
-            for (name, tensor) in names.iter().zip(&mut states.tensors) {
-                archive.tensor(Key::State(format!("{path}.{name}")), tensor);
-            }
-            self.common_mut().set_states(parameter, states);
+        let group = optimizer.common().groups.iter().rfind(|group| is_below(&path, &group.path));
+        let names = group.map_or(&*optimizer, |group| &group.settings).states();
+        let mut states = match optimizer.common().states(parameter) {
+            Some(states) if !archive.is_reading() => states.clone(),
+            _ => States { steps: 0, tensors: vec![Tensor::zeros(parameter.value.shape()); names.len()] },
+        };
+        archive.integer(steps, &mut states.steps);
+        for (name, tensor) in names.iter().zip(&mut states.tensors) {
+            archive.tensor(Key::State(format!("{path}.{name}")), tensor);
         }
+        optimizer.common_mut().set_states(parameter, states);
     }
 }
 

@@ -1,0 +1,87 @@
+//! Adadelta.
+//!
+//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>):
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! v ← ρ v + (1 - ρ) g²
+//! d ← √(u + ε) / √(v + ε) · g
+//! u ← ρ u + (1 - ρ) d²
+//! p ← p - lr · d
+//! ```
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::Result;
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+
+/// Steps in the units of the parameter: as long as earlier ones, by the gradient's share. PyTorch: `torch.optim.Adadelta`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+/// use wengert_nn::{Adadelta, Optimizer};
+///
+/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adadelta::new(100.0));
+/// for _ in 0..300 {
+///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
+///     optimizer.step_tensors([&mut w], &gradients);
+/// }
+/// assert!(w.iter().all(|w| w.abs() < 0.1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Adadelta<T: Float = f32> {
+    rho: f64,
+    eps: f64,
+    common: Common<Self, T>,
+}
+
+impl<T: Float> Adadelta<T> {
+    /// With learning rate `lr` (PyTorch's default: 1), rho 0.9 and epsilon 1e-6. Settings are checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        Adadelta { rho: 0.9, eps: 1e-6, common: Common::new(lr) }
+    }
+
+    /// With the memory `rho` of squares, from 0 to 1.
+    #[must_use]
+    pub fn rho(self, rho: f64) -> Self {
+        Adadelta { rho, ..self }
+    }
+
+    /// With `eps`, not negative, added under the roots.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        Adadelta { eps, ..self }
+    }
+}
+
+impl<T: Float> Optimizer<T> for Adadelta<T> {
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["square_avg", "acc_delta"]
+    }
+
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("rho", Setting::Number(&mut self.rho, Range::UpToOne));
+        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let number = T::from_f64;
+        let (lr, along, eps) = (number(self.common.lr), self.common.along(), number(self.eps));
+        let (kept, fresh) = (number(self.rho), number(1.0 - self.rho));
+        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, u]| {
+            let g = along(p, g);
+            let v = v * kept + fresh * g * g;
+            let d = (u + eps).sqrt() / (v + eps).sqrt() * g;
+            (p - lr * d, [v, u * kept + fresh * d * d])
+        })?)
+    }
+}

@@ -1,0 +1,97 @@
+//! Adagrad.
+//!
+//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update is
+//! PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a
+//! parameter's t-th step:
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! s ← s + g²
+//! p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√s + ε)
+//! ```
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::Result;
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+
+/// Steps divided by the root of the sum of all squares so far. PyTorch: `torch.optim.Adagrad`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+/// use wengert_nn::{Adagrad, Optimizer};
+///
+/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adagrad::new(1.0));
+/// for _ in 0..300 {
+///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
+///     optimizer.step_tensors([&mut w], &gradients);
+/// }
+/// assert!(w.iter().all(|w| w.abs() < 0.1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Adagrad<T: Float = f32> {
+    lr_decay: f64,
+    eps: f64,
+    initial_accumulator_value: f64,
+    common: Common<Self, T>,
+}
+
+impl<T: Float> Adagrad<T> {
+    /// With learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and sums that begin at 0. Settings are checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
+    }
+
+    /// With a decay of the learning rate, not negative: it is divided by `1 + (t - 1) · lr_decay` at step t.
+    #[must_use]
+    pub fn lr_decay(self, lr_decay: f64) -> Self {
+        Adagrad { lr_decay, ..self }
+    }
+
+    /// With `eps`, not negative, added to the divisor.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        Adagrad { eps, ..self }
+    }
+
+    /// With sums that begin at `value`, not negative.
+    #[must_use]
+    pub fn initial_accumulator_value(self, value: f64) -> Self {
+        Adagrad { initial_accumulator_value: value, ..self }
+    }
+}
+
+impl<T: Float> Optimizer<T> for Adagrad<T> {
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["sum"]
+    }
+
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("lr_decay", Setting::Number(&mut self.lr_decay, Range::NotNegative));
+        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        let begin = &mut self.initial_accumulator_value;
+        each("initial_accumulator_value", Setting::Number(begin, Range::NotNegative));
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let number = T::from_f64;
+        let decay = 1.0 + (states.steps as f64 - 1.0) * self.lr_decay;
+        let (rate, along, eps) = (number(-self.common.lr / decay), self.common.along(), number(self.eps));
+        if states.tensors.is_empty() {
+            states.tensors.push(Tensor::try_full(value.shape(), number(self.initial_accumulator_value))?);
+        }
+        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [sum]| {
+            let g = along(p, g);
+            let sum = sum + g * g;
+            (p + rate * g / (sum.sqrt() + eps), [sum])
+        })?)
+    }
+}

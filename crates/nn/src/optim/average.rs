@@ -1,0 +1,186 @@
+//! Averages of weights over training, which often predict better than the last ones.
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::error::raise;
+use crate::module::{Leaf, LeafMut, Module};
+use crate::optim::archive::{Archive, Key, Resume};
+use crate::{Error, Result};
+
+/// A running average of a model's parameters; buffers are those of the last update. PyTorch:
+/// `torch.optim.swa_utils.AveragedModel`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::WeightAverage;
+///
+/// let mut w = Parameter::new(Tensor::from([1.0f32]));
+/// let mut average = WeightAverage::swa();
+/// for value in [1.0, 2.0, 6.0] {
+///     w.value = Tensor::from([value]); // a step
+///     average.update(&w);
+/// }
+/// average.swap(&mut w); // evaluate with the average …
+/// assert_eq!(w.value.to_vec(), [3.0]);
+/// average.swap(&mut w); // … and train on
+/// assert_eq!(w.value.to_vec(), [6.0]);
+/// ```
+///
+/// Batch normalisation's statistics are those of the model in training, not of the average: after
+/// [`apply_to`](Self::apply_to), run the training data once more to renew them (PyTorch: `update_bn`).
+#[derive(Clone, Debug)]
+pub struct WeightAverage<T: Float = f32> {
+    /// `None` for the plain average.
+    decay: Option<f64>,
+    updates: u64,
+    /// In the order of the model's parameters.
+    parameters: Vec<Tensor<T>>,
+    /// The bytes of the buffers, in their order.
+    buffers: Vec<Vec<u8>>,
+}
+
+impl<T: Float> WeightAverage<T> {
+    /// The exponential average: `decay` (0 to 1, usually 0.999) times the average before, and the rest of the present weights. It
+    /// begins as the first weights. PyTorch: `get_ema_multi_avg_fn`.
+    pub fn ema(decay: f64) -> Self {
+        WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
+    }
+
+    /// The plain average of all updates (Izmailov et al., "Averaging weights leads to wider optima and better generalization",
+    /// 2018). PyTorch: `get_swa_multi_avg_fn`.
+    pub fn swa() -> Self {
+        WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new() }
+    }
+
+    /// The number of updates.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Takes the weights of `model`, after a step or an epoch, into the average.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_update`](Self::try_update) returns an error.
+    #[track_caller]
+    pub fn update(&mut self, model: &(impl Module<T> + ?Sized)) {
+        if let Err(error) = self.try_update(model) {
+            raise(error);
+        }
+    }
+
+    /// [`update`](Self::update), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// If the decay is not from 0 to 1, or the model has other shapes than at the first update. Then nothing has changed.
+    pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
+        if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
+            return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
+        }
+        if self.updates == 0 {
+            self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
+        }
+        self.fits(model)?;
+        let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
+        let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
+        for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
+            average.try_update_with(&parameter.value, [], |average, value, []| {
+                (average + share * (value - average), [])
+            })?;
+        }
+        self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        self.updates += 1;
+        Ok(())
+    }
+
+    /// Sets the parameters and buffers of `model` to the average.
+    ///
+    /// # Panics
+    ///
+    /// If there was no update, or `model` is another one.
+    #[track_caller]
+    pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
+        let mut copy = self.clone();
+        if let Err(error) = copy.try_swap(model) {
+            raise(error);
+        }
+    }
+
+    /// Exchanges the parameters and buffers of `model` with the average: once before evaluation, once after it.
+    ///
+    /// # Panics
+    ///
+    /// If there was no update, or `model` is another one.
+    #[track_caller]
+    pub fn swap(&mut self, model: &mut (impl Module<T> + ?Sized)) {
+        if let Err(error) = self.try_swap(model) {
+            raise(error);
+        }
+    }
+
+    /// [`swap`](Self::swap), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// If there was no update, or the model has other shapes than at the first one. Then nothing has changed.
+    pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        self.fits(model)?;
+        let (mut parameters, mut buffers) = (self.parameters.iter_mut(), self.buffers.iter_mut());
+        for (_, leaf) in model.leaves_mut() {
+            match leaf {
+                LeafMut::Parameter(parameter) => {
+                    if let Some(average) = parameters.next() {
+                        std::mem::swap(&mut parameter.value, average);
+                    }
+                }
+                LeafMut::Buffer(buffer) => {
+                    if let Some(bytes) = buffers.next() {
+                        let own = buffer.to_bytes();
+                        buffer.set_from_bytes(bytes)?;
+                        *bytes = own;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the model has the shapes of the averages.
+    fn fits(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
+        let (found, expected) = (self.parameters.iter().map(Tensor::numel).sum(), model.num_parameters());
+        if found != expected {
+            return Err(Error::VectorLength { found, expected });
+        }
+        let mut pairs = self.parameters.iter().zip(model.parameters()).enumerate();
+        let misfit = pairs.find(|(_, (average, parameter))| average.shape() != parameter.value.shape());
+        match misfit {
+            Some((position, (average, parameter))) => {
+                let (shape, other) = (parameter.value.shape().clone(), average.shape().clone());
+                Err(Error::StepShape { position, shape, other })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The averages by path. The buffers begin as those of the model: it is to be loaded first.
+impl<T: Float> Resume<T> for WeightAverage<T> {
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
+        let mut decay = self.decay.unwrap_or(f64::NAN);
+        archive.number(Key::Setting("decay".to_owned()), &mut decay);
+        self.decay = Some(decay).filter(|decay| !decay.is_nan());
+        archive.integer(Key::State("n_averaged".to_owned()), &mut self.updates);
+        if archive.is_reading() {
+            self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
+            let buffers = model.leaves().into_iter().filter_map(|(_, leaf)| match leaf {
+                Leaf::Buffer(buffer) => Some(buffer.to_bytes()),
+                Leaf::Parameter(_) => None,
+            });
+            self.buffers = buffers.collect();
+        }
+        for ((path, _), average) in model.named_parameters().iter().zip(&mut self.parameters) {
+            archive.tensor(Key::State(format!("{path}.average")), average);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! RMSprop.
+//!
+//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centred as in Graves, "Generating sequences with recurrent neural networks"
+//! (2013). The update is PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! v ← α v + (1 - α) g²
+//! m ← m + (1 - α) (g - m)                        (centred)
+//! d ← g / (√v + ε), or g / (√(v - m²) + ε)       (centred)
+//! b ← momentum · b + d,  d ← b                   (with momentum)
+//! p ← p - lr · d
+//! ```
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::Result;
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+
+/// Steps divided by a running root mean square of the gradient. PyTorch: `torch.optim.RMSprop`.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+/// use wengert_nn::{RMSprop, Optimizer};
+///
+/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), RMSprop::new(0.05));
+/// for _ in 0..300 {
+///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
+///     optimizer.step_tensors([&mut w], &gradients);
+/// }
+/// assert!(w.iter().all(|w| w.abs() < 0.1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct RMSprop<T: Float = f32> {
+    alpha: f64,
+    eps: f64,
+    momentum: f64,
+    centered: bool,
+    common: Common<Self, T>,
+}
+
+impl<T: Float> RMSprop<T> {
+    /// With learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8, no momentum. Settings are checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
+    }
+
+    /// With the memory `alpha` of the squares, not negative.
+    #[must_use]
+    pub fn alpha(self, alpha: f64) -> Self {
+        RMSprop { alpha, ..self }
+    }
+
+    /// With `eps`, not negative, added to the divisor.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        RMSprop { eps, ..self }
+    }
+
+    /// With momentum, not negative.
+    #[must_use]
+    pub fn momentum(self, momentum: f64) -> Self {
+        RMSprop { momentum, ..self }
+    }
+
+    /// With the gradient's variance in place of its mean square.
+    #[must_use]
+    pub fn centered(self) -> Self {
+        RMSprop { centered: true, ..self }
+    }
+}
+
+impl<T: Float> Optimizer<T> for RMSprop<T> {
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        match (self.momentum != 0.0, self.centered) {
+            (false, false) => &["square_avg"],
+            (true, false) => &["square_avg", "momentum_buffer"],
+            (false, true) => &["square_avg", "grad_avg"],
+            (true, true) => &["square_avg", "momentum_buffer", "grad_avg"],
+        }
+    }
+
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("alpha", Setting::Number(&mut self.alpha, Range::NotNegative));
+        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        each("momentum", Setting::Number(&mut self.momentum, Range::NotNegative));
+        each("centered", Setting::Flag(&mut self.centered));
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let number = T::from_f64;
+        let (lr, along, eps) = (number(self.common.lr), self.common.along(), number(self.eps));
+        let (kept, fresh, momentum) = (number(self.alpha), number(1.0 - self.alpha), number(self.momentum));
+        let square = move |v: T, g: T| v * kept + fresh * g * g;
+        let mean = move |m: T, g: T| m + fresh * (g - m);
+        Ok(match (self.momentum != 0.0, self.centered) {
+            (false, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v]| {
+                let g = along(p, g);
+                let v = square(v, g);
+                (p - lr * g / (v.sqrt() + eps), [v])
+            }),
+            (true, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b]| {
+                let g = along(p, g);
+                let v = square(v, g);
+                let b = b * momentum + g / (v.sqrt() + eps);
+                (p - lr * b, [v, b])
+            }),
+            (false, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, m]| {
+                let g = along(p, g);
+                let (v, m) = (square(v, g), mean(m, g));
+                (p - lr * g / ((v - m * m).sqrt() + eps), [v, m])
+            }),
+            (true, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b, m]| {
+                let g = along(p, g);
+                let (v, m) = (square(v, g), mean(m, g));
+                let b = b * momentum + g / ((v - m * m).sqrt() + eps);
+                (p - lr * b, [v, b, m])
+            }),
+        }?)
+    }
+}
