@@ -176,7 +176,7 @@ impl<T: Float> Lbfgs<T> {
             if self.strong_wolfe {
                 let from = Point { length: 0.0, loss, gradient: gradient.clone(), slope };
                 let mut at = |length: f64| {
-                    set_values(model, &start.add(&direction.mul(length)))?;
+                    set_values(model, &start.add(direction.mul(length)))?;
                     let (loss, gradient) = measured(model, &mut evaluate)?;
                     let slope = gradient.dot(&direction).item().to_f64();
                     Ok(Point { length, loss, gradient, slope })
@@ -186,9 +186,9 @@ impl<T: Float> Lbfgs<T> {
                 let (found, used) = strong_wolfe(&mut at, from, length, reach, self.tolerance_change, limit)?;
                 Point { length, loss, gradient, .. } = found;
                 evaluations += used;
-                set_values(model, &start.add(&direction.mul(length)))?;
+                set_values(model, &start.add(direction.mul(length)))?;
             } else {
-                set_values(model, &start.add(&direction.mul(length)))?;
+                set_values(model, &start.add(direction.mul(length)))?;
                 if iteration < self.max_iter {
                     (loss, gradient) = measured(model, &mut evaluate)?;
                     evaluations += 1;
@@ -224,13 +224,13 @@ impl<T: Float> Lbfgs<T> {
         let mut shares = Vec::with_capacity(self.history.len());
         for Pair { y, s } in self.history.iter().rev() {
             let share = s.dot(&q).item().to_f64() / y.dot(s).item().to_f64();
-            q = q.sub(&y.mul(share));
+            q = q.sub(y.mul(share));
             shares.push(share);
         }
         let mut r = q.mul(self.scale);
         for (Pair { y, s }, share) in self.history.iter().zip(shares.into_iter().rev()) {
             let own = y.dot(&r).item().to_f64() / y.dot(s).item().to_f64();
-            r = r.add(&s.mul(share - own));
+            r = r.add(s.mul(share - own));
         }
         r
     }
