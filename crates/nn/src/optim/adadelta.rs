@@ -22,7 +22,7 @@ use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 /// use wengert_autograd::{prelude::*, transforms::grad};
 /// use wengert_nn::{Adadelta, Optimizer};
 ///
-/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adadelta::new(100.0));
+/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Adadelta::new(10.0));
 /// for _ in 0..300 {
 ///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
 ///     optimizer.step_tensors([&mut w], &gradients);

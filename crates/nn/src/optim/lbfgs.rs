@@ -35,7 +35,7 @@ use crate::{Error, Result};
 ///         })
 ///     });
 /// }
-/// assert!(p.value.iter().all(|x| (x - 1.0).abs() < 1e-5));
+/// assert!(p.value.iter().all(|x| (x - 1.0).abs() < 1e-3));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lbfgs<T: Float = f32> {

@@ -21,7 +21,7 @@ use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 /// use wengert_nn::{Lion, Optimizer};
 ///
 /// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Lion::new(0.02));
-/// for _ in 0..300 {
+/// for _ in 0..1000 {
 ///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
 ///     optimizer.step_tensors([&mut w], &gradients);
 /// }
