@@ -61,6 +61,70 @@ fn perceptron(sizes: &[usize], g: &mut Generator) -> Sequential {
     model
 }
 
+/// A block of a transformer.
+#[derive(Module)]
+struct Block {
+    ln1: LayerNorm,
+    ln2: LayerNorm,
+    qkv: Linear,
+    proj: Linear,
+    fc: Linear,
+    out: Linear,
+    #[module(skip)]
+    heads: usize,
+}
+
+impl Block {
+    fn new(d: usize, heads: usize, g: &mut Generator) -> Self {
+        let (qkv, proj) = (Linear::new(d, 3 * d, g), Linear::new(d, d, g));
+        let (fc, out) = (Linear::new(d, 4 * d, g), Linear::new(4 * d, d, g));
+        Block { ln1: LayerNorm::new(d), ln2: LayerNorm::new(d), qkv, proj, fc, out, heads }
+    }
+
+    fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
+        let [b, t, d] = *x.shape().sizes() else { panic!("[batch, time, width] is wanted") };
+        let heads = |y: Var<'t>| y.reshape([b, t, self.heads, d / self.heads]).transpose(1, 2);
+        let [q, k, v] = self.qkv.forward(self.ln1.forward(x)).chunk_into(-1).map(heads);
+        let a = q.scaled_dot_product_attention(k, v, AttentionMask::Causal, None);
+        let x = x + self.proj.forward(a.transpose(1, 2).reshape([b, t, d]));
+        x + self.out.forward(self.fc.forward(self.ln2.forward(x)).gelu())
+    }
+}
+
+/// A transformer over characters.
+#[derive(Module)]
+struct Gpt {
+    tok: Embedding,
+    pos: Embedding,
+    blocks: Vec<Block>,
+    ln: LayerNorm,
+    head: Linear,
+}
+
+impl Gpt {
+    fn forward<'t>(&self, tape: &'t Tape, i: &Tensor<i64>) -> Var<'t> {
+        let x = self.tok.forward(tape, i) + tape.parameter(&self.pos.weight);
+        self.head.forward(self.ln.forward(self.blocks.iter().fold(x, |x, block| block.forward(x))))
+    }
+}
+
+/// A recurrent network over characters.
+#[derive(Module)]
+struct Characters<R> {
+    embedding: Embedding,
+    cell: R,
+    head: Linear,
+}
+
+fn characters<R: Layer + 'static>(cell: R, &[b, t, h, v]: &[usize; 4], g: &mut Generator) -> Step {
+    let model = Characters { embedding: Embedding::new(v, h, g), cell, head: Linear::new(h, v, g) };
+    let [i, y] = [(); 2].map(|()| Tensor::randint(0, v as i64, [b, t], g));
+    training(model, Adam::new(1e-3), move |model, tape| {
+        let logits = model.head.forward(model.cell.forward(model.embedding.forward(tape, &i)));
+        cross_entropy(&logits.flatten(0, 1), &y.flatten(0, 1))
+    })
+}
+
 #[derive(Module)]
 struct Tanhs(Vec<Linear>);
 
@@ -91,6 +155,72 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
     let g = &mut Generator::new(0);
     let classes = |n: usize, sizes: &[usize], g: &mut Generator| Tensor::randint(0, n as i64, sizes, g);
     Ok(match (kind, n) {
+        ("gpt", &[b, t, d, h, l, v]) => {
+            let model = Gpt {
+                tok: Embedding::new(v, d, g),
+                pos: Embedding::new(t, d, g),
+                blocks: (0..l).map(|_| Block::new(d, h, g)).collect(),
+                ln: LayerNorm::new(d),
+                head: Linear::new(d, v, g),
+            };
+            let (i, y) = (classes(v, &[b, t], g), classes(v, &[b, t], g));
+            training(model, AdamW::new(1e-3), move |model, tape| {
+                cross_entropy(&model.forward(tape, &i).flatten(0, 1), &y.flatten(0, 1))
+            })
+        }
+        ("lstm", &[b, t, h, v]) => {
+            let cell: LSTM = LSTM::builder(h, h).batch_first().build(g);
+            characters(cell, &[b, t, h, v], g)
+        }
+        ("gru", &[b, t, h, v]) => {
+            let cell: GRU = GRU::builder(h, h).batch_first().build(g);
+            characters(cell, &[b, t, h, v], g)
+        }
+        ("cnn_bn", &[rows, size, c]) => {
+            let conv = |i, o, g: &mut Generator| Conv2d::builder(i, o, 3).padding(1).bias(false).build(g);
+            let model = Sequential::new()
+                .add(conv(3, c, g))
+                .add(BatchNorm2d::new(c))
+                .add(ReLU)
+                .add(MaxPool2d::new(2))
+                .add(conv(c, 2 * c, g))
+                .add(BatchNorm2d::new(2 * c))
+                .add(ReLU)
+                .add(MaxPool2d::new(2))
+                .add(conv(2 * c, 4 * c, g))
+                .add(BatchNorm2d::new(4 * c))
+                .add(ReLU)
+                .add(AdaptiveAvgPool2d::new(1))
+                .add(Flatten::default())
+                .add(Linear::new(4 * c, 10, g));
+            let (x, y) = (Tensor::rand([rows, 3, size, size], g), classes(10, &[rows], g));
+            training(model, Sgd::new(1e-3).momentum(0.9), move |model, tape| {
+                cross_entropy(&model.forward(tape.constant(&x)), &y)
+            })
+        }
+        ("word2vec", &[rows, v, d, negatives]) => {
+            let model = (Embedding::new(v, d, g), Embedding::new(v, d, g));
+            let [i, o, k] = [vec![rows], vec![rows], vec![rows, negatives]].map(|sizes| classes(v, &sizes, g));
+            training(model, Sgd::new(1e-3), move |(a, b), tape| {
+                let e = a.forward(tape, &i);
+                let positive = (e * b.forward(tape, &o)).sum(1);
+                let negative = (e.unsqueeze(1) * b.forward(tape, &k)).sum(2);
+                -(positive.logsigmoid().mean(..) + (-negative).logsigmoid().sum(1).mean(..))
+            })
+        }
+        ("per_sample", &[rows, i, h, o]) => {
+            // One tape for each sample: there is no `vmap`.
+            let (fc1, fc2): (Linear, Linear) = (Linear::new(i, h, g), Linear::new(h, o, g));
+            let (x, y) = (Tensor::rand([rows, i], g), classes(o, &[rows], g));
+            computing(move || {
+                let gradients = |row: isize| {
+                    let (x, y) = (x.narrow(0, row, 1), y.narrow(0, row, 1));
+                    let tape = Tape::new();
+                    cross_entropy(&fc2.forward(fc1.forward(tape.constant(&x)).tanh()), &y).backward()
+                };
+                (0..rows as isize).map(gradients).collect::<Vec<_>>()
+            })
+        }
         ("pinn", &[rows, width, depth]) => {
             let sizes: Vec<usize> = [2].into_iter().chain(vec![width; depth]).chain([1]).collect();
             let model = Tanhs(sizes.windows(2).map(|pair| Linear::new(pair[0], pair[1], g)).collect());

@@ -7,7 +7,8 @@ pub use wengert_tensor as tensor;
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
 pub use wengert_tensor::{Shape, Tensor, compat};
 
-/// What most programs want.
+/// What most programs want: tensors and their operations, the tape, the common layers, losses and optimisers.
 pub mod prelude {
     pub use wengert_autograd::prelude::*;
+    pub use wengert_nn::prelude::*;
 }

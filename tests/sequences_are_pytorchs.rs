@@ -233,7 +233,10 @@ fn attention() {
 }
 
 fn options(case: &Fixture) -> TransformerOptions {
-    let is = |name: &str, value: &str| case.about["options"][name].to_string() == value;
+    let is = |name: &str, value: &str| {
+        let option = case.about["options"][name].to_string();
+        option == value
+    };
     let mut options = TransformerOptions::new(8, 2).dim_feedforward(12).dropout(0.0).batch_first();
     if is("norm_first", "true") {
         options = options.norm_first();

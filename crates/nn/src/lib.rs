@@ -114,3 +114,10 @@ pub(crate) use error::raise;
 pub use wengert_autograd::{Buffer, Parameter};
 pub use wengert_tensor::Generator;
 pub use wengert_tensor::ops::{InterpolateMode, PadMode};
+
+/// What most models and training loops want.
+pub mod prelude {
+    pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, ReLU, Sequential, Sgd};
+    pub use crate::{BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, GRU, LSTM, LayerNorm, MaxPool2d};
+    pub use crate::{CrossEntropyLoss, Dataset, accuracy, cross_entropy, load, save};
+}

@@ -44,15 +44,19 @@ pub use shape::{broadcast, compat, explain};
 pub use tensor::program;
 pub use tensor::tensor::Tensor;
 
-/// What most programs want: the tensor type and the operations.
+/// What most programs want: the tensor type and the operations. The traits of operations are here without their names, so that layers
+/// may have the same; generic code imports them from [`ops`].
 pub mod prelude {
-    pub use crate::ops::{Activations, Bounded, Clamp, Masking, Mixed};
+    pub use crate::ops::Operand;
     pub use crate::ops::{
-        AdaptivePooling, Arithmetic, Attention, Blas, ClassLosses, Columns, Comparison, Contractions, Convolution,
-        Cumulative, Diagonals, Dropout, Embedding, Extremes, Functions, InPlace, IncompleteGamma, Indexing,
-        Interpolation, ItemIndexing, LikelihoodLosses, LinearMaps, MarginLosses, Nonzero, Normalization, Norms,
-        Operand, Padding, Pooling, Products, Recurrent, Reductions, RegressionLosses, Repetition, Scatter,
-        ScatterInPlace, Softmax, Sorting, Splitting, Statistics, Vectors, Views, ViewsInPlace,
+        Activations as _, AdaptivePooling as _, Arithmetic as _, Attention as _, Blas as _, Bounded as _, Clamp as _,
+        ClassLosses as _, Columns as _, Comparison as _, Contractions as _, Convolution as _, Cumulative as _,
+        Diagonals as _, Dropout as _, Embedding as _, Extremes as _, Functions as _, InPlace as _,
+        IncompleteGamma as _, Indexing as _, Interpolation as _, ItemIndexing as _, LikelihoodLosses as _,
+        LinearMaps as _, MarginLosses as _, Masking as _, Mixed as _, Nonzero as _, Normalization as _, Norms as _,
+        Padding as _, Pooling as _, Products as _, Recurrent as _, Reductions as _, RegressionLosses as _,
+        Repetition as _, Scatter as _, ScatterInPlace as _, Softmax as _, Sorting as _, Splitting as _,
+        Statistics as _, Vectors as _, Views as _, ViewsInPlace as _,
     };
     pub use crate::ops::{
         binary_cross_entropy, binary_cross_entropy_with_logits, huber_loss, l1_loss, mse_loss, smooth_l1_loss,
