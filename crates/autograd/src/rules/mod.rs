@@ -42,7 +42,7 @@ pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{accumulate, derivative, flows, flows_from};
 pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Mode;
-pub(crate) use movement::{Cat, Embed, ScatterAdd, Take};
+pub(crate) use movement::{Cat, Embed, IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;

@@ -118,6 +118,64 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 }
 
+/// Copies slices along dimension `axis` by number. Its adjoint is [`IndexAdd`].
+pub(crate) struct IndexSelect {
+    pub(crate) axis: usize,
+    pub(crate) index: Tensor<i64>,
+}
+
+impl<T: Float> Operation<T> for IndexSelect {
+    fn name(&self) -> &'static str {
+        "index_select"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].replaced(self.axis..self.axis + 1, self.index.shape()))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_index_select(self.axis, &self.index, site("index_select"))?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let size = call.input(0).shape()[self.axis];
+        recorded(g.apply_index_add(self.axis, &self.index, size, site("index_select")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_index_select(self.axis, &self.index, site("index_select")))
+    }
+}
+
+/// Adds slices along dimension `axis` to `size` zeros by number. Its adjoint is [`IndexSelect`].
+pub(crate) struct IndexAdd {
+    pub(crate) axis: usize,
+    pub(crate) index: Tensor<i64>,
+    pub(crate) size: usize,
+}
+
+impl<T: Float> Operation<T> for IndexAdd {
+    fn name(&self) -> &'static str {
+        "index_add"
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].replaced(self.axis..self.axis + self.index.rank(), &[self.size]))
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].apply_index_add(self.axis, &self.index, self.size, site("index_add"))?)
+    }
+
+    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_index_select(self.axis, &self.index, site("index_add")))
+    }
+
+    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(v.apply_index_add(self.axis, &self.index, self.size, site("index_add")))
+    }
+}
+
 /// Concatenation along a dimension. Its adjoint for one part is a slice.
 pub(crate) struct Cat {
     pub(crate) axis: usize,

@@ -7,7 +7,9 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 use crate::record::DETACH;
-use crate::rules::{Cat, CumSum, Embed, Guard, Norm, Root, ScatterAdd, Take, Variance, WithDerivative};
+use crate::rules::{
+    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Take, Variance, WithDerivative,
+};
 use crate::{Error, Var};
 
 impl<'t, T: Float> TensorLike for Var<'t, T> {
@@ -157,6 +159,20 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
         let operation = ScatterAdd { positions: positions.clone(), shape: shape.clone() };
         self.tape.record_operation(Rc::new(operation), &[*self], shape, at)
+    }
+
+    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        let shape = self.shape().replaced(axis..axis + 1, index.shape());
+        // A tensor of this shape must be able to exist.
+        tensor::addressable::<T>(&shape, at)?;
+        let operation = IndexSelect { axis, index: index.clone() };
+        self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
+    }
+
+    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
+        let shape = self.shape().replaced(axis..axis + index.rank(), &[size]);
+        let operation = IndexAdd { axis, index: index.clone(), size };
+        self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

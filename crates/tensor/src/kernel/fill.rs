@@ -76,7 +76,7 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
 
 /// `out[i]` = the element `i * stride` after `position`.
 #[inline]
-fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
+pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
     let count = out.len();
     match stride {
         0 => out.fill(data[position]),

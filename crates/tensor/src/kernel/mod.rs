@@ -8,6 +8,7 @@ pub(crate) mod gather;
 pub(crate) mod matmul;
 pub(crate) mod pool;
 pub(crate) mod reduce;
+pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod step;
 pub(crate) mod strided;

@@ -171,8 +171,7 @@ impl<'a, T> Tile<'a, T> {
     }
 
     /// Number of rows.
-    #[cfg(test)]
-    fn height(&self) -> usize {
+    pub(crate) fn height(&self) -> usize {
         self.rows.len()
     }
 

@@ -1,11 +1,14 @@
 //! The primitives on tensors: computed at once.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched;
 use crate::kernel::reduce::strided;
+use crate::kernel::rows;
 use crate::kernel::scan::lanes;
 use crate::kernel::strided::Source;
 use crate::ops::TensorLike;
@@ -174,6 +177,20 @@ impl<T: Element> TensorLike for Tensor<T> {
         })
     }
 
+    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        let numbers = in_order(index, at)?;
+        Tensor::build(&self.shape().replaced(axis..axis + 1, index.shape()), at, |out| {
+            rows::select(self.source(), axis, &numbers, out);
+        })
+    }
+
+    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
+        let (numbers, x) = (in_order(index, at)?, in_order(self, at)?);
+        let end = axis + index.rank();
+        let width = Shape::from(&self.shape()[end..]).numel();
+        Tensor::build(&self.shape().replaced(axis..end, &[size]), at, |out| rows::add(&x, &numbers, size, width, out))
+    }
+
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape().clone();
         shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
@@ -269,6 +286,14 @@ impl<T: Element> Tensor<T> {
         let Some(layout) = layout else { unreachable!("a number expands to every shape") };
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
+}
+
+/// The elements in row-major order, copied where they do not lie so.
+fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
+    Ok(match x.as_slice() {
+        Some(elements) => Cow::Borrowed(elements),
+        None => Cow::Owned(x.elements(at)?),
+    })
 }
 
 /// `x` expanded to `shape`; `expanded` holds the layout where it is not that of `x`.

@@ -161,6 +161,14 @@ pub trait TensorLike: Clone + Sized {
     /// position in row-major order.
     fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
+    /// The slices along `axis` whose numbers are in `index` (0 to the size of the dimension), copied: the dimension is replaced by
+    /// those of `index`.
+    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
+
+    /// The adjoint of [`apply_index_select`](Self::apply_index_select): zeros, with a dimension of size `size` in place of those
+    /// of `index` from `axis` on, to which each slice is added at its number, in the order of `index`.
+    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Self::Error>;
+
     /// `parts`, at least one, joined along `axis`; all other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
 }

@@ -201,6 +201,14 @@ impl<T: Float> TensorLike for Traced<'_, T> {
         self.at_once(at, |x| x.apply_put(positions, shape, at))
     }
 
+    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_index_select(axis, index, at))
+    }
+
+    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_index_add(axis, index, size, at))
+    }
+
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let values: Vec<Tensor<T>> = parts.iter().map(|part| part.to_tensor(at)).collect::<Result<_, _>>()?;
         Ok(parts[0].constant(&Tensor::apply_cat(&values, axis, at)?))

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
 
@@ -132,6 +132,12 @@ impl Shape {
     /// Removes the dimension at position `axis` and returns its size.
     pub fn remove(&mut self, axis: usize) -> usize {
         self.0.remove(axis)
+    }
+
+    /// The shape with dimensions of sizes `new` in place of the dimensions `axes`.
+    #[must_use]
+    pub fn replaced(&self, axes: Range<usize>, new: &[usize]) -> Self {
+        self[..axes.start].iter().chain(new).chain(&self[axes.end..]).copied().collect()
     }
 
     /// Strides, in elements, of a row-major (C order) tensor of this shape.

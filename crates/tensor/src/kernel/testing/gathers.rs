@@ -8,6 +8,8 @@ use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::kernel::testing::oracle::{elements, nth, update};
 use crate::kernel::testing::support::{assert_bits, recipe_for, site};
 use crate::ops::TensorLike;
+use crate::ops::index::positions::slices;
+use crate::prelude::*;
 use crate::{Layout, Reduction, Shape, Tensor, View};
 
 fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
@@ -25,6 +27,52 @@ fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed
         expected[place as usize] = combine(Reduction::Sum, expected[place as usize], g);
     }
     assert_bits(&g.apply_put(&positions, shape, site()).unwrap(), &expected, "put");
+}
+
+/// Slices moved by number: as their elements moved one by one.
+fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
+    let rng = &mut generator(seed);
+    let x = recipes[0].tensor(shape, || T::any(rng));
+    for axis in 0..shape.rank() {
+        let size = shape[axis];
+        let target = if size == 0 { Shape::from([0]) } else { Shape::from(&target[..target.rank().min(2)]) };
+        let index = recipes[1].tensor(&target, || (u8::any(rng) as usize * 7 % size.max(1)) as i64);
+        let positions = slices(shape, axis, &elements(index.source()), site()).unwrap();
+        let taken = x.apply_index_select(axis, &index, site()).unwrap();
+        let result = shape.replaced(axis..axis + 1, &target);
+        assert_eq!(taken.shape(), &result);
+        assert_bits(&taken, &elements(x.apply_take(&positions, site()).unwrap().source()), "index_select");
+
+        let g = recipe_for(&result, recipes[2]).tensor(&result, || T::any(rng));
+        let added = g.apply_index_add(axis, &index, size, site()).unwrap();
+        assert_eq!(added.shape(), shape);
+        let flat = g.reshape(positions.shape());
+        assert_bits(&added, &elements(flat.apply_put(&positions, shape, site()).unwrap().source()), "index_add");
+    }
+}
+
+#[test]
+fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
+    let rng = &mut generator(5);
+    let threads = crate::num_threads();
+    // Many columns, of which each thread has some; a few, so that it has rows; several tensors side by side; one column.
+    for (shape, axis, count) in
+        [([1, 40, 200], 1, 700), ([1, 3000, 7], 1, 11_000), ([90, 9, 8], 1, 200), ([300, 50, 1], 1, 500)]
+    {
+        let shape = Shape::from(shape);
+        let index = Tensor::from_fn([count], |_| (u8::any(rng) as usize * 13 % shape[axis]) as i64);
+        let x = Tensor::from_fn(&shape, |_| f32::any(rng));
+        let g = Tensor::from_fn(shape.replaced(axis..axis + 1, &[count]).sizes(), |_| f32::any(rng));
+        let positions = slices(&shape, axis, &index.to_vec(), site()).unwrap();
+        let taken = elements(x.apply_take(&positions, site()).unwrap().source());
+        let added = elements(g.apply_put(&positions, &shape, site()).unwrap().source());
+        for threads in [1, 2, 3, 8] {
+            crate::set_num_threads(threads);
+            assert_bits(&x.apply_index_select(axis, &index, site()).unwrap(), &taken, threads);
+            assert_bits(&g.apply_index_add(axis, &index, shape[axis], site()).unwrap(), &added, threads);
+        }
+    }
+    crate::set_num_threads(threads);
 }
 
 fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
@@ -67,6 +115,8 @@ proptest! {
         gathers::<f32>(&shape, &target, [&a, &b, &c], seed);
         gathers::<i64>(&shape, &target, [&a, &b, &c], seed);
         gathers::<bool>(&shape, &target, [&a, &b, &c], seed);
+        rows::<f32>(&shape, &target, [&a, &b, &c], seed);
+        rows::<u8>(&shape, &target, [&a, &b, &c], seed);
         embeds::<f64>(&shape, &a, seed);
         embeds::<u8>(&shape, &a, seed);
     }

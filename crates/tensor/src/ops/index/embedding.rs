@@ -6,8 +6,8 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::{check_within, slices};
-use crate::{Error, Float, Scalar, Shape, Site, Tensor};
+use crate::ops::index::positions::check_within;
+use crate::{Error, Float, Scalar, Site, Tensor};
 
 /// What [`embedding`](Embedding::embedding) does beyond reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,24 +47,24 @@ pub trait Embedding: TensorLike<Elem: Float> {
         };
         let line = index.elements(at)?;
         check_within(&line, table[0], 0, |_| "index out of range in self".into(), at)?;
-        let mut read = self.apply_take(&slices(&table, 0, &line, at)?, at)?;
-        let column: Shape = [line.len(), 1].into();
+        let index = Tensor::try_from_vec(line, index.shape())?;
+        let mut read = self.apply_index_select(0, &index, at)?;
+        let mut column = index.shape().clone();
+        column.push(1);
         if options.scale_grad_by_freq {
             let mut counts: HashMap<i64, u32> = HashMap::new();
-            line.iter().for_each(|&row| *counts.entry(row).or_default() += 1);
-            let share = line.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[row])));
+            index.iter().for_each(|row| *counts.entry(row).or_default() += 1);
+            let share = index.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[&row])));
             let share = Tensor::try_from_vec(share.collect(), &column)?;
             let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).over(&read.shape(), at)?))]);
             read = read.with_derivative(terms, at)?;
         }
-        if let Some(padding) = padding.filter(|padding| line.contains(padding)) {
-            let is_word = line.iter().map(|&row| row != padding).collect();
+        if let Some(padding) = padding.filter(|&padding| index.iter().any(|row| row == padding)) {
+            let is_word = index.iter().map(|row| row != padding).collect();
             let mask = self.mask_over(&Tensor::try_from_vec(is_word, &column)?, &read.shape(), at)?;
             read = read.chosen(&mask, &read.apply_detach(at)?, at)?;
         }
-        let mut shape = index.shape().clone();
-        shape.push(table[1]);
-        read.reshaped(shape, at)
+        Ok(read)
     }
 }
 

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
-use crate::ops::index::positions::{along, check_range, check_within, from_the_end, of_mask, slices};
+use crate::ops::index::positions::{along, check_range, check_within, from_the_end, of_mask};
 use crate::shape::dims;
 use crate::{Error, Shape, Site, Tensor};
 
@@ -39,7 +39,8 @@ pub trait Indexing: TensorLike {
             let message = "index_select(): Index to scalar can have only 1 value, got 0 value(s)";
             return Err(Error::argument(at, message).into());
         }
-        let taken = self.apply_take(&slices(&whole, axis, &line, at)?, at)?;
+        let line = Tensor::try_from_vec(line, [index.numel()])?;
+        let taken = self.reshaped(whole, at)?.apply_index_select(axis, &line, at)?;
         if shape.rank() == 0 { taken.reshaped(shape, at) } else { Ok(taken) }
     }
 
@@ -71,6 +72,15 @@ pub trait Indexing: TensorLike {
                  from dimension {axis}"
             );
             return Err(Error::argument(at, message).into());
+        }
+        // An index expanded over the other dimensions, all of which are whole, reads whole slices.
+        let whole = from.rank() > 1 && from.replaced(axis..axis + 1, &[place[axis]]) == place;
+        let line = index.distinct();
+        if whole && line.numel() == place[axis] && line.shape()[axis] == place[axis] {
+            let line = line.elements(at)?;
+            if line.iter().all(|&position| (0..from[axis] as i64).contains(&position)) {
+                return self.apply_index_select(axis, &Tensor::try_from_vec(line, [place[axis]])?, at);
+            }
         }
         check_range(&index.elements(at)?, from[axis], axis, at)?;
         let positions = along(&from, axis, &index.reshaped(place, at)?, at)?;

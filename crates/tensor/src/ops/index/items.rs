@@ -12,7 +12,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::index::positions::everywhere;
-use crate::ops::index::resolve::{positions, resolve};
+use crate::ops::index::resolve::{resolve, taken};
 use crate::{Error, Shape, Site, Tensor};
 
 /// Indexing with a list of items.
@@ -40,7 +40,7 @@ pub trait ItemIndexing: TensorLike {
         if chosen.is_empty() {
             return Ok(view);
         }
-        view.apply_take(&positions(&view.shape(), chosen, at)?, at)
+        taken(&view, chosen, at)
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn positions_of(shape: &Shape, items: &[IndexItem], at: Site) -> Resu
     if chosen.is_empty() {
         return Ok(view);
     }
-    view.apply_take(&positions(view.shape(), chosen, at)?, at)
+    taken(&view, chosen, at)
 }
 
 #[cfg(test)]

@@ -119,8 +119,16 @@ fn unsqueezed<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error
     x.reshaped(shape, at)
 }
 
+/// The elements of `view` that index tensors choose.
+pub(crate) fn taken<A: TensorLike>(view: &A, chosen: Chosen, at: Site) -> Result<A, A::Error> {
+    match &chosen[..] {
+        [(axis, index)] => view.apply_index_select(*axis, index, at),
+        _ => view.apply_take(&positions(&view.shape(), chosen, at)?, at),
+    }
+}
+
 /// Positions in a tensor of shape `shape` of the elements that index tensors choose; the other dimensions are whole.
-pub(crate) fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
+fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
     let shapes: Vec<&Shape> = chosen.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {
         let list: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();

@@ -91,8 +91,13 @@ pub trait Scatter: TensorLike {
         check_slices("index_add_()", &whole, axis, index, &from, at)?;
         let line = index.elements(at)?;
         check_within(&line, whole[axis], axis, |_| "index out of range in self".into(), at)?;
+        if from.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let line = Tensor::try_from_vec(line, [from[axis]])?;
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        add_at(self, &slices(&whole, axis, &line, at)?, &values.reshaped(from, at)?, at)
+        let added = values.reshaped(from, at)?.apply_index_add(axis, &line, whole[axis], at)?;
+        self.plus(&added.reshaped(self.shape(), at)?, at)
     }
 
     /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:

@@ -5,7 +5,6 @@ use wengert_macros::twins;
 use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::slices;
 use crate::shape::dims;
 use crate::{DType, Error, Shape, Site, Tensor};
 
@@ -95,7 +94,7 @@ pub trait Repetition: TensorLike {
         for (position, &count) in counts.iter().enumerate() {
             index.extend(std::iter::repeat_n(position as i64, count as usize));
         }
-        x.apply_take(&slices(&shape, axis, &index, at)?, at)
+        x.apply_index_select(axis, &Tensor::try_from_vec(index, [total])?, at)
     }
 
     /// Elements moved on by `shifts[k]` along dimension `dims[k]`, those at the end coming in at the start; with no

@@ -7,7 +7,6 @@ use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::slices;
 use crate::ops::{AdaptivePooling, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
 
@@ -102,7 +101,7 @@ fn resampled<A: TensorLike<Elem: Float>>(
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {
-        let read = x.apply_take(&slices(&x.shape(), axis, &index, at)?, at)?;
+        let read = x.apply_index_select(axis, &Tensor::try_from_vec(index, [to])?, at)?;
         let term = match weights {
             None => read,
             Some(weights) => {

@@ -1,0 +1,85 @@
+//! Slices along one dimension by number: copied, and, the adjoint, added to zeros.
+//!
+//! The caller checks the numbers. Additions happen in the order of the numbers, so that results do not depend on the number of
+//! threads.
+
+use crate::kernel::fill::copy_strided;
+use crate::kernel::strided::{PARALLEL, Source, TASK};
+use crate::memory::partition::{self, Grid};
+use crate::memory::threads::{Schedule, num_threads};
+use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::{Element, Reduction, Shape};
+
+/// Columns in a part of a row: enough that few cache lines belong to two parts.
+const COLUMNS: usize = 32;
+
+/// `out[.., k, ..]` = slice number `index[k]` of `x` along `axis`.
+pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    // Every slice lies as the first one does, some strides further on.
+    let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
+    let space = IterationSpace::new(first.shape(), [&first]);
+    let width = Shape::from(&first.shape()[axis..]).numel();
+    let rows = (TASK / width).max(1);
+    let schedule = Schedule::parallel_from(PARALLEL, out.len());
+    partition::chunks(out, rows * width, schedule, |task, mut left| {
+        let mut number = task * rows;
+        while !left.is_empty() {
+            let (outer, from) = (number / index.len(), number % index.len());
+            let count = (index.len() - from).min(left.len() / width);
+            let (out, later) = left.split_at_mut(count * width);
+            let rows = index[from..from + count].iter().zip(out.chunks_exact_mut(width));
+            let shifted = |position: usize, number: i64| (position as isize + number as isize * stride) as usize;
+            let (position, step) = match space.segment(0, outer * width, width) {
+                Segment::Slice(position) => (position, 1),
+                Segment::Splat(position) => (position, 0),
+                Segment::Strided(position, step) => (position, step),
+                Segment::Walk => {
+                    for (&number, out) in rows {
+                        let mut left = out;
+                        space.walk(0, outer * width, width, |position, step, count| {
+                            let (now, later) = std::mem::take(&mut left).split_at_mut(count);
+                            copy_strided(x.data, shifted(position, number), step, now);
+                            left = later;
+                        });
+                    }
+                    (number, left) = (number + count, later);
+                    continue;
+                }
+            };
+            rows.for_each(|(&number, out)| copy_strided(x.data, shifted(position, number), step, out));
+            (number, left) = (number + count, later);
+        }
+    });
+}
+
+/// `out[.., i, ..]` = the sum of the slices `x[.., k, ..]` of `width` elements whose `index[k]` is `i`, out of `size`.
+pub(crate) fn add<T: Element>(x: &[T], index: &[i64], size: usize, width: usize, out: &mut [T]) {
+    partition::chunks(out, TASK, Schedule::parallel_from(PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
+    if x.is_empty() {
+        return;
+    }
+    let height = out.len() / width;
+    let threads = if x.len() < PARALLEL { 1 } else { num_threads() };
+    // Columns are shared out evenly whatever the numbers are. Rows that are too short for that stay whole.
+    let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
+        columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),
+        _ => (height.div_ceil(threads), width),
+    };
+    let parts = height.div_ceil(rows) * width.div_ceil(columns);
+    partition::run(parts, Schedule::Parallel, Grid::equal(out, width, (rows, columns)), |_, mut tile| {
+        let (top, left) = tile.first();
+        let (bottom, right) = (top + tile.height(), (left + columns).min(width));
+        for outer in top / size..bottom.div_ceil(size) {
+            for (k, &number) in index.iter().enumerate() {
+                let row = outer * size + number as usize;
+                if (top..bottom).contains(&row) {
+                    let start = (outer * index.len() + k) * width;
+                    T::accumulate(Reduction::Sum, tile.row(row - top), &x[start + left..start + right]);
+                }
+            }
+        }
+    });
+}
