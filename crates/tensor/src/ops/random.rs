@@ -5,6 +5,8 @@
 
 use wengert_macros::twins;
 
+use crate::memory::partition;
+use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
 use crate::ops::pair::{expanded, join_all};
 use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor};
@@ -25,7 +27,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// Where memory cannot hold them.
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::drawn(shape.into(), Site::here("rand"), || unit::<T>(generator))
+        Tensor::drawn(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
 
     /// Numbers evenly distributed over [`low`, `high`), or all `low` where both are equal. PyTorch: `uniform_`.
@@ -51,7 +53,7 @@ impl<T: Float> Tensor<T> {
             _ => high.next_down(),
         };
         let bound = last.max(low);
-        Tensor::drawn(shape.into(), at, || {
+        Tensor::drawn(shape.into(), at, generator, |generator| {
             let x = T::from_f64(low + (high - low) * unit::<T>(generator).to_f64());
             T::from_f64(x.to_f64().min(bound))
         })
@@ -71,7 +73,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// Where memory cannot hold them.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::drawn(shape.into(), Site::here("randn"), || T::from_f64(generator.normal()))
+        Tensor::drawn(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
 
     /// Numbers from normal distributions, each with its own mean and standard deviation; both broadcast. PyTorch:
@@ -202,9 +204,14 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    fn drawn(shape: Sizes, at: Site, mut draw: impl FnMut() -> T) -> Result<Self, Error> {
+    fn drawn(
+        shape: Sizes,
+        at: Site,
+        generator: &mut Generator,
+        draw: impl Fn(&mut Generator) -> T + Sync,
+    ) -> Result<Self, Error> {
         let shape = shape.resolve_plain(at)?;
-        Tensor::build(&shape, at, |out| out.iter_mut().for_each(|out| *out = draw()))
+        Tensor::build(&shape, at, |out| draw_each(out, generator, draw))
     }
 }
 
@@ -259,6 +266,17 @@ impl Tensor<i64> {
     }
 }
 
+/// Each element from one word, those of large tensors on several threads.
+pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator) -> T + Sync) {
+    const CHUNK: usize = 1 << 13;
+    let (first, count) = (generator.clone(), out.len());
+    partition::chunks(out, CHUNK, Schedule::parallel_from(2 * CHUNK, count), |number, out| {
+        let mut generator = first.after(number * CHUNK);
+        out.iter_mut().for_each(|out| *out = draw(&mut generator));
+    });
+    *generator = first.after(count);
+}
+
 /// Evenly over [0, 1), as fine as the significand of `T` is at 1/2.
 fn unit<T: Float>(generator: &mut Generator) -> T {
     match T::DTYPE {
@@ -309,7 +327,7 @@ fn trials<T: Element, P: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{Reductions, Views};
+    use crate::ops::{Dropout, Reductions, Views};
 
     fn generator() -> Generator {
         Generator::new(1)
@@ -318,16 +336,16 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
         // By the same formulas in Python.
-        assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.921178, 0.84991705, 0.37443036]);
-        let unit = [0.9211780112284026, 0.8499170756311859, 0.374430359668266];
+        assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.56656152, 0.74578172, 0.971002698]);
+        let unit = [0.5665615751722809, 0.7457817572627011, 0.9710027535867962];
         assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);
         assert_eq!(Tensor::<f64>::uniform(-2.0, 3.0, [3], &mut generator()).to_vec(), unit.map(|u| -2.0 + 5.0 * u));
-        let normal = [1.41303995142318, 1.0360777987994878, -0.32014195909564697];
+        let normal = [0.1676268464091555, 0.6612741976640489, 1.8957395496870117];
         assert_eq!(Tensor::<f64>::randn([3], &mut generator()).to_vec(), normal);
         assert_eq!(Tensor::<f32>::randn([3], &mut generator()).to_vec(), normal.map(|z| z as f32));
-        assert_eq!(Tensor::randperm(8, &mut generator()).to_vec(), [4, 0, 1, 3, 6, 2, 5, 7]);
+        assert_eq!(Tensor::randperm(8, &mut generator()).to_vec(), [0, 3, 7, 1, 2, 6, 5, 4]);
         let halves = Tensor::<f32>::full([8], 0.5);
-        assert_eq!(halves.bernoulli(&mut generator()).to_vec(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(halves.bernoulli(&mut generator()).to_vec(), [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
@@ -369,6 +387,17 @@ mod tests {
         let spread = Tensor::from([[1.0], [2.0], [3.0]]);
         let drawn = Tensor::normal(&Tensor::from([10.0, 20.0, 30.0, 40.0]), &spread, &mut generator());
         assert_eq!(drawn, row.reshape([3, 4]) * &spread + &Tensor::from([10.0, 20.0, 30.0, 40.0]));
+    }
+
+    #[test]
+    fn several_threads_draw_what_one_would() {
+        let (mut one, mut several) = (generator(), generator());
+        let drawn = Tensor::<f64>::rand([3, 12_345], &mut several);
+        assert!(drawn.iter().all(|x| x == one.uniform()));
+        assert_eq!(one, several);
+        let dropped = Tensor::<f32>::ones([40_000]).dropout(0.5, true, &mut several);
+        assert!(dropped.iter().all(|x| (x == 0.0) == one.bernoulli(0.5)));
+        assert_eq!(one, several);
     }
 
     #[test]

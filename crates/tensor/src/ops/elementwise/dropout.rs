@@ -4,6 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::random::draw_each;
 use crate::{Error, Float, Generator, Scalar, Site, Tensor};
 
 /// Dropout.
@@ -34,9 +35,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
         }
         let scale = if p < 1.0 { Self::Elem::from_f64(1.0 / (1.0 - p)) } else { Self::Elem::ZERO };
         let noise = Tensor::build(&self.shape(), at, |out| {
-            for out in out {
-                *out = if generator.bernoulli(p) { Self::Elem::ZERO } else { scale };
-            }
+            draw_each(out, generator, |generator| if generator.bernoulli(p) { Self::Elem::ZERO } else { scale });
         })?;
         self.times(&self.constant(&noise), at)
     }
