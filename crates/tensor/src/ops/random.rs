@@ -262,7 +262,9 @@ impl Tensor<i64> {
         }
         // Two's complement: right also where the distance does not fit an i64.
         let distance = high.wrapping_sub(low) as u64;
-        Tensor::drawn(shape.into(), at, || low.wrapping_add(generator.below(distance) as i64))
+        Tensor::build(&shape.into().resolve_plain(at)?, at, |out| {
+            out.iter_mut().for_each(|out| *out = low.wrapping_add(generator.below(distance) as i64));
+        })
     }
 }
 
