@@ -1,6 +1,7 @@
 //! The laws that cross crates, one module each, in one program: what they share is compiled and linked once. Those that change
 //! or measure what the whole process shares are in `alone.rs`.
 
+mod a_killed_run_ends_the_same;
 mod absurd_sizes_are_errors;
 mod broadcasting_equals_ndarray;
 mod copy_on_write;

@@ -32,6 +32,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) work: usize,
     /// The node of each parameter on this tape.
     pub(crate) parameters: Vec<(u64, Index)>,
+    /// Parameters whose node is a variable that was bound to them.
+    pub(crate) bound: Vec<(u64, Index)>,
     /// While a derivative is recorded: the line of the operation that it differentiates.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
@@ -60,6 +62,7 @@ impl<T: Float, O> Record<T, O> {
             evaluated: None,
             work: 0,
             parameters: Vec::new(),
+            bound: Vec::new(),
             on_behalf_of: None,
         }
     }
@@ -77,6 +80,7 @@ impl<T: Float, O> Record<T, O> {
         self.evaluated = None;
         self.work = 0;
         self.parameters.clear();
+        self.bound.clear();
         self.on_behalf_of = None;
     }
 

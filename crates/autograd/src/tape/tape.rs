@@ -137,6 +137,9 @@ impl<T: Float> Tape<T> {
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
         let at = Site::here("parameter");
         let id = parameter.id();
+        if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
+            return Ok(Var::new(self, index));
+        }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
             // The tape holds the values that it recorded, so changed ones are in other memory.
@@ -150,6 +153,38 @@ impl<T: Float> Tape<T> {
         let var = self.leaf(&parameter.value, op, Some(at));
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)
+    }
+
+    /// Makes `value` stand for a parameter on this tape: what a model computes is then a function of variables, to be differentiated
+    /// like any other. The last one that was bound counts. PyTorch: `torch.func.functional_call`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let w = Parameter::new(Tensor::from([1.0f32, 2.0]));
+    /// let tape = Tape::new();
+    /// let scale = tape.var(&Tensor::scalar(3.0));
+    /// tape.bind(&w, tape.constant(&w.value) * scale);
+    /// let y = tape.parameter(&w).sum(..);
+    /// assert_eq!(y.item(), 9.0);
+    /// assert_eq!(y.grad([scale])[0].item(), 3.0);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the variable has another shape than the parameter, or belongs to another tape.
+    pub fn try_bind(&self, parameter: &Parameter<T>, value: Var<'_, T>) -> Result<(), Error> {
+        let at = Site::here("bind");
+        if value.tape.id != self.id {
+            return Err(Error::OtherTape { at });
+        }
+        let (shape, got) = (parameter.value.shape(), value.shape());
+        if got != *shape {
+            let message = format!("a parameter of shape {shape} cannot be bound to a variable of shape {got}");
+            return Err(Error::Refused { message, at });
+        }
+        self.record.borrow_mut().bound.push((parameter.id(), value.index));
+        Ok(())
     }
 
     /// A variable with the source line of `at`.

@@ -1,0 +1,127 @@
+//! Gradients of whole models against central differences.
+
+use std::fmt;
+
+use wengert_autograd::gradcheck::{Failure, Place, Report};
+use wengert_autograd::{GradCheck, Parameter, Tape, Var};
+use wengert_tensor::{Float, Tensor};
+
+use crate::module::Module;
+
+/// A gradient check that failed, and the parameter that it failed at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFailure {
+    /// The path of the parameter with the worst element, if single elements were checked and disagreed.
+    pub path: Option<String>,
+    /// What failed; its inputs are the parameters that are not frozen, in their order.
+    pub failure: Failure,
+}
+
+impl fmt::Display for ModelFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "at the parameter '{path}': {}", self.failure),
+            None => self.failure.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ModelFailure {}
+
+/// Checks the derivatives of what a model computes with respect to all of its parameters that are not frozen, with the settings of
+/// `check`: both modes, against central differences. In f64, and on a model of few parameters, because each element is perturbed;
+/// above [`GradCheck::full_up_to`] elements random directions are checked. A
+/// model without such parameters passes. PyTorch: `gradcheck` of a `functional_call`.
+///
+/// ```
+/// use wengert_autograd::{GradCheck, prelude::*};
+/// use wengert_nn::{Generator, Layer, Linear, check_model};
+///
+/// let layer = Linear::<f64>::new(3, 2, &mut Generator::new(0));
+/// let x = Tensor::from([[0.5, -1.0, 2.0]]);
+/// check_model(&GradCheck::new(), &layer, |tape| layer.forward(tape.constant(&x)).tanh())?;
+/// # Ok::<(), wengert_nn::ModelFailure>(())
+/// ```
+///
+/// # Errors
+///
+/// If a derivative disagrees, cannot be computed, or cannot be checked at this point; the error names the parameter.
+#[track_caller]
+pub fn check_model<T: Float>(
+    check: &GradCheck,
+    model: &(impl Module<T> + ?Sized),
+    compute: impl for<'t> Fn(&'t Tape<T>) -> Var<'t, T>,
+) -> Result<Report, ModelFailure> {
+    let parameters: Vec<(String, &Parameter<T>)> =
+        model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()).collect();
+    if parameters.is_empty() {
+        return Ok(Report::default());
+    }
+    let values: Vec<&Tensor<T>> = parameters.iter().map(|(_, parameter)| &parameter.value).collect();
+    let result = check.check_slice(
+        |vars| {
+            let tape = vars[0].tape();
+            for ((_, parameter), &var) in parameters.iter().zip(vars) {
+                tape.bind(parameter, var);
+            }
+            compute(tape)
+        },
+        &values,
+    );
+    result.map_err(|failure| {
+        let path = match &failure {
+            Failure::Mismatch(mismatch) => match &mismatch.worst.input {
+                Place::Element { tensor, .. } => parameters.get(*tensor).map(|(path, _)| path.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        ModelFailure { path, failure }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::{Activations as _, Functions as _, Views as _};
+
+    use super::*;
+    use crate::{Generator, Layer as _, Linear};
+
+    #[derive(Module)]
+    #[module(f64)]
+    struct Mlp {
+        fc1: Linear<f64>,
+        fc2: Linear<f64>,
+    }
+
+    fn model() -> Mlp {
+        let generator = &mut Generator::new(2);
+        Mlp { fc1: Linear::new(3, 4, generator), fc2: Linear::new(4, 2, generator) }
+    }
+
+    #[test]
+    fn a_right_model_passes_and_frozen_parameters_are_left_out() {
+        let (mut model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]]));
+        let check = |model: &Mlp| {
+            check_model(&GradCheck::new().order(1), model, |tape| {
+                model.fc2.forward(model.fc1.forward(tape.constant(&x)).silu())
+            })
+        };
+        assert_eq!(check(&model).unwrap().compared, 2 * 4 * (12 + 4 + 8 + 2));
+        model.freeze("fc1");
+        assert_eq!(check(&model).unwrap().compared, 2 * 4 * (8 + 2));
+    }
+
+    #[test]
+    fn a_wrong_derivative_is_found_at_its_path() {
+        let (model, x) = (model(), Tensor::from([[0.5, -1.0, 2.0]]));
+        let failure = check_model(&GradCheck::new().order(1), &model, |tape| {
+            // The bias of the second layer is used twice, and once nobody knows.
+            let bias = tape.parameter(model.fc2.bias.as_ref().unwrap());
+            model.fc2.forward(model.fc1.forward(tape.constant(&x)).tanh()) + bias.detach()
+        });
+        let failure = failure.unwrap_err();
+        assert_eq!(failure.path.as_deref(), Some("fc2.bias"), "{failure}");
+        assert!(failure.to_string().starts_with("at the parameter 'fc2.bias'"), "{failure}");
+    }
+}
