@@ -17,7 +17,7 @@ use wengert::prelude::*;
 /// Says in which folder the child trains.
 const FOLDER: &str = "WENGERT_TEST_RUN";
 
-const STEPS: u64 = 600;
+const STEPS: u64 = 240;
 
 /// Trains from the last checkpoint in the folder, or from the start; saves every third step.
 fn run(folder: &Path) -> wengert::nn::Result<()> {
