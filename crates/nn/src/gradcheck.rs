@@ -14,7 +14,7 @@ pub struct ModelFailure {
     /// The path of the parameter with the worst element, if single elements were checked and disagreed.
     pub path: Option<String>,
     /// What failed; its inputs are the parameters that are not frozen, in their order.
-    pub failure: Failure,
+    pub failure: Box<Failure>,
 }
 
 impl fmt::Display for ModelFailure {
@@ -76,7 +76,7 @@ pub fn check_model<T: Float>(
             },
             _ => None,
         };
-        ModelFailure { path, failure }
+        ModelFailure { path, failure: Box::new(failure) }
     })
 }
 
