@@ -477,7 +477,7 @@ pub enum Cycle {
     ExpRange(f64),
 }
 
-/// Up from `base_lr` to `max_lr` in [`step_size_up`](Self::step_size_up) steps and down again, over and over. PyTorch:
+/// Up from `base_lr` to `max_lr` and down again, over and over ([`step_sizes`](Self::step_sizes)). PyTorch:
 /// `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclicLR {
