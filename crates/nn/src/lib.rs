@@ -105,8 +105,8 @@ pub use loss::{
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Archive, Common, Lbfgs, Lion, NAdam, Optimizer, RAdam, RMSprop, Range,
-    Resume, Setting, Sgd, States, WeightAverage,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Along, Archive, Common, Decayed, Lbfgs, Lion, NAdam, Optimizer, RAdam,
+    RMSprop, Range, Resume, Setting, Sgd, States, WeightAverage,
 };
 pub use report::{Epoch, History};
 pub use schedule::Schedule;

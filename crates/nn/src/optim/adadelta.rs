@@ -78,7 +78,7 @@ impl<T: Float> Optimizer<T> for Adadelta<T> {
         let (lr, along, eps) = (number(self.common.lr), self.common.along(), number(self.eps));
         let (kept, fresh) = (number(self.rho), number(1.0 - self.rho));
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, u]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let v = v * kept + fresh * g * g;
             let d = (u + eps).sqrt() / (v + eps).sqrt() * g;
             (p - lr * d, [v, u * kept + fresh * d * d])

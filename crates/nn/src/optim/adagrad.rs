@@ -89,7 +89,7 @@ impl<T: Float> Optimizer<T> for Adagrad<T> {
             states.tensors.push(Tensor::try_full(value.shape(), number(self.initial_accumulator_value))?);
         }
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [sum]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let sum = sum + g * g;
             (p + rate * g / (sum.sqrt() + eps), [sum])
         })?)

@@ -109,23 +109,21 @@ impl<T: Float> Optimizer<T> for Adam<T> {
         let correction = number((1.0 - beta2.powf(steps)).sqrt());
         let (fresh1, kept2, fresh2, eps) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2), number(self.eps));
         let (along, decayed) = (self.common.along(), self.common.decayed());
-        // The moments, and what p moves by without the divisor's largest value.
-        let moments = move |p: T, g: T, m: T, v: T| {
-            let g = along(p, g);
-            (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g)
-        };
-        let moved = move |p: T, m: T, v: T| decayed(p) + rate * m / (v.sqrt() / correction + eps);
         if self.amsgrad {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
-                let (m, v) = moments(p, g, m, v);
+                let g = along.of(p, g);
+                let m = m + fresh1 * (g - m);
+                let v = v * kept2 + fresh2 * g * g;
                 // NaN stays, as in PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
-                (moved(p, m, largest), [m, v, largest])
+                (decayed.of(p) + rate * m / (largest.sqrt() / correction + eps), [m, v, largest])
             })?);
         }
         Ok(value.try_update_with(gradient, states.tensors_mut::<2>(value), |p, g, [m, v]| {
-            let (m, v) = moments(p, g, m, v);
-            (moved(p, m, v), [m, v])
+            let g = along.of(p, g);
+            let m = m + fresh1 * (g - m);
+            let v = v * kept2 + fresh2 * g * g;
+            (decayed.of(p) + rate * m / (v.sqrt() / correction + eps), [m, v])
         })?)
     }
 }

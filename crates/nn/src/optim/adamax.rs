@@ -79,7 +79,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
         let rate = number(-self.common.lr / (1.0 - beta1.powf(states.steps as f64)));
         let (fresh, kept, eps, along) = (number(1.0 - beta1), number(beta2), number(self.eps), self.common.along());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, u]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let m = m + fresh * (g - m);
             let (old, new) = (u * kept, if g < T::ZERO { -g } else { g } + eps);
             // NaN stays, as in PyTorch's `maximum`.

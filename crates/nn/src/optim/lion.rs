@@ -71,12 +71,12 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         let [(kept1, fresh1), (kept2, fresh2)] = self.betas.map(|beta| (number(beta), number(1.0 - beta)));
         let (lr, along, decayed) = (number(self.common.lr), self.common.along(), self.common.decayed());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let c = m * kept1 + g * fresh1;
             // 0 where c is 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
-            (decayed(p) - step, [m * kept2 + g * fresh2])
+            (decayed.of(p) - step, [m * kept2 + g * fresh2])
         })?)
     }
 }

@@ -25,7 +25,7 @@ pub use average::WeightAverage;
 pub use lbfgs::Lbfgs;
 pub use lion::Lion;
 pub use nadam::NAdam;
-pub use optimizer::{Common, Optimizer, Range, Setting, States};
+pub use optimizer::{Along, Common, Decayed, Optimizer, Range, Setting, States};
 pub use radam::RAdam;
 pub use rmsprop::RMSprop;
 pub use sgd::Sgd;

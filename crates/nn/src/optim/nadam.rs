@@ -107,10 +107,10 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
         let (along, decayed) = (self.common.along(), self.common.decayed());
         let correction = number(1.0 - beta2.powf(steps));
         Ok(value.try_update_with(gradient, [first, second], |p, g, [m, v]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let (m, v) = (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g);
             let divisor = (v / correction).sqrt() + eps;
-            (decayed(p) + of_gradient * g / divisor + of_moment * m / divisor, [m, v])
+            (decayed.of(p) + of_gradient * g / divisor + of_moment * m / divisor, [m, v])
         })?)
     }
 }

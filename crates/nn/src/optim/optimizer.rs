@@ -64,7 +64,7 @@ use crate::{Error, Result};
 ///     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, _: &mut States<T>) -> Result<()> {
 ///         let (lr, along) = (T::from_f64(self.common.lr), self.common.along());
 ///         let sign = |g: T| if g > T::ZERO { T::ONE } else { -T::ONE };
-///         Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * sign(along(p, g)), []))?)
+///         Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * sign(along.of(p, g)), []))?)
 ///     }
 /// }
 ///
@@ -301,6 +301,38 @@ pub struct Common<O, T: Float = f32> {
     positions: Vec<States<T>>,
 }
 
+/// The gradient that a formula starts from: turned round to maximize, and with the L2 penalty. (A method and no closure, so that it is
+/// compiled into the loop over the elements.)
+#[derive(Clone, Copy, Debug)]
+pub struct Along<T> {
+    sign: T,
+    penal: bool,
+    penalty: T,
+}
+
+impl<T: Float> Along<T> {
+    /// Of a parameter `p` and its gradient `g`. Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
+    #[inline(always)]
+    pub fn of(self, p: T, g: T) -> T {
+        let g = g * self.sign;
+        if self.penal { g + self.penalty * p } else { g }
+    }
+}
+
+/// The parameter that a formula starts from: with decoupled decay taken from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Decayed<T> {
+    kept: T,
+}
+
+impl<T: Float> Decayed<T> {
+    /// Of a parameter `p`.
+    #[inline(always)]
+    pub fn of(self, p: T) -> T {
+        p * self.kept
+    }
+}
+
 /// Parameters with settings of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<O> {
@@ -317,21 +349,16 @@ impl<O, T: Float> Common<O, T> {
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// The gradient that a formula starts from, as a function of the parameter and its gradient: turned round to maximize, and
-    /// with the L2 penalty. Nothing is added where there is no decay: 0 · p is NaN where p is infinite.
-    pub fn along(&self) -> impl Fn(T, T) -> T + Copy + Sync + use<O, T> {
-        let (penalty, maximize) = (T::from_f64(self.weight_decay), self.maximize);
+    /// The gradient that a formula starts from.
+    pub fn along(&self) -> Along<T> {
+        let sign = if self.maximize { -T::ONE } else { T::ONE };
         let penal = self.weight_decay != 0.0 && !self.decoupled;
-        move |p: T, g: T| {
-            let g = if maximize { -g } else { g };
-            if penal { g + penalty * p } else { g }
-        }
+        Along { sign, penal, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// The parameter that a formula starts from: with decoupled decay taken from it.
-    pub fn decayed(&self) -> impl Fn(T) -> T + Copy + Sync + use<O, T> {
-        let kept = T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 });
-        move |p: T| p * kept
+    /// The parameter that a formula starts from.
+    pub fn decayed(&self) -> Decayed<T> {
+        Decayed { kept: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }
 
     /// The states of a parameter, if a step has updated it.

@@ -96,11 +96,11 @@ impl<T: Float> Optimizer<T> for RAdam<T> {
         let (fresh1, kept2, fresh2) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2));
         let (along, decayed) = (self.common.along(), self.common.decayed());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, v]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let (m, v) = (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g);
             let step = m / unbiased * lr;
             let step = if rectified { step * (root / (v.sqrt() + eps)) * share } else { step };
-            (decayed(p) - step, [m, v])
+            (decayed.of(p) - step, [m, v])
         })?)
     }
 }

@@ -95,15 +95,14 @@ impl<T: Float> Optimizer<T> for Sgd<T> {
         let number = |value: f64| T::from_f64(value);
         let (lr, along) = (number(self.common.lr), self.common.along());
         if self.momentum == 0.0 {
-            return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * along(p, g), []))?);
+            return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * along.of(p, g), []))?);
         }
         let (kept, fresh, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
-        let direction = move |g: T, v: T| if nesterov { g + kept * v } else { v };
         let is_first = states.tensors.is_empty();
         Ok(value.try_update_with(gradient, states.tensors_mut::<1>(value), |p, g, [v]| {
-            let g = along(p, g);
+            let g = along.of(p, g);
             let v = if is_first { g } else { kept * v + fresh * g };
-            (p - lr * direction(g, v), [v])
+            (p - lr * if nesterov { g + kept * v } else { v }, [v])
         })?)
     }
 }
