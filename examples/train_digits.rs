@@ -113,7 +113,7 @@ fn train(arguments: &Arguments) -> Result<()> {
     let mut sgd = Sgd::new(arguments.lr).momentum(0.9);
     let schedule = PolynomialLR::new(arguments.lr, arguments.epochs.into(), 1.0); // down to 0 in a straight line
     // Targets that are not quite certain keep a network that knows its training samples by heart from overdoing it.
-    let criterion = CrossEntropyLoss { label_smoothing: 0.1, ..Default::default() };
+    let criterion = CrossEntropyLoss::new().label_smoothing(0.1);
     let mut history = History::default();
     for epoch in 0..arguments.epochs {
         sgd.set_lr(schedule.lr(epoch.into()));

@@ -87,8 +87,14 @@ impl<T: Float> Tape<T> {
 
     /// Records that the step moves `buffer` towards `new`, a statistic of the batch of the same shape, by `share`. The statistic is
     /// computed with the gradients. Nothing happens on a tape that does not train.
-    pub fn blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, share: Share) {
+    ///
+    /// # Errors
+    ///
+    /// If the statistic has another shape than the buffer, or belongs to another tape.
+    pub fn try_blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, share: Share) -> Result<(), Error> {
+        self.check_fit("buffer", buffer.value.shape(), new, Site::here("blend"))?;
         self.change(buffer.id(), Change::Blend { new: new.index, share });
+        Ok(())
     }
 
     /// Records that the step adds one to `buffer`. Nothing happens on a tape that does not train.
@@ -174,16 +180,21 @@ impl<T: Float> Tape<T> {
     ///
     /// If the variable has another shape than the parameter, or belongs to another tape.
     pub fn try_bind(&self, parameter: &Parameter<T>, value: Var<'_, T>) -> Result<(), Error> {
-        let at = Site::here("bind");
+        self.check_fit("parameter", parameter.value.shape(), value, Site::here("bind"))?;
+        self.record.borrow_mut().bound.push((parameter.id(), value.index));
+        Ok(())
+    }
+
+    /// Refuses a variable that is of another tape, or of another shape than what it is to stand for.
+    fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
         if value.tape.id != self.id {
             return Err(Error::OtherTape { at });
         }
-        let (shape, got) = (parameter.value.shape(), value.shape());
+        let got = value.shape();
         if got != *shape {
-            let message = format!("a parameter of shape {shape} cannot be bound to a variable of shape {got}");
+            let message = format!("expected a variable of the {what}'s shape {shape}, got one of shape {got}");
             return Err(Error::Refused { message, at });
         }
-        self.record.borrow_mut().bound.push((parameter.id(), value.index));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use wengert_tensor::prelude::*;
 
-use crate::{Error, Parameter, Tape};
+use crate::{Buffer, Error, Parameter, Share, Tape};
 
 #[test]
 fn a_broadcast_is_recorded_as_an_expansion() {
@@ -287,4 +287,16 @@ fn norms_and_clipping_are_over_all_gradients() {
     gradients.scale(f64::NAN);
     assert!(!gradients.is_finite());
     assert!(gradients.clip_norm(1.0).is_nan());
+}
+
+#[test]
+fn what_stands_for_a_parameter_or_moves_a_buffer_has_its_shape_and_its_tape() {
+    let (w, mean) = (Parameter::new(Tensor::from([1.0, 2.0])), Buffer::new(Tensor::from([0.0, 0.0])));
+    let (tape, other) = (Tape::<f64>::training(&mut Generator::new(0)), Tape::new());
+    let (scalar, foreign) = (tape.constant(&Tensor::scalar(1.0)), other.constant(&Tensor::from([1.0, 1.0])));
+    assert!(matches!(tape.try_bind(&w, scalar), Err(Error::Refused { .. })));
+    assert!(matches!(tape.try_bind(&w, foreign), Err(Error::OtherTape { .. })));
+    assert!(matches!(tape.try_blend(&mean, scalar, Share::Fixed(0.1)), Err(Error::Refused { .. })));
+    assert!(matches!(tape.try_blend(&mean, foreign, Share::Fixed(0.1)), Err(Error::OtherTape { .. })));
+    assert!(tape.changes().is_empty());
 }

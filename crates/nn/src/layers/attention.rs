@@ -11,7 +11,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-use crate::layers::layer::{Layer, dropout, in_layer};
+use crate::layers::layer::{Layer, dropout, in_layer, optional};
 use crate::layers::linear::Linear;
 use crate::module::Module;
 use crate::{Generator, Result, init};
@@ -348,7 +348,7 @@ impl<T: Float> MultiheadAttention<T> {
     fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
         let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
         let weight = x.tape().try_parameter(weight)?;
-        let bias = self.in_proj_bias.as_ref().map(|bias| x.tape().try_parameter(bias)).transpose()?;
+        let bias = optional(x.tape(), self.in_proj_bias.as_ref())?;
         let all = x.try_linear(&weight, bias.as_ref())?;
         self.split_in_three(&all)
     }
@@ -460,7 +460,7 @@ impl<T: Float> MultiheadAttention<T> {
     #[track_caller]
     fn output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let weight = y.tape().try_parameter(&self.out_proj.weight)?;
-        let bias = self.out_proj.bias.as_ref().map(|bias| y.tape().try_parameter(bias)).transpose()?;
+        let bias = optional(y.tape(), self.out_proj.bias.as_ref())?;
         y.try_linear(&weight, bias.as_ref())
     }
 

@@ -159,8 +159,8 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
         let BatchNormed { output, mean, variance } = normed;
         if let Some((running_mean, running_var)) = running {
-            tape.blend(running_mean, mean, self.share());
-            tape.blend(running_var, variance, self.share());
+            tape.try_blend(running_mean, mean, self.share())?;
+            tape.try_blend(running_var, variance, self.share())?;
         }
         if let Some(count) = &self.num_batches_tracked {
             tape.count(count);

@@ -8,7 +8,7 @@ use wengert_tensor::ops::{Arithmetic as _, Dropout as _};
 use wengert_tensor::{Float, Generator, Shape, Tensor};
 
 use crate::Result;
-use crate::layers::layer::{Layer, expect_rank};
+use crate::layers::layer::{Layer, dropout, expect_rank};
 use crate::module::Module;
 
 /// The settings and the constructor of a layer that drops: documentation and name.
@@ -78,10 +78,7 @@ pub type Dropout3d = DropoutChannels<3>;
 impl<T: Float> Layer<T> for Dropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        match x.tape().draw(Generator::fork) {
-            Some(mut generator) => Ok(x.try_dropout(self.p, true, &mut generator)?),
-            None => Ok(x),
-        }
+        Ok(dropout(x, self.p)?)
     }
 }
 

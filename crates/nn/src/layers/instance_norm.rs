@@ -141,7 +141,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         let BatchNormed { output, mean, variance } = normed;
         for (running, statistic) in [(running_mean, mean), (running_var, variance)] {
             let statistic = statistic.try_reshape([examples, channels])?.try_mean(0)?;
-            tape.blend(running, statistic, Share::Fixed(self.momentum));
+            tape.try_blend(running, statistic, Share::Fixed(self.momentum))?;
         }
         output.try_reshape(&shape)
     }

@@ -119,7 +119,7 @@ pub(crate) fn expect_rank<T: Float>(
 pub(crate) fn optional<'t, T: Float>(
     tape: &'t Tape<T>,
     parameter: Option<&Parameter<T>>,
-) -> Result<Option<Var<'t, T>>> {
+) -> std::result::Result<Option<Var<'t, T>>, wengert_autograd::Error> {
     match parameter {
         Some(parameter) => Ok(Some(tape.try_parameter(parameter)?)),
         None => Ok(None),

@@ -7,7 +7,7 @@ use wengert_tensor::ops::{Activations as _, Arithmetic as _};
 use wengert_tensor::{Float, Tensor};
 
 use crate::layers::attention::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
-use crate::layers::layer::{Layer, dropout};
+use crate::layers::layer::{Layer, dropout, refused};
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;
 use crate::module::Module;
@@ -127,11 +127,17 @@ impl TransformerOptions {
         if self.norm_first { Ok(sum) } else { norm.try_forward(sum) }
     }
 
+    /// The dense layers with their norm and the connection around them.
     #[track_caller]
-    fn feed_forward<'t, T: Float>(&self, dense: [&Linear<T>; 2], x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let hidden = dense[0].try_forward(x)?;
+    fn feed_forward<'t, T: Float>(
+        &self,
+        dense: [&Linear<T>; 2],
+        norm: &LayerNorm<T>,
+        x: Var<'t, T>,
+    ) -> Result<Var<'t, T>> {
+        let hidden = dense[0].try_forward(self.before(norm, x)?)?;
         let hidden = if self.gelu { hidden.try_gelu()? } else { hidden.try_relu()? };
-        dense[1].try_forward(dropout(hidden, self.dropout)?)
+        self.after(norm, x, dense[1].try_forward(dropout(hidden, self.dropout)?)?)
     }
 }
 
@@ -209,9 +215,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     #[track_caller]
     fn rest<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm1, x, y)?;
-        let dense = [&self.linear1, &self.linear2];
-        let y = self.options.feed_forward(dense, self.options.before(&self.norm2, x)?)?;
-        self.options.after(&self.norm2, x, y)
+        self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)
     }
 }
 
@@ -346,10 +350,17 @@ impl<T: Float> TransformerDecoderLayer<T> {
     #[track_caller]
     fn rest<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm2, x, y)?;
-        let dense = [&self.linear1, &self.linear2];
-        let y = self.options.feed_forward(dense, self.options.before(&self.norm3, x)?)?;
-        self.options.after(&self.norm3, x, y)
+        self.options.feed_forward([&self.linear1, &self.linear2], &self.norm3, x)
     }
+}
+
+/// Refuses caches of another stack.
+#[track_caller]
+fn check_caches(layers: usize, caches: usize) -> Result<()> {
+    if layers == caches {
+        return Ok(());
+    }
+    Err(refused("decode", format!("{caches} caches for a stack of {layers} layers: expected one for each")).into())
 }
 
 /// Encoder layers one after the other. PyTorch: `torch.nn.TransformerEncoder`, but that each layer has initial values of its own.
@@ -416,8 +427,9 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the caches are of another batch.
+    /// If shapes do not fit, the caches are of another batch, or there is not one for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
+        check_caches(self.layers.len(), caches.len())?;
         let mut x = x;
         for (layer, cache) in self.layers.iter().zip(caches) {
             x = layer.try_decode(x, cache)?;
@@ -499,8 +511,9 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the caches are of another batch.
+    /// If shapes do not fit, the caches are of another batch, or there is not one for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
+        check_caches(self.layers.len(), caches.len())?;
         let mut x = x;
         for (layer, cache) in self.layers.iter().zip(caches) {
             x = layer.try_decode(x, cache)?;
@@ -602,5 +615,17 @@ mod tests {
         // Each position sees itself only, so each alone gives the same.
         let alone = encoder.forward(tape.constant(&x.narrow(1, 1, 1))).value();
         assert_close(&y.narrow(1, 1, 1), &alone);
+    }
+
+    #[test]
+    fn caches_of_another_stack_are_refused() {
+        let generator = &mut Generator::new(0);
+        let (two, three) = (
+            TransformerEncoder::<f64>::new(&options(), 2, generator),
+            TransformerEncoder::new(&options(), 3, generator),
+        );
+        let tape = Tape::new();
+        let error = three.try_decode(tape.constant(&Tensor::ones([1, 1, 4])), &mut two.caches()).unwrap_err();
+        assert!(error.to_string().contains("2 caches for a stack of 3 layers"), "{error}");
     }
 }

@@ -18,7 +18,8 @@ use crate::{Error, Result};
 /// L-BFGS, for losses without noise: the whole data in each step. PyTorch: `torch.optim.LBFGS`.
 ///
 /// A step is up to [`max_iter`](Self::max_iter) moves of the model, and evaluates the loss several times: it takes a function that
-/// gives loss and gradients for the model as it is. All parameters that are not frozen are one vector; there are no groups.
+/// gives loss and gradients for the model as it is. All parameters that are not frozen are one vector; there are no groups, and
+/// buffers stay as they are.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
