@@ -4,14 +4,13 @@
 //! The formulas are with the operations: [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
+use wengert_macros::twins;
 pub use wengert_tensor::ops::{
     BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction, MseLoss,
     PoissonNllLoss, SmoothL1Loss, SoftMarginLoss,
 };
 use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, IntoArray, Reductions, TensorLike};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
-
-use crate::error::raise;
 
 /// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
 ///
@@ -43,6 +42,7 @@ impl<T: Float> Default for CrossEntropyLoss<T> {
     }
 }
 
+#[twins]
 impl<T: Float> CrossEntropyLoss<T> {
     /// The default options: no weights, -100 ignored, the mean, no smoothing.
     pub fn new() -> Self {
@@ -77,24 +77,10 @@ impl<T: Float> CrossEntropyLoss<T> {
     /// | `[n, c]` | `[n]` |
     /// | `[n, c, d1, …]` | `[n, d1, …]` |
     ///
-    /// # Panics
-    ///
-    /// Where [`try_of`](Self::try_of) returns an error.
-    #[track_caller]
-    pub fn of<P: IntoArray<Array: TensorLike<Elem = T>>>(&self, logits: P, targets: &Tensor<i64>) -> P::Array {
-        match self.try_of(logits, targets) {
-            Ok(loss) => loss,
-            Err(error) => raise(error),
-        }
-    }
-
-    /// [`of`](Self::of), with the error as a value.
-    ///
     /// # Errors
     ///
     /// Where the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
     /// smoothing is outside its range.
-    #[track_caller]
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -126,20 +112,10 @@ impl<T: Float> CrossEntropyLoss<T> {
 /// assert_eq!(loss.backward().of(logits), &Tensor::from([[-0.25, 0.25], [0.25, -0.25]]));
 /// ```
 ///
-/// # Panics
-///
-/// Where the shapes do not fit, or a target is neither a class nor -100.
-#[track_caller]
-pub fn cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(logits: P, targets: &Tensor<i64>) -> P::Array {
-    CrossEntropyLoss::default().of(logits, targets)
-}
-
-/// [`cross_entropy`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the shapes do not fit, or a target is neither a class nor -100.
-#[track_caller]
+#[twins]
 pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,
     targets: &Tensor<i64>,
@@ -158,23 +134,10 @@ pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// assert_eq!(accuracy(&logits, &Tensor::from([1, 0, 0, 1])), 0.75);
 /// ```
 ///
-/// # Panics
-///
-/// Where the shapes do not fit.
-#[track_caller]
-pub fn accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> f64 {
-    match try_accuracy(logits, targets) {
-        Ok(accuracy) => accuracy,
-        Err(error) => raise(error),
-    }
-}
-
-/// [`accuracy`], with the error as a value.
-///
 /// # Errors
 ///
 /// Where the shapes do not fit.
-#[track_caller]
+#[twins]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
     let axis = class_dim(&logits.shape(), targets.shape(), at)?;

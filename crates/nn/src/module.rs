@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use wengert_autograd::{Buffer, Gradients, Parameter};
 pub use wengert_macros::Module;
+use wengert_macros::twins;
 use wengert_tensor::{DType, Element, Float, Shape, Tensor};
 
-use crate::error::raise;
 use crate::{Error, Result, bytes};
 
 /// Something with parameters. PyTorch: `torch.nn.Module`.
@@ -42,6 +42,7 @@ use crate::{Error, Result, bytes};
 /// ```
 ///
 /// Nothing is cached or registered: the order is that of the fields, always.
+#[twins]
 pub trait Module<T: Float = f32> {
     /// The name of the type, for tables and errors.
     fn kind(&self) -> &'static str {
@@ -158,9 +159,7 @@ pub trait Module<T: Float = f32> {
     /// If no parameter is there.
     #[track_caller]
     fn freeze(&mut self, path: &str) {
-        if let Err(error) = self.try_set_frozen(path, true) {
-            raise(error);
-        }
+        self.set_frozen(path, true);
     }
 
     /// Trains the parameters below `path` again, or all with an empty `path`.
@@ -170,12 +169,10 @@ pub trait Module<T: Float = f32> {
     /// If no parameter is there.
     #[track_caller]
     fn unfreeze(&mut self, path: &str) {
-        if let Err(error) = self.try_set_frozen(path, false) {
-            raise(error);
-        }
+        self.set_frozen(path, false);
     }
 
-    /// [`freeze`](Self::freeze) and [`unfreeze`](Self::unfreeze), with the error as a value.
+    /// [`freeze`](Self::freeze) or [`unfreeze`](Self::unfreeze), as `frozen` says.
     ///
     /// # Errors
     ///
@@ -192,18 +189,6 @@ pub trait Module<T: Float = f32> {
     }
 
     /// Sets all parameters from one vector, in their order. PyTorch: `vector_to_parameters`.
-    ///
-    /// # Panics
-    ///
-    /// If the vector does not have [`num_parameters`](Self::num_parameters) elements.
-    #[track_caller]
-    fn set_from_vector(&mut self, vector: &Tensor<T>) {
-        if let Err(error) = self.try_set_from_vector(vector) {
-            raise(error);
-        }
-    }
-
-    /// [`set_from_vector`](Self::set_from_vector), with the error as a value.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! Averages of weights over training, which often predict better than the last ones.
 
+use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
@@ -39,6 +40,7 @@ pub struct WeightAverage<T: Float = f32> {
     buffers: Vec<Vec<u8>>,
 }
 
+#[twins]
 impl<T: Float> WeightAverage<T> {
     /// The exponential average: `decay` (0 to 1, usually 0.999) times the average before, and the rest of the present weights. It
     /// begins as the first weights. PyTorch: `get_ema_multi_avg_fn`.
@@ -58,18 +60,6 @@ impl<T: Float> WeightAverage<T> {
     }
 
     /// Takes the weights of `model`, after a step or an epoch, into the average.
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_update`](Self::try_update) returns an error.
-    #[track_caller]
-    pub fn update(&mut self, model: &(impl Module<T> + ?Sized)) {
-        if let Err(error) = self.try_update(model) {
-            raise(error);
-        }
-    }
-
-    /// [`update`](Self::update), with the error as a value.
     ///
     /// # Errors
     ///
@@ -108,18 +98,6 @@ impl<T: Float> WeightAverage<T> {
     }
 
     /// Exchanges the parameters and buffers of `model` with the average: once before evaluation, once after it.
-    ///
-    /// # Panics
-    ///
-    /// If there was no update, or `model` is another one.
-    #[track_caller]
-    pub fn swap(&mut self, model: &mut (impl Module<T> + ?Sized)) {
-        if let Err(error) = self.try_swap(model) {
-            raise(error);
-        }
-    }
-
-    /// [`swap`](Self::swap), with the error as a value.
     ///
     /// # Errors
     ///

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use wengert_autograd::Gradients;
+use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Blas as _, Reductions as _};
 use wengert_tensor::{Float, Tensor};
 
-use crate::error::raise;
 use crate::module::Module;
 use crate::optim::archive::{Archive, Key, Resume};
 use crate::optim::wolfe::{Point, strong_wolfe};
@@ -71,6 +71,7 @@ struct Pair<T: Float> {
     s: Tensor<T>,
 }
 
+#[twins]
 impl<T: Float> Lbfgs<T> {
     /// With learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a history of 100 moves, and no
     /// line search.
@@ -129,27 +130,15 @@ impl<T: Float> Lbfgs<T> {
 
     /// One step; returns the loss before it. `evaluate` gives loss and gradients of the model as it is.
     ///
-    /// # Panics
-    ///
-    /// Where [`try_step`](Self::try_step) returns an error.
-    #[track_caller]
-    pub fn step<M: Module<T>>(&mut self, model: &mut M, evaluate: impl FnMut(&M) -> (T, Gradients<T>)) -> f64 {
-        match self.try_step(model, evaluate) {
-            Ok(loss) => loss,
-            Err(error) => raise(error),
-        }
-    }
-
-    /// [`step`](Self::step), with the error as a value.
-    ///
     /// # Errors
     ///
     /// If a setting is outside its range, or the loss does not depend on a parameter that is not frozen.
     pub fn try_step<M: Module<T>>(
         &mut self,
         model: &mut M,
-        mut evaluate: impl FnMut(&M) -> (T, Gradients<T>),
+        evaluate: impl FnMut(&M) -> (T, Gradients<T>),
     ) -> Result<f64> {
+        let mut evaluate = evaluate;
         let [lr, grad, change] = [self.lr, self.tolerance_grad, self.tolerance_change];
         for (name, value) in [("learning rate", lr), ("tolerance_grad", grad), ("tolerance_change", change)] {
             if !(value >= 0.0 && value.is_finite()) {

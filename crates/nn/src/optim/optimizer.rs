@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::mem;
 
 use wengert_autograd::{Gradients, Parameter};
+use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
 
-use crate::error::raise;
 use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
 use crate::{Error, Result};
 
@@ -72,6 +72,7 @@ use crate::{Error, Result};
 /// SignDescent { common: Common::new(0.5) }.step_tensors([&mut w], &[Tensor::from([8.0, -8.0])]);
 /// assert_eq!(w.to_vec(), [3.5, -3.5]);
 /// ```
+#[twins]
 pub trait Optimizer<T: Float = f32>: Clone {
     /// What all optimisers have.
     fn common(&self) -> &Common<Self, T>;
@@ -156,18 +157,6 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// One step along `gradients`, and the changes of the model's buffers that the step's tape recorded. Frozen parameters stay.
     ///
-    /// # Panics
-    ///
-    /// Where [`try_step`](Self::try_step) returns an error.
-    #[track_caller]
-    fn step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
-        if let Err(error) = self.try_step(model, gradients) {
-            raise(error);
-        }
-    }
-
-    /// [`step`](Self::step), with the error as a value.
-    ///
     /// # Errors
     ///
     /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is not frozen.
@@ -197,18 +186,6 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// }
     /// assert!((w.item() - 2.0).abs() < 1e-6 && (b.item() - 3.0).abs() < 1e-6);
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_step_tensors`](Self::try_step_tensors) returns an error.
-    #[track_caller]
-    fn step_tensors<const N: usize>(&mut self, values: [&mut Tensor<T>; N], gradients: &[Tensor<T>; N]) {
-        if let Err(error) = self.try_step_tensors(values, gradients) {
-            raise(error);
-        }
-    }
-
-    /// [`step_tensors`](Self::step_tensors), with the error as a value.
     ///
     /// # Errors
     ///
