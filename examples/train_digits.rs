@@ -12,8 +12,10 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 use wengert::nn::schedule::PolynomialLR;
-use wengert::nn::{CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module, Normalize};
-use wengert::nn::{Optimizer, Result, Schedule, Sgd, save};
+use wengert::nn::{
+    AdamW, CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module, Normalize,
+};
+use wengert::nn::{Optimizer, Result, Schedule, save};
 use wengert::prelude::*;
 
 const USAGE: &str = "\
@@ -25,7 +27,7 @@ Options:
       --data <FILE>      Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
                          [default: the digits that come with the example]
       --epochs <EPOCHS>  How often every training sample is seen, 1 or more [default: 40]
-      --lr <LR>          Learning rate of the first epoch, more than 0 [default: 0.2]
+      --lr <LR>          Learning rate of the first epoch, more than 0 [default: 0.003]
       --seed <SEED>      What the split, the initial weights and the order of the samples are drawn from [default: 0]
       --out <DIR>        Folder for the loss curve and the checkpoint [default: out/train_digits]
   -h, --help             Print help";
@@ -47,7 +49,7 @@ struct Arguments {
 /// Those of the command line; `None` where it asks for help.
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let (data, out) = (DIGITS.into(), "out/train_digits".into());
-    let mut arguments = Arguments { data, epochs: 40, lr: 0.2, seed: 0, out };
+    let mut arguments = Arguments { data, epochs: 40, lr: 0.003, seed: 0, out };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -110,17 +112,17 @@ fn train(arguments: &Arguments) -> Result<()> {
 
     let features = train.inputs().shape()[1];
     let mut model = Mlp { fc1: Linear::new(features, HIDDEN, generator), fc2: Linear::new(HIDDEN, CLASSES, generator) };
-    let mut sgd = Sgd::new(arguments.lr).momentum(0.9);
+    let mut optimizer = AdamW::new(arguments.lr);
     let schedule = PolynomialLR::new(arguments.lr, arguments.epochs.into(), 1.0); // down to 0 in a straight line
     // Targets that are not quite certain keep a network that knows its training samples by heart from overdoing it.
     let criterion = CrossEntropyLoss::new().label_smoothing(0.1);
     let mut history = History::default();
     for epoch in 0..arguments.epochs {
-        sgd.set_lr(schedule.lr(epoch.into()));
+        optimizer.set_lr(schedule.lr(epoch.into()));
         for (inputs, targets) in train.shuffled(generator)?.batches(BATCH) {
             let (_, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&inputs)), &targets));
-            sgd.step(&mut model, &gradients);
+            optimizer.step(&mut model, &gradients);
         }
         let result = Epoch::measure(|x| model.forward(x), &train, &test)?;
         println!("epoch {:3}   {result}", epoch + 1);

@@ -11,6 +11,7 @@ mod fixtures;
 mod gradcheck_every_operation;
 mod layers_are_pytorchs;
 mod levels;
+mod losses_are_pytorchs;
 mod optimizers_are_pytorchs;
 mod schedules_are_pytorchs;
 mod semantics;

@@ -45,7 +45,7 @@
 //! | [`Module`] | parameters and buffers by path; derived for structs |
 //! | [`Layer`] and `layers` | layers, with PyTorch's names, layouts and initial distributions |
 //! | [`Optimizer`] and `optim` | what a step does to parameters |
-//! | `loss` | [`cross_entropy`], [`accuracy`] |
+//! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and the others, [`accuracy`] |
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
 //! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
@@ -99,8 +99,12 @@ pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmo
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use loss::{
-    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction,
-    MseLoss, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss, accuracy, cross_entropy, try_accuracy, try_cross_entropy,
+    CosineEmbeddingLoss, CrossEntropyLoss, CtcLoss, GaussianNllLoss, MarginRankingLoss, MultiMarginLoss,
+    MultilabelMarginLoss, MultilabelSoftMarginLoss, NllLoss, TripletMarginLoss, accuracy, cosine_embedding_loss,
+    cross_entropy, ctc_loss, gaussian_nll_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
+    multilabel_soft_margin_loss, nll_loss, triplet_margin_loss, try_accuracy, try_cosine_embedding_loss,
+    try_cross_entropy, try_ctc_loss, try_gaussian_nll_loss, try_margin_ranking_loss, try_multi_margin_loss,
+    try_multilabel_margin_loss, try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
 };
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
@@ -115,6 +119,10 @@ pub use table::read_table;
 pub(crate) use error::raise;
 pub use wengert_autograd::{Buffer, Parameter};
 pub use wengert_tensor::Generator;
+pub use wengert_tensor::ops::{
+    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction, MseLoss,
+    PoissonNllLoss, SmoothL1Loss, SoftMarginLoss,
+};
 pub use wengert_tensor::ops::{InterpolateMode, PadMode};
 
 /// What most models and training loops want.

@@ -1,16 +1,19 @@
-//! Losses: cross-entropy and accuracy of classes, and those of the operations, such as [`MseLoss`]. All are of tensors and
-//! recorded variables alike.
+//! Losses of samples that have one class each, and the accuracy.
 //!
 //! The formulas are with the operations: [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
 use wengert_macros::twins;
-pub use wengert_tensor::ops::{
-    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, LossReduction, MseLoss,
-    PoissonNllLoss, SmoothL1Loss, SoftMarginLoss,
+use wengert_tensor::ops::{
+    Arithmetic as _, ArrayOperand, ClassLosses, ClassOptions, Classes, Indexing as _, IntoArray, LossReduction,
+    Reductions as _, TensorLike, Views as _, try_one_hot,
 };
-use wengert_tensor::ops::{ClassLosses, ClassOptions, Classes, IntoArray, Reductions, TensorLike};
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+
+use crate::loss::{as_batch, check_shape, reduced_batch, refuse};
+
+// What errors call the operations.
+const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 
 /// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
 ///
@@ -88,13 +91,29 @@ impl<T: Float> CrossEntropyLoss<T> {
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let logits = &logits.array();
         let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
-        let options = ClassOptions {
-            weight: weight.as_ref(),
-            ignore_index: self.ignore_index,
-            label_smoothing: self.label_smoothing,
-            reduction: self.reduction,
-        };
-        logits.try_cross_entropy(Classes::Indices(targets), options)
+        logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
+    }
+
+    /// The loss of `logits` against a probability for each class, in the shape of the logits. The mean is over all positions, and no
+    /// index is ignored.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes differ, there is not one weight per class, or the smoothing is outside its range.
+    pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        logits: P,
+        targets: impl ArrayOperand<P::Array>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let logits = &logits.array();
+        let targets = targets.into_array(logits);
+        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
+    }
+
+    fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
+        let CrossEntropyLoss { ignore_index, label_smoothing, reduction, .. } = *self;
+        ClassOptions { weight, ignore_index, label_smoothing, reduction }
     }
 }
 
@@ -121,6 +140,181 @@ pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     targets: &Tensor<i64>,
 ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
     CrossEntropyLoss::default().try_of(logits, targets)
+}
+
+/// Minus the log-probability of the target class, with PyTorch's options. PyTorch: `torch.nn.NLLLoss`.
+///
+/// ```
+/// use wengert_nn::nll_loss;
+/// use wengert_tensor::prelude::*;
+///
+/// let log_probs = Tensor::from([[0.5f64, 0.5], [0.2, 0.8]]).log();
+/// assert_eq!(nll_loss(&log_probs, &Tensor::from([0, -100])).item(), 2.0f64.ln());
+/// ```
+#[derive(Clone, Debug)]
+pub struct NllLoss<T: Float = f32> {
+    weight: Option<Tensor<T>>,
+    ignore_index: i64,
+    reduction: LossReduction,
+}
+
+impl<T: Float> Default for NllLoss<T> {
+    /// No weights, -100 ignored, the mean.
+    fn default() -> Self {
+        NllLoss { weight: None, ignore_index: -100, reduction: LossReduction::Mean }
+    }
+}
+
+#[twins]
+impl<T: Float> NllLoss<T> {
+    /// No weights, -100 ignored, the mean.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a weight for each class, `[c]`.
+    pub fn weight(self, weight: &Tensor<T>) -> Self {
+        Self { weight: Some(weight.clone()), ..self }
+    }
+
+    /// With samples ignored that have this target.
+    pub fn ignore_index(self, ignore_index: i64) -> Self {
+        Self { ignore_index, ..self }
+    }
+
+    /// With the losses of the samples averaged, summed or returned as they are.
+    pub fn reduction(self, reduction: LossReduction) -> Self {
+        Self { reduction, ..self }
+    }
+
+    /// The loss of log-probabilities in the shapes of [`CrossEntropyLoss::of`].
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is neither a class nor ignored, or there is not one weight per class.
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        log_probs: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let log_probs = log_probs.array();
+        let weight = self.weight.as_ref().map(|weight| log_probs.constant(weight));
+        let NllLoss { ignore_index, reduction, .. } = *self;
+        let options = ClassOptions { weight: weight.as_ref(), ignore_index, label_smoothing: 0.0, reduction };
+        log_probs.try_nll_loss(targets, options)
+    }
+}
+
+/// [`NllLoss::of`] with the default options. PyTorch: `torch.nn.functional.nll_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is neither a class nor -100.
+#[twins]
+pub fn try_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    log_probs: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    NllLoss::default().try_of(log_probs, targets)
+}
+
+/// The target class y should have a score larger by a margin than each other class: the sum over these of
+/// wᵧ max(0, margin - xᵧ + xᵢ)ᵖ, divided by the number of classes. PyTorch: `torch.nn.MultiMarginLoss`.
+///
+/// ```
+/// use wengert_nn::{MultiMarginLoss, multi_margin_loss};
+/// use wengert_tensor::prelude::*;
+///
+/// let (scores, target) = (Tensor::from([[0.5, 1.0, 0.0, 2.0]]), Tensor::from([1]));
+/// assert_eq!(multi_margin_loss(&scores, &target).item(), 2.5 / 4.0);
+/// assert_eq!(MultiMarginLoss::new().p(2).of(&scores, &target).item(), 4.25 / 4.0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultiMarginLoss<T: Float = f32> {
+    p: i32,
+    margin: f64,
+    weight: Option<Tensor<T>>,
+    reduction: LossReduction,
+}
+
+impl<T: Float> Default for MultiMarginLoss<T> {
+    /// p 1, margin 1, no weights, the mean.
+    fn default() -> Self {
+        MultiMarginLoss { p: 1, margin: 1.0, weight: None, reduction: LossReduction::Mean }
+    }
+}
+
+#[twins]
+impl<T: Float> MultiMarginLoss<T> {
+    /// p 1, margin 1, no weights, the mean.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The power of what is short of the margin, 1 or more; 1 by default.
+    pub fn p(self, p: i32) -> Self {
+        Self { p, ..self }
+    }
+
+    /// How much larger the score of the target should be; 1 by default.
+    pub fn margin(self, margin: f64) -> Self {
+        Self { margin, ..self }
+    }
+
+    /// With a weight for each class, `[c]`.
+    pub fn weight(self, weight: &Tensor<T>) -> Self {
+        Self { weight: Some(weight.clone()), ..self }
+    }
+
+    /// With the losses of the samples averaged, summed or returned as they are.
+    pub fn reduction(self, reduction: LossReduction) -> Self {
+        Self { reduction, ..self }
+    }
+
+    /// The loss of scores `[n, c]` against classes `[n]`, or `[c]` against `[]`.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is no class, there is not one weight per class, or p is below 1.
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        scores: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let (scores, at) = (scores.array(), Site::here(MULTI_MARGIN_LOSS));
+        if self.p < 1 {
+            return Ok(refuse(at, format!("p is {}, and is to be 1 or more", self.p))?);
+        }
+        let shape = scores.shape();
+        let scores = as_batch(&scores, at)?;
+        let classes = scores.shape()[1];
+        check_shape("the target", targets.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
+        let targets = targets.try_reshape([scores.shape()[0]])?;
+        let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
+        let short = scores.try_sub(&own)?.try_add(self.margin)?.try_relu()?;
+        let short = if self.p == 1 { short } else { short.try_pow(self.p)? };
+        // The target is not compared with itself.
+        let others = 1 - try_one_hot(&targets, Some(classes))?;
+        let mut share = others.cast::<T>();
+        if let Some(weight) = &self.weight {
+            check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
+            share = share.try_mul(&weight.try_index_select(0, &targets)?.try_unsqueeze(1)?)?;
+        }
+        reduced_batch(short.try_mul(&scores.constant(&share))?.try_mean(1)?, &shape, self.reduction)
+    }
+}
+
+/// [`MultiMarginLoss::of`] with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is no class.
+#[twins]
+pub fn try_multi_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    scores: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    MultiMarginLoss::default().try_of(scores, targets)
 }
 
 /// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the
@@ -271,7 +465,7 @@ mod tests {
         let loss = CrossEntropyLoss { weight: Some(Tensor::ones([3])), ..Default::default() };
         let error = loss.try_of(&logits, &Tensor::zeros([3])).unwrap_err();
         assert!(error.sentence().starts_with("weight tensor should be defined either for all 4 classes"), "{error}");
-        assert!(error.to_string().contains("loss.rs"), "{error}");
+        assert!(error.to_string().contains(file!()), "{error}");
         let loss = CrossEntropyLoss { label_smoothing: f64::NAN, ..Default::default() };
         assert!(loss.try_of(&logits, &Tensor::zeros([3])).is_err());
         assert!(try_accuracy(&logits, &Tensor::zeros([2])).is_err());
