@@ -69,6 +69,7 @@ mod plots;
 mod report;
 pub mod schedule;
 mod table;
+mod trace;
 
 pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
 pub use data::{Batches, Dataset};

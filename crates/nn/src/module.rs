@@ -6,12 +6,12 @@
 use std::any::Any;
 use std::fmt::Write as _;
 
-use wengert_autograd::{Buffer, Gradients, Parameter};
+use wengert_autograd::{Buffer, Gradients, Parameter, Tape};
 pub use wengert_macros::Module;
 use wengert_macros::twins;
 use wengert_tensor::{DType, Element, Float, Shape, Tensor};
 
-use crate::{Error, Result, bytes};
+use crate::{Error, Result, bytes, trace};
 
 /// Something with parameters. PyTorch: `torch.nn.Module`.
 ///
@@ -122,7 +122,6 @@ pub trait Module<T: Float = f32> {
 
     /// A table of all leaves: path, kind of the module that has it, shape, count; and the total.
     fn summary(&self) -> String {
-        let mut text = String::new();
         let mut rows = vec![["path", "of", "shape", "count"].map(str::to_owned)];
         owners(self, self.kind(), &mut String::new(), &mut |path, owner, leaf| {
             let (shape, note) = match &leaf {
@@ -132,14 +131,44 @@ pub trait Module<T: Float = f32> {
             };
             rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
         });
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
-        let [path, of, shape] = [width(0), width(1), width(2)];
-        for row in &rows {
-            let _ = writeln!(text, "{:path$}  {:of$}  {:shape$}  {}", row[0], row[1], row[2], row[3]);
-        }
-        let frozen = self.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel());
-        let _ = writeln!(text, "{} parameters, {} of them frozen", self.num_parameters(), frozen.sum::<usize>());
-        text
+        write_table(&rows, self)
+    }
+
+    /// A table of the layers, each with the shape of its output where `forward` calls it: path, kind, output, number of parameters;
+    /// and the total. Nothing is computed: shapes are known when a computation is recorded. PyTorch: the package `torchinfo`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Generator, Layer, Linear, Module, ReLU, Sequential};
+    ///
+    /// let generator = &mut Generator::new(0);
+    /// let model: Sequential =
+    ///     Sequential::new().add(Linear::new(64, 32, generator)).add(ReLU).add(Linear::new(32, 10, generator));
+    /// let table = model.summary_with(|tape| {
+    ///     model.forward(tape.constant(&Tensor::zeros([5, 64])));
+    /// });
+    /// assert!(table.contains("Linear      [5, 32]  2080"), "{table}");
+    /// ```
+    fn summary_with(&self, forward: impl FnOnce(&Tape<T>)) -> String
+    where
+        Self: Sized,
+    {
+        let outputs = trace::outputs(|| forward(&Tape::new()));
+        let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
+        modules(self, &mut String::new(), &mut |path, module| {
+            let output = outputs.get(&trace::place(module, module.kind()));
+            let mut own = 0;
+            let mut has_leaves = false;
+            module.children(&mut |_, child| {
+                has_leaves |= child.leaf().is_some();
+                own += child.leaf().and_then(Leaf::parameter).map_or(0, |parameter| parameter.value.numel());
+            });
+            if has_leaves || output.is_some() {
+                let output = output.map(Shape::to_string).unwrap_or_default();
+                rows.push([path.to_owned(), module.kind().to_owned(), output, own.to_string()]);
+            }
+        });
+        write_table(&rows, self)
     }
 
     /// The path of the first parameter whose gradient has an element that is not finite.
@@ -339,6 +368,32 @@ pub(crate) fn walk<'m, T: Float>(
     visit: &mut dyn FnMut(&str, Leaf<'m, T>),
 ) {
     owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
+}
+
+/// The rows under each other, and the number of parameters.
+fn write_table<T: Float>(rows: &[[String; 4]], module: &(impl Module<T> + ?Sized)) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let [path, kind, shape] = [width(0), width(1), width(2)];
+    let mut text = String::new();
+    for row in rows {
+        let _ = writeln!(text, "{:path$}  {:kind$}  {:shape$}  {}", row[0], row[1], row[2], row[3]);
+    }
+    let frozen = module.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel());
+    let _ = writeln!(text, "{} parameters, {} of them frozen", module.num_parameters(), frozen.sum::<usize>());
+    text
+}
+
+/// Calls `visit` with the module and all below it that are no leaves, and their paths.
+fn modules<'m, T: Float>(module: &'m dyn Module<T>, path: &mut String, visit: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+    if module.leaf().is_some() {
+        return;
+    }
+    visit(path, module);
+    module.children(&mut |name, child| {
+        let length = enter(path, name);
+        modules(child, path, visit);
+        path.truncate(length);
+    });
 }
 
 /// Calls `visit` with every leaf, its path, and the kind of the module that has it: `owner` for the module itself.
@@ -590,6 +645,20 @@ mod tests {
         assert_eq!(lines[4], ["loop.weight", "Linear", "[1,", "3]", "3,", "frozen"]);
         assert_eq!(lines[6], ["seen", "Model", "[]", "1,", "buffer"]);
         assert_eq!(lines[7].join(" "), "14 parameters, 3 of them frozen");
+    }
+
+    #[test]
+    fn the_summary_with_an_input_has_the_shapes_of_outputs() {
+        let (model, x) = (model(), Tensor::ones([1, 2]));
+        let table = model.summary_with(|tape| {
+            let hidden = model.blocks[0].0.forward(tape.constant(&x));
+            model.r#loop.try_forward(hidden).unwrap();
+        });
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[2], ["blocks.0", "Pair", "2"], "not called: {table}");
+        assert_eq!(lines[3], ["blocks.0.0", "Linear", "[1,", "3]", "9"], "{table}");
+        assert_eq!(lines[4], ["loop", "Linear", "[1,", "1]", "3"], "{table}");
+        assert!(crate::trace::outputs(|| ()).is_empty(), "nothing stays");
     }
 
     #[test]

@@ -89,11 +89,11 @@ mod tests {
     use safetensors::{Dtype, SafeTensors, serialize};
     use wengert_autograd::{Gradients, Tape};
     use wengert_tensor::Tensor;
-    use wengert_tensor::ops::Reductions as _;
+    use wengert_tensor::ops::{Arithmetic as _, Functions as _, Reductions as _};
 
     use super::header::METADATA;
     use super::*;
-    use crate::{Adam, Buffer, Error, Generator, Layer as _, Linear, Optimizer, Parameter, Sgd};
+    use crate::{Adam, Buffer, Error, Generator, Layer as _, Lbfgs, Linear, Optimizer, Parameter, Sgd, WeightAverage};
 
     /// Parameters by names of any kind.
     struct Model<T: Float>(Vec<(String, Parameter<T>)>);
@@ -198,6 +198,39 @@ mod tests {
         fs::write(&file, contents).unwrap();
         let error = load(&mut model::<f32>(&[("w", &[1])]), &file).unwrap_err();
         error.to_string().replace(file.path().to_str().unwrap(), "f")
+    }
+
+    #[test]
+    fn a_search_and_an_average_go_on_where_they_were() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let new = || Linear::<f64>::new(3, 2, &mut Generator::new(0));
+        let x = Tensor::from([[1.0, 2.0, -1.0], [0.5, -2.0, 3.0], [2.0, 0.0, 1.0]]);
+        let step = |model: &mut Linear<f64>, search: &mut Lbfgs<f64>, average: &mut WeightAverage<f64>| {
+            search.step(model, |model| {
+                let tape = Tape::training(&mut Generator::new(0));
+                tape.value_and_gradients(|tape| (model.forward(tape.constant(&x)).tanh() - 0.3).square().sum(..))
+            });
+            average.update(model);
+        };
+        let parts = || (new(), Lbfgs::new(0.1).max_iter(3).strong_wolfe(), WeightAverage::ema(0.9));
+        let (mut model, mut search, mut average) = parts();
+        for _ in 0..2 {
+            step(&mut model, &mut search, &mut average);
+        }
+        let half = Checkpoint::new().model(&model).states("search", &search, &model);
+        half.states("average", &average, &model).save(&file).unwrap();
+        step(&mut model, &mut search, &mut average);
+
+        let (mut other, mut other_search, mut other_average) = parts();
+        let saved = Checkpoint::open(&file).unwrap();
+        saved.load_model(&mut other).unwrap();
+        saved.load_states("search", &mut other_search, &other).unwrap();
+        saved.load_states("average", &mut other_average, &other).unwrap();
+        step(&mut other, &mut other_search, &mut other_average);
+        assert_eq!(other.to_vector(), model.to_vector());
+        average.apply_to(&mut model);
+        other_average.apply_to(&mut other);
+        assert_eq!(other.to_vector(), model.to_vector());
     }
 
     #[test]

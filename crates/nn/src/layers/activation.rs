@@ -10,7 +10,7 @@ use wengert_tensor::ops::{
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::layer::{Layer, in_layer};
+use crate::layers::layer::{Layer, output_of};
 use crate::module::Module;
 
 /// Layers without settings: documentation, name, operation.
@@ -64,7 +64,7 @@ macro_rules! functions_with_settings {
         impl<T: Float> Layer<T> for $name {
             #[track_caller]
             fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-                in_layer(x.$operation($(self.$setting),*), self.made, || {
+                output_of(self, x.$operation($(self.$setting),*), self.made, || {
                     let settings = [$(format!(concat!(stringify!($setting), "={}"), self.$setting)),*].join(", ");
                     format!("{}({settings}) on an input of shape {}", stringify!($name), x.shape())
                 })
@@ -224,7 +224,7 @@ impl<T: Float> PReLU<T> {
 impl<T: Float> Layer<T> for PReLU<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        in_layer(x.try_prelu(x.tape().try_parameter(&self.weight)?), self.weight.made(), || {
+        output_of(self, x.try_prelu(x.tape().try_parameter(&self.weight)?), self.weight.made(), || {
             format!("PReLU({}) on an input of shape {}", self.weight.value.numel(), x.shape())
         })
     }

@@ -7,7 +7,7 @@ use wengert_tensor::ops::AdaptivePooling as _;
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::layer::{Layer, expect_rank, in_layer};
+use crate::layers::layer::{Layer, expect_rank, output_of};
 use crate::layers::pooling::{three, to_columns, to_planes, to_volumes};
 use crate::module::Module;
 
@@ -49,7 +49,7 @@ macro_rules! adaptive_pooling {
                     2 => x.$plane(self.output_size.clone()),
                     _ => self.over_volumes(x),
                 };
-                in_layer(y, self.made, || {
+                output_of(self, y, self.made, || {
                     let (name, size) = (stringify!($name), self.output_size.as_slice());
                     format!("{name}{D}d({size:?}) on an input of shape {}", x.shape())
                 })

@@ -11,7 +11,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-use crate::layers::layer::{Layer, dropout, in_layer, optional};
+use crate::layers::layer::{Layer, dropout, in_layer, optional, output_of};
 use crate::layers::linear::Linear;
 use crate::module::Module;
 use crate::{Generator, Result, init};
@@ -261,7 +261,7 @@ impl<T: Float> MultiheadAttention<T> {
     ) -> Result<(Var<'t, T>, Var<'t, T>)> {
         let result = self.own_heads(x);
         let heads = in_layer(result, self.out_proj.weight.made(), || self.describe(&[x]))?;
-        in_layer(self.joined(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
+        output_of(self, self.joined(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
     /// Each position of `query` attends to those of `key` that `masks` let it see, and gets what `value` has there. Lengths of
@@ -295,7 +295,7 @@ impl<T: Float> MultiheadAttention<T> {
     ) -> Result<(Var<'t, T>, Var<'t, T>)> {
         let made = self.out_proj.weight.made();
         let heads = in_layer(self.heads_of([query, key, value]), made, || self.describe(&[query, key, value]))?;
-        in_layer(self.joined(query, heads, masks), made, || self.describe(&[query, key, value]))
+        output_of(self, self.joined(query, heads, masks), made, || self.describe(&[query, key, value]))
     }
 
     /// Causal attention of the next positions, one or several, which see all that `cache` has, and those before themselves. They
@@ -306,7 +306,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// As [`try_self_attend`](Self::try_self_attend), and if the cache is of another batch.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
-        in_layer(self.next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
+        output_of(self, self.next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
     /// Keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). Computes at once.
@@ -331,7 +331,7 @@ impl<T: Float> MultiheadAttention<T> {
         is_padding: Option<&Tensor<bool>>,
     ) -> Result<Var<'t, T>> {
         let made = self.out_proj.weight.made();
-        in_layer(self.look_up(query, memory, is_padding), made, || self.describe(&[query]))
+        output_of(self, self.look_up(query, memory, is_padding), made, || self.describe(&[query]))
     }
 
     fn describe(&self, inputs: &[Var<'_, T>]) -> String {

@@ -7,7 +7,7 @@ use wengert_tensor::ops::{BatchNormed, Normalization as _};
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::layer::{Layer, expect_rank, in_layer, optional, refused};
+use crate::layers::layer::{Layer, expect_rank, in_layer, optional, output_of, refused};
 use crate::layers::normalization::set_affine;
 use crate::module::Module;
 
@@ -154,7 +154,7 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         let running = self.running_mean.as_ref().zip(self.running_var.as_ref());
         if let Some((mean, variance)) = running.filter(|_| !tape.is_training()) {
             let (mean, variance) = (tape.constant(&mean.value), tape.constant(&variance.value));
-            return in_layer(x.try_batch_norm(&mean, &variance, weight, bias, self.eps), self.made, name);
+            return output_of(self, x.try_batch_norm(&mean, &variance, weight, bias, self.eps), self.made, name);
         }
         let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
         let BatchNormed { output, mean, variance } = normed;
@@ -165,7 +165,7 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         if let Some(count) = &self.num_batches_tracked {
             tape.count(count);
         }
-        Ok(output)
+        output_of(self, Ok(output), self.made, name)
     }
 }
 

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use wengert_tensor::Float;
 use wengert_tensor::ops::LinearMaps as _;
 
-use crate::layers::layer::{in_layer, optional};
+use crate::layers::layer::{optional, output_of};
 use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
@@ -71,7 +71,7 @@ impl<T: Float> Bilinear<T> {
     pub fn try_forward<'t>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = x1.tape().try_parameter(&self.weight)?;
         let bias = optional(x1.tape(), self.bias.as_ref())?;
-        in_layer(x1.try_bilinear(x2, weight, bias.as_ref()), self.weight.made(), || {
+        output_of(self, x1.try_bilinear(x2, weight, bias.as_ref()), self.weight.made(), || {
             let sizes = self.weight.value.shape();
             let inputs = format!("{} and {}", x1.shape(), x2.shape());
             format!("Bilinear({}, {}, {}) on inputs of shapes {inputs}", sizes[1], sizes[2], sizes[0])

@@ -4,7 +4,7 @@ use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::{ConvOptions, Convolution as _};
 use wengert_tensor::{Float, Sizes, Tensor};
 
-use crate::layers::layer::{Layer, in_layer, optional};
+use crate::layers::layer::{Layer, optional, output_of};
 use crate::module::Module;
 use crate::{Generator, Result};
 
@@ -241,7 +241,7 @@ impl<const D: usize, T: Float> Layer<T> for Conv<D, T> {
             2 => x.try_conv2d(&weight, bias, options),
             _ => x.try_conv3d(&weight, bias, options),
         };
-        in_layer(y, self.weight.made(), || {
+        output_of(self, y, self.weight.made(), || {
             format!("Conv{D}d with a weight of shape {} on an input of shape {}", self.weight.value.shape(), x.shape())
         })
     }
@@ -258,7 +258,7 @@ impl<const D: usize, T: Float> Layer<T> for ConvTranspose<D, T> {
             2 => x.try_conv_transpose2d(&weight, bias, options),
             _ => x.try_conv_transpose3d(&weight, bias, options),
         };
-        in_layer(y, self.weight.made(), || {
+        output_of(self, y, self.weight.made(), || {
             let weight = self.weight.value.shape();
             format!("ConvTranspose{D}d with a weight of shape {weight} on an input of shape {}", x.shape())
         })

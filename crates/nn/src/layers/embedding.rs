@@ -6,7 +6,7 @@ use wengert_tensor::ops::{Embedding as _, EmbeddingOptions};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
-use crate::layers::layer::in_layer;
+use crate::layers::layer::output_of;
 use crate::module::Module;
 
 /// A table whose rows are read by number: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`, without
@@ -104,7 +104,7 @@ impl<T: Float> Embedding<T> {
     /// If an index is not that of a row.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        in_layer(table.try_embedding(indices, self.options), self.weight.made(), || {
+        output_of(self, table.try_embedding(indices, self.options), self.weight.made(), || {
             let sizes = self.weight.value.shape();
             format!("Embedding({}, {}) on indices of shape {}", sizes[0], sizes[1], indices.shape())
         })

@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
 use crate::layers::embedding::initial;
-use crate::layers::layer::{in_layer, refused};
+use crate::layers::layer::{output_of, refused};
 use crate::module::Module;
 
 /// What a bag of rows is made.
@@ -151,7 +151,7 @@ impl<T: Float> EmbeddingBag<T> {
         per_sample_weights: Option<Var<'t, T>>,
     ) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        in_layer(self.pooled(table, indices, offsets, per_sample_weights), self.weight.made(), || {
+        output_of(self, self.pooled(table, indices, offsets, per_sample_weights), self.weight.made(), || {
             let [rows, width] = self.settings.sizes;
             format!("EmbeddingBag({rows}, {width}) on indices of shape {}", indices.shape())
         })

@@ -7,7 +7,7 @@ use wengert_tensor::ops::{BatchNormed, Normalization as _, Reductions as _, Repe
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::layer::{Layer, expect_rank, in_layer, optional};
+use crate::layers::layer::{Layer, expect_rank, in_layer, optional, output_of};
 use crate::layers::normalization::set_affine;
 use crate::module::Module;
 
@@ -154,10 +154,10 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
         let name = || format!("InstanceNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
         let rank = in_layer(expect_rank("instance_norm", x, [D + 1, D + 2]), self.made, name)?;
         if rank == D + 2 {
-            return in_layer(self.normalized(x, weight, bias), self.made, name);
+            return output_of(self, self.normalized(x, weight, bias), self.made, name);
         }
         let y = in_layer(self.normalized(x.try_unsqueeze(0)?, weight, bias), self.made, name)?;
-        Ok(y.try_squeeze(0)?)
+        output_of(self, y.try_squeeze(0), self.made, name)
     }
 }
 

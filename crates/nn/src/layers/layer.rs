@@ -4,11 +4,11 @@ use std::panic::Location;
 
 use wengert_autograd::{Parameter, Tape, Var};
 use wengert_tensor::ops::Dropout as _;
-use wengert_tensor::{Float, Generator, Site};
+use wengert_tensor::{Float, Generator, Shape, Site};
 
 use crate::error::raise;
 use crate::module::Module;
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 
 /// A module that maps one variable to another: most layers, and blocks of them. PyTorch: `torch.nn.Module.forward`.
 ///
@@ -48,7 +48,7 @@ pub trait Layer<T: Float = f32>: Module<T> {
     /// [`try_forward`](Self::try_forward), which panics at the caller's line where that returns an error.
     #[track_caller]
     fn forward<'t>(&self, x: Var<'t, T>) -> Var<'t, T> {
-        match self.try_forward(x) {
+        match noted(self, x) {
             Ok(y) => y,
             Err(error) => raise(error),
         }
@@ -58,7 +58,10 @@ pub trait Layer<T: Float = f32>: Module<T> {
 impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        (**self).try_forward(x)
+        let y = (**self).try_forward(x)?;
+        // The module that a model names is the box.
+        trace::note(|| trace::place(self, self.kind()), || y.shape());
+        Ok(y)
     }
 }
 
@@ -67,7 +70,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     #[track_caller]
     fn try_forward<'t>(&self, mut x: Var<'t, T>) -> Result<Var<'t, T>> {
         for layer in self {
-            x = layer.try_forward(x)?;
+            x = noted(layer, x)?;
         }
         Ok(x)
     }
@@ -78,19 +81,57 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         match self {
-            Some(layer) => layer.try_forward(x),
+            Some(layer) => noted(layer, x),
             None => Ok(x),
         }
     }
 }
 
-/// An error of an operation with the layer that it happened in: `layer` says its kind and sizes.
+/// [`Layer::try_forward`], whose output's shape is noted for [`Module::summary_with`].
+#[track_caller]
+fn noted<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
+    let y = layer.try_forward(x)?;
+    trace::note(|| trace::place(layer, layer.kind()), || y.shape());
+    Ok(y)
+}
+
+/// An error of an operation with the layer that it happened in: `about` says its kind and sizes.
 pub(crate) fn in_layer<V>(
     result: std::result::Result<V, wengert_autograd::Error>,
     made: &'static Location<'static>,
-    layer: impl FnOnce() -> String,
+    about: impl FnOnce() -> String,
 ) -> Result<V> {
-    result.map_err(|source| Error::Layer { layer: layer(), made, source: Box::new(source) })
+    result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
+}
+
+/// What a layer gives: one variable of elements `T`, or one with others beside it.
+pub(crate) trait Output<T> {
+    /// The shape of the variable.
+    fn output_shape(&self) -> Shape;
+}
+
+impl<T: Float> Output<T> for Var<'_, T> {
+    fn output_shape(&self) -> Shape {
+        self.shape()
+    }
+}
+
+impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
+    fn output_shape(&self) -> Shape {
+        self.0.shape()
+    }
+}
+
+/// The output of `layer`, whose shape is noted for [`Module::summary_with`]; an error as by [`in_layer`].
+pub(crate) fn output_of<T: Float, V: Output<T>>(
+    layer: &(impl Module<T> + ?Sized),
+    output: std::result::Result<V, wengert_autograd::Error>,
+    made: &'static Location<'static>,
+    about: impl FnOnce() -> String,
+) -> Result<V> {
+    let output = in_layer(output, made, about)?;
+    trace::note(|| trace::place(layer, layer.kind()), || output.output_shape());
+    Ok(output)
 }
 
 /// What a layer itself refuses, before there is an operation.

@@ -4,7 +4,7 @@ use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::LinearMaps as _;
 use wengert_tensor::{Float, Tensor};
 
-use crate::layers::layer::{Layer, in_layer, optional};
+use crate::layers::layer::{Layer, optional, output_of};
 use crate::module::Module;
 use crate::{Generator, Result};
 
@@ -61,7 +61,7 @@ impl<T: Float> Layer<T> for Linear<T> {
         let tape = x.tape();
         let weight = tape.try_parameter(&self.weight)?;
         let bias = optional(tape, self.bias.as_ref())?;
-        in_layer(x.try_linear(&weight, bias.as_ref()), self.weight.made(), || {
+        output_of(self, x.try_linear(&weight, bias.as_ref()), self.weight.made(), || {
             let sizes = self.weight.value.shape();
             format!("Linear({}, {}) on an input of shape {}", sizes[1], sizes[0], x.shape())
         })

@@ -7,7 +7,7 @@ use wengert_tensor::ops::Normalization as _;
 use wengert_tensor::{Float, Shape, Sizes, Tensor};
 
 use crate::Result;
-use crate::layers::layer::{Layer, in_layer, optional};
+use crate::layers::layer::{Layer, optional, output_of};
 use crate::module::Module;
 
 /// Normalization over the last dimensions, then a weight and a bias. PyTorch: `torch.nn.LayerNorm`.
@@ -75,7 +75,9 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
         let y = x.try_layer_norm(&self.normalized_shape, weight.as_ref(), bias.as_ref(), self.eps);
-        in_layer(y, self.made, || format!("LayerNorm({}) on an input of shape {}", self.normalized_shape, x.shape()))
+        output_of(self, y, self.made, || {
+            format!("LayerNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
+        })
     }
 }
 
@@ -136,7 +138,9 @@ impl<T: Float> Layer<T> for RMSNorm<T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = optional(x.tape(), self.weight.as_ref())?;
         let y = x.try_rms_norm(&self.normalized_shape, weight.as_ref(), self.eps);
-        in_layer(y, self.made, || format!("RMSNorm({}) on an input of shape {}", self.normalized_shape, x.shape()))
+        output_of(self, y, self.made, || {
+            format!("RMSNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
+        })
     }
 }
 
@@ -206,7 +210,7 @@ impl<T: Float> Layer<T> for GroupNorm<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
-        in_layer(x.try_group_norm(self.num_groups, weight.as_ref(), bias.as_ref(), self.eps), self.made, || {
+        output_of(self, x.try_group_norm(self.num_groups, weight.as_ref(), bias.as_ref(), self.eps), self.made, || {
             format!("GroupNorm({}, {}) on an input of shape {}", self.num_groups, self.num_channels, x.shape())
         })
     }

@@ -7,7 +7,7 @@ use wengert_tensor::ops::{PoolOptions, Pooling as _, Views as _};
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::layer::{Layer, expect_rank, in_layer, refused};
+use crate::layers::layer::{Layer, expect_rank, output_of, refused};
 use crate::module::Module;
 
 /// The largest of each window of `[n, c, l]`. PyTorch: `torch.nn.MaxPool1d`.
@@ -154,7 +154,7 @@ impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
             2 => x.try_max_pool2d(kernel, &options),
             _ => self.over_volumes(x),
         };
-        in_layer(y, self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
+        output_of(self, y, self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
     }
 }
 
@@ -230,7 +230,7 @@ impl<T: Float, const D: usize> Layer<T> for AvgPool<D> {
             2 => x.try_avg_pool2d(kernel, &options),
             _ => self.over_volumes(x),
         };
-        in_layer(y, self.window.made, || self.window.named(&format!("AvgPool{D}d"), x))
+        output_of(self, y, self.window.made, || self.window.named(&format!("AvgPool{D}d"), x))
     }
 }
 

@@ -8,7 +8,7 @@ use wengert_tensor::{Error as TensorError, Float, Generator, Scalar, Site, Tenso
 
 use crate::Result;
 use crate::init;
-use crate::layers::layer::{Layer, in_layer};
+use crate::layers::layer::{Layer, output_of};
 use crate::module::Module;
 
 /// The base of the rates in both papers.
@@ -84,7 +84,7 @@ impl<T: Float> LearnedPositions<T> {
     /// If the table does not have these positions, or the widths differ.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
-        in_layer(self.at(x, offset), self.weight.made(), || {
+        output_of(self, self.at(x, offset), self.weight.made(), || {
             let table = self.weight.value.shape();
             format!("LearnedPositions({}, {}) on an input of shape {shape} at position {offset}", table[0], table[1])
         })

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-use crate::layers::layer::{Layer, dropout, in_layer};
+use crate::layers::layer::{Layer, dropout, output_of};
 use crate::layers::recurrent_cell::{
     Gated, LongShortTerm, RecurrentCell, RecurrentKind, RecurrentState, Simple, checked_or_zeros,
 };
@@ -234,7 +234,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         x: Var<'t, T>,
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>)> {
-        in_layer(self.run(x, None, state), self.made(), || self.describe(x))
+        output_of(self, self.run(x, None, state), self.made(), || self.describe(x))
     }
 
     /// The same of sequences of different lengths in one batch: sequence `i` has `lengths[i]` steps (possibly none), and what
@@ -251,7 +251,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         lengths: &[usize],
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>)> {
-        in_layer(self.run(x, Some(lengths), state), self.made(), || self.describe(x))
+        output_of(self, self.run(x, Some(lengths), state), self.made(), || self.describe(x))
     }
 
     fn made(&self) -> &'static std::panic::Location<'static> {

@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
 use crate::layers::activation::functions_with_settings;
-use crate::layers::layer::{Layer, in_layer, refused};
+use crate::layers::layer::{Layer, output_of, refused};
 use crate::module::Module;
 
 /// The input itself. PyTorch: `torch.nn.Identity`.
@@ -71,7 +71,7 @@ impl<T: Float> Module<T> for Unflatten {}
 impl<T: Float> Layer<T> for Unflatten {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        in_layer(x.try_unflatten(self.dim, self.sizes.clone()), self.made, || {
+        output_of(self, x.try_unflatten(self.dim, self.sizes.clone()), self.made, || {
             format!("Unflatten({}, {:?}) on an input of shape {}", self.dim, self.sizes.as_slice(), x.shape())
         })
     }
@@ -110,7 +110,7 @@ impl<T: Float> Module<T> for Pad {}
 impl<T: Float> Layer<T> for Pad {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        in_layer(x.try_pad(&self.sizes, self.mode), self.made, || {
+        output_of(self, x.try_pad(&self.sizes, self.mode), self.made, || {
             format!("Pad({:?}, {:?}) on an input of shape {}", self.sizes, self.mode, x.shape())
         })
     }
@@ -165,7 +165,7 @@ impl<T: Float> Layer<T> for Upsample {
                 x.shape().iter().skip(2).map(|size| size.saturating_mul(*factor) as isize).collect::<Vec<_>>().into()
             }
         };
-        in_layer(x.try_interpolate(size, self.mode), self.made, || {
+        output_of(self, x.try_interpolate(size, self.mode), self.made, || {
             format!("Upsample({:?}, {:?}) on an input of shape {}", self.to, self.mode, x.shape())
         })
     }
@@ -214,7 +214,7 @@ impl<T: Float> Module<T> for PixelShuffle {}
 impl<T: Float> Layer<T> for PixelShuffle {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        in_layer(self.shuffled(x), self.made, || {
+        output_of(self, self.shuffled(x), self.made, || {
             format!("PixelShuffle({}) on an input of shape {}", self.upscale_factor, x.shape())
         })
     }
