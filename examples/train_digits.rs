@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use wengert::nn::schedule::PolynomialLR;
 use wengert::nn::{
-    AdamW, CrossEntropyLoss, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module, Normalize,
+    AdamW, CrossEntropyLoss, DataLoader, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module,
 };
-use wengert::nn::{Optimizer, Result, Schedule, save};
+use wengert::nn::{Normalize, Optimizer, Result, Samples, Schedule, save};
 use wengert::prelude::*;
 
 const USAGE: &str = "\
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
 fn train(arguments: &Arguments) -> Result<()> {
     // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
     let generator = &mut Generator::new(arguments.seed);
-    let (train, test) = Dataset::read_csv(&arguments.data, CLASSES)?.random_split(0.25, generator)?;
+    let (train, test) = Samples::<Tensor>::read_csv(&arguments.data, CLASSES)?.random_split(0.25, generator)?;
     // Pixels may be from 0 to 16 or from 0 to 255: the training part says.
     let pixels = Normalize::fit_range(train.inputs())?;
     let (train, test) = (train.normalized(&pixels)?, test.normalized(&pixels)?);
@@ -116,10 +116,12 @@ fn train(arguments: &Arguments) -> Result<()> {
     let schedule = PolynomialLR::new(arguments.lr, arguments.epochs.into(), 1.0); // down to 0 in a straight line
     // Targets that are not quite certain keep a network that knows its training samples by heart from overdoing it.
     let criterion = CrossEntropyLoss::new().label_smoothing(0.1);
+    let loader = DataLoader::new(train.clone(), BATCH).shuffle().seed(arguments.seed);
     let mut history = History::default();
     for epoch in 0..arguments.epochs {
         optimizer.set_lr(schedule.lr(epoch.into()));
-        for (inputs, targets) in train.shuffled(generator)?.batches(BATCH) {
+        for batch in loader.epoch(epoch.into()) {
+            let (inputs, targets) = batch?;
             let (_, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&inputs)), &targets));
             optimizer.step(&mut model, &gradients);

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use wengert::nn::{Dataset, Epoch, Generator, History, Layer, Linear, Module, Normalize, Optimizer, Sgd};
+use wengert::nn::{
+    DataLoader, Dataset, Epoch, Generator, History, Layer, Linear, Module, Normalize, Optimizer, Samples, Sgd,
+};
 use wengert::nn::{accuracy, cross_entropy, load, save};
 use wengert::prelude::*;
 use wengert_tests::alone;
@@ -30,9 +32,9 @@ impl Mlp {
     }
 }
 
-fn digits() -> Dataset<f32> {
+fn digits() -> Samples {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/data/digits.csv.gz");
-    Dataset::read_csv(path, 10).unwrap().normalized(&Normalize::range(0.0, 16.0)).unwrap()
+    Samples::read_csv(path, 10).unwrap().normalized(&Normalize::range(0.0, 16.0)).unwrap()
 }
 
 /// Trains for three epochs with so many threads. Batches are large enough for products to be divided among threads.
@@ -42,8 +44,10 @@ fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
     let mut generator = Generator::new(seed);
     let (train, test) = digits().random_split(0.25, &mut generator).unwrap();
     let (mut model, mut sgd, mut history) = (Mlp::new(seed), Sgd::new(0.1).momentum(0.9), History::default());
-    for _ in 0..3 {
-        for (inputs, targets) in train.shuffled(&mut generator).unwrap().batches(256) {
+    let loader = DataLoader::new(train.clone(), 256).shuffle().seed(seed);
+    for epoch in 0..3 {
+        for batch in loader.epoch(epoch) {
+            let (inputs, targets) = batch.unwrap();
             let gradients = {
                 let tape = Tape::new();
                 cross_entropy(&model.forward(tape.constant(&inputs)), &targets).backward()

@@ -141,7 +141,29 @@ pub enum Error {
         found: f64,
     },
 
-    /// A table without rows or with too few columns, or a file that is not text.
+    /// A table without a column that was asked for.
+    #[error("'{}' has no column '{}'; it has {}", at(path), shown(name), list(known))]
+    NoSuchColumn {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// The names of its columns.
+        known: Vec<String>,
+    },
+
+    /// A file that is not what it is meant to be.
+    #[error("'{}', {place}: {}", at(path), escaped(problem))]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        place: Place,
+        /// What was expected there, and what was found.
+        problem: String,
+    },
+
+    /// A table without rows or with too few columns.
     #[error("'{}' {problem}", at(path))]
     Table {
         /// The file.
@@ -235,6 +257,27 @@ pub enum Error {
     /// A curve that could not be drawn.
     #[error("cannot draw the curve: {0}")]
     Plot(String),
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line, counted from 1.
+    Line(u64),
+    /// A byte, counted from 0.
+    Byte(u64),
+    /// A file in an archive.
+    Entry(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Byte(byte) => write!(f, "byte {byte}"),
+            Place::Entry(name) => write!(f, "entry '{}'", shown(name)),
+        }
+    }
 }
 
 /// A tensor of a checkpoint that is not what the model has under that name.

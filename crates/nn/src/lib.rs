@@ -47,7 +47,7 @@
 //! | [`Optimizer`] and `optim` | what a step does to parameters |
 //! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and the others, [`accuracy`] |
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
-//! | `table`, `data`, `normalize` | tables of numbers from files; splits and batches; inputs of one scale |
+//! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; inputs of one scale |
 //! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report`, `plots` | loss and accuracy per epoch; as a curve, with the feature `plots` |
 //! | `error` | what can go wrong, as values |
@@ -68,12 +68,12 @@ mod optim;
 mod plots;
 mod report;
 pub mod schedule;
-mod table;
 mod trace;
 
 pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
-pub use data::{Batches, Dataset};
-pub use error::{Error, KeyMismatch, Result};
+pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table};
+pub use data::{augment, pad_sequence, read_idx, read_table, split};
+pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;
 pub use gradcheck::{ModelFailure, check_model};
 pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
@@ -115,7 +115,6 @@ pub use optim::{
 };
 pub use report::{Epoch, History};
 pub use schedule::Schedule;
-pub use table::read_table;
 
 pub(crate) use error::raise;
 pub use wengert_autograd::{Buffer, Parameter};
@@ -130,5 +129,5 @@ pub use wengert_tensor::ops::{InterpolateMode, PadMode};
 pub mod prelude {
     pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, ReLU, Sequential, Sgd};
     pub use crate::{BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, GRU, LSTM, LayerNorm, MaxPool2d};
-    pub use crate::{CrossEntropyLoss, Dataset, accuracy, cross_entropy, load, save};
+    pub use crate::{CrossEntropyLoss, DataLoader, Dataset, Samples, accuracy, cross_entropy, load, save};
 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 use wengert_autograd::Var;
 use wengert_autograd::transforms::try_infer;
-use wengert_tensor::Float;
+use wengert_tensor::{Float, Tensor};
 
-use crate::data::Dataset;
+use crate::data::Samples;
 use crate::loss::{try_accuracy, try_cross_entropy};
 use crate::{Error, Result};
 
@@ -32,10 +32,10 @@ impl Epoch {
     /// If the logits do not fit the classes.
     pub fn measure<T: Float>(
         forward: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
-        train: &Dataset<T>,
-        test: &Dataset<T>,
+        train: &Samples<Tensor<T>>,
+        test: &Samples<Tensor<T>>,
     ) -> Result<Self> {
-        let on = |data: &Dataset<T>| {
+        let on = |data: &Samples<Tensor<T>>| {
             let logits = try_infer(&forward, data.inputs())?;
             let loss = try_cross_entropy(&logits, data.targets())?.item().to_f64();
             Ok::<_, Error>((loss, try_accuracy(&logits, data.targets())?))

@@ -1,0 +1,188 @@
+//! IDX files, as MNIST has them: <http://yann.lecun.com/exdb/mnist/>.
+
+use std::io::Read;
+use std::path::Path;
+
+use wengert_tensor::{DType, Element, Shape, Tensor};
+
+use crate::data::source::{open, unreadable};
+use crate::error::Place;
+use crate::{Error, Result};
+
+/// The tensor of an IDX file, gzipped or not, as one of type `E`: MNIST's images as `[60000, 28, 28]` numbers from 0 to 255, its labels
+/// as `[60000]`.
+///
+/// ```
+/// use wengert_nn::read_idx;
+/// use wengert_tensor::prelude::*;
+///
+/// let file = tempfile::NamedTempFile::new()?;
+/// std::fs::write(&file, [0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?; // bytes, [2, 3]
+/// let images = read_idx::<f32>(&file)?;
+/// assert_eq!(images, Tensor::from([[10.0, 20.0, 30.0], [40.0, 50.0, 60.0]]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// - The file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`].
+/// - It is no IDX file, ends too early, goes on after its last number, or has numbers that `E` does not (fractions for integers, 300 for
+///   `u8`): [`Error::Malformed`], with the byte. Numbers are rounded to floating-point types.
+pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
+    let path = path.as_ref();
+    let refuse =
+        |byte: u64, problem: String| Error::Malformed { path: path.to_owned(), place: Place::Byte(byte), problem };
+    let mut reader = open(path)?;
+    let mut bytes = Vec::new();
+    // Grows with what is there, not with what the header says.
+    let mut take = |count: u64, bytes: &mut Vec<u8>| {
+        bytes.clear();
+        reader.by_ref().take(count).read_to_end(bytes).map_err(|source| unreadable(path, source))
+    };
+    take(4, &mut bytes)?;
+    let [0, 0, kind, rank] = bytes[..] else {
+        return Err(refuse(0, "expected the start of an IDX file, two bytes of 0 and two of its header".to_owned()));
+    };
+    let Some((width, decode)) = decoder(kind) else {
+        return Err(refuse(2, format!("expected the number of an element type (8, 9, 11, 12, 13, 14), found {kind}")));
+    };
+    let start = 4 + 4 * u64::from(rank);
+    take(4 * u64::from(rank), &mut bytes)?;
+    if bytes.len() < 4 * usize::from(rank) {
+        return Err(refuse(
+            4,
+            format!("expected the {rank} sizes of the header, the file ends after {start} bytes at most"),
+        ));
+    }
+    let sizes: Vec<usize> = bytes.as_chunks().0.iter().map(|&size| u32::from_be_bytes(size) as usize).collect();
+    let shape = Shape::from(&sizes[..]);
+    let expected = shape.checked_numel().and_then(|count| u64::try_from(count).ok()?.checked_mul(width as u64));
+    let Some(expected) = expected.filter(|&count| count < isize::MAX as u64) else {
+        return Err(refuse(4, format!("the header says a tensor of shape {shape}, which no file can hold")));
+    };
+    let found = take(expected + 1, &mut bytes)? as u64;
+    if found != expected {
+        let more = if found > expected { "more" } else { "fewer" };
+        let problem = format!("expected {expected} bytes of numbers for the shape {shape}, found {more}");
+        return Err(refuse(start + found.min(expected), problem));
+    }
+    let mut values = Vec::with_capacity(bytes.len() / width);
+    for (position, number) in bytes.chunks_exact(width).enumerate() {
+        match decode(number).as_element() {
+            Ok(value) => values.push(value),
+            Err(problem) => return Err(refuse(start + (position * width) as u64, problem)),
+        }
+    }
+    Ok(Tensor::try_from_vec(values, shape)?)
+}
+
+/// A number of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    Integer(i64),
+    Float(f64),
+}
+
+impl Number {
+    /// The number as an element, rounded to floating-point types, unchanged in integer types.
+    pub(super) fn as_element<E: Element>(self) -> std::result::Result<E, String> {
+        let value = match self {
+            Number::Integer(value) => E::from_i64(value),
+            Number::Float(value) => E::from_f64(value),
+        };
+        let rounds = matches!(E::DTYPE, DType::F32 | DType::F64);
+        match self {
+            Number::Integer(integer) if !rounds && value.to_i64() != integer => Err(integer.to_string()),
+            Number::Float(float) if !rounds && value.to_f64() != float => Err(float.to_string()),
+            _ => Ok(value),
+        }
+        .map_err(|number| format!("{number} is no number of the type {}", E::DTYPE))
+    }
+}
+
+/// Width in bytes and meaning of the numbers of a type.
+#[expect(clippy::type_complexity, reason = "a function is named where it is used once")]
+fn decoder(kind: u8) -> Option<(usize, fn(&[u8]) -> Number)> {
+    fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        *bytes.first_chunk().unwrap_or(&[0; N])
+    }
+    Some(match kind {
+        0x08 => (1, |bytes| Number::Integer(bytes[0].into())),
+        0x09 => (1, |bytes| Number::Integer((bytes[0] as i8).into())),
+        0x0b => (2, |bytes| Number::Integer(i16::from_be_bytes(word(bytes)).into())),
+        0x0c => (4, |bytes| Number::Integer(i32::from_be_bytes(word(bytes)).into())),
+        0x0d => (4, |bytes| Number::Float(f32::from_be_bytes(word(bytes)).into())),
+        0x0e => (8, |bytes| Number::Float(f64::from_be_bytes(word(bytes)))),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::source::tests::{gzipped, refusal};
+
+    fn idx(kind: u8, sizes: &[u32], numbers: &[u8]) -> Vec<u8> {
+        let sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_be_bytes()).collect();
+        [&[0, 0, kind, (sizes.len() / 4) as u8], &sizes[..], numbers].concat()
+    }
+
+    fn read<E: Element>(contents: &[u8]) -> Tensor<E> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, contents).unwrap();
+        read_idx(&file).unwrap()
+    }
+
+    #[test]
+    fn every_type_is_read() {
+        assert_eq!(read::<i64>(&idx(0x08, &[2], &[0, 255])), Tensor::from([0, 255]));
+        assert_eq!(read::<i64>(&idx(0x09, &[1], &[255])), Tensor::from([-1]));
+        assert_eq!(read::<f64>(&idx(0x0b, &[1], &[255, 254])), Tensor::from([-2.0]));
+        assert_eq!(read::<i64>(&gzipped(&idx(0x0c, &[1, 1], &[1, 0, 0, 2]))), Tensor::from([[16_777_218]]));
+        assert_eq!(read::<f32>(&idx(0x0d, &[1], &1.5f32.to_be_bytes())), Tensor::from([1.5]));
+        assert_eq!(read::<f32>(&idx(0x0e, &[], &0.1f64.to_be_bytes())), Tensor::scalar(0.1));
+        assert_eq!(read::<u8>(&idx(0x08, &[0, 28], &[])).shape().sizes(), [0, 28]);
+    }
+
+    #[test]
+    fn bad_files_say_at_which_byte() {
+        let start = "expected the start of an IDX file, two bytes of 0 and two of its header";
+        for (contents, expected) in [
+            (vec![], format!("'f', byte 0: {start}")),
+            (vec![0, 0, 8], format!("'f', byte 0: {start}")),
+            (b"pixel,label\n".to_vec(), format!("'f', byte 0: {start}")),
+            (
+                vec![0, 0, 7, 1],
+                "'f', byte 2: expected the number of an element type (8, 9, 11, 12, 13, 14), found 7".to_owned(),
+            ),
+            (
+                vec![0, 0, 8, 2, 0, 0, 0, 1],
+                "'f', byte 4: expected the 2 sizes of the header, the file ends after 12 bytes at most".to_owned(),
+            ),
+            (
+                idx(8, &[2, 3], &[1, 2, 3, 4]),
+                "'f', byte 16: expected 6 bytes of numbers for the shape [2, 3], found fewer".to_owned(),
+            ),
+            (idx(8, &[1], &[1, 2]), "'f', byte 9: expected 1 bytes of numbers for the shape [1], found more".to_owned()),
+            (
+                idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[1]),
+                "'f', byte 4: the header says a tensor of shape [4294967295, 4294967295, 4294967295], which no file can hold"
+                    .to_owned(),
+            ),
+            (
+                idx(8, &[1 << 31, 1 << 20], &[1]), // 2 PiB are not reserved
+                "'f', byte 13: expected 2251799813685248 bytes of numbers for the shape [2147483648, 1048576], found fewer"
+                    .to_owned(),
+            ),
+            (idx(0x0b, &[2], &[0, 1, 1, 44]), "'f', byte 10: 300 is no number of the type u8".to_owned()),
+            (idx(0x0d, &[1], &0.5f32.to_be_bytes()), "'f', byte 8: 0.5 is no number of the type u8".to_owned()),
+        ] {
+            assert_eq!(refusal(&contents, |path| read_idx::<u8>(path)), expected);
+            let zipped = refusal(&gzipped(&contents), |path| read_idx::<u8>(path));
+            assert_eq!(zipped, expected);
+        }
+        let cut = gzipped(&idx(8, &[4], &[1, 2, 3, 4]));
+        assert!(refusal(&cut[..cut.len() - 9], |path| read_idx::<u8>(path)).starts_with("cannot read 'f': "));
+        assert!(read_idx::<u8>("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
+    }
+}

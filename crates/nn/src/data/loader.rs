@@ -1,0 +1,342 @@
+//! Batches of a data set, epoch by epoch.
+//!
+//! All that is random is a function of the seed, the number of the epoch and the number of the batch: any batch can be made without
+//! the ones before it, on any thread.
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use wengert_tensor::Generator;
+
+use crate::Result;
+use crate::data::dataset::Dataset;
+
+/// The samples `indices` as a batch; the generator is for what is random about it.
+type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
+
+/// Gives the samples of a data set in batches, in an order that the seed and the number of the epoch determine. PyTorch:
+/// `torch.utils.data.DataLoader`.
+///
+/// ```
+/// use wengert_nn::{DataLoader, Samples};
+/// use wengert_tensor::prelude::*;
+///
+/// let data = Samples::new(Tensor::<f32>::zeros([75, 64]), Tensor::<i64>::zeros([75]))?;
+/// let loader = DataLoader::new(data, 32).shuffle().seed(7).prefetch(2);
+/// for epoch in 0..3 {
+///     for batch in loader.epoch(epoch) {
+///         let (inputs, targets) = batch?;
+///         assert_eq!(inputs.shape()[0], targets.shape()[0]);
+///     }
+/// }
+/// assert_eq!(loader.len(), 3); // of 32, 32 and 11 samples
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+pub struct DataLoader<B> {
+    fetch: Arc<Fetch<B>>,
+    samples: usize,
+    batch_size: usize,
+    shuffle: bool,
+    drop_last: bool,
+    seed: u64,
+    prefetch: usize,
+}
+
+impl<B: Send + 'static> DataLoader<B> {
+    /// Batches of `batch_size` samples in their order, the last one smaller.
+    ///
+    /// # Panics
+    ///
+    /// If `batch_size` is 0.
+    #[track_caller]
+    pub fn new(dataset: impl Dataset<Batch = B>, batch_size: usize) -> Self {
+        assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
+        let samples = dataset.len();
+        let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
+        DataLoader { fetch, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
+    }
+
+    /// In another random order in each epoch.
+    #[must_use]
+    pub fn shuffle(self) -> Self {
+        DataLoader { shuffle: true, ..self }
+    }
+
+    /// With another seed for all that is random; 0 without this. PyTorch: `generator`.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        DataLoader { seed, ..self }
+    }
+
+    /// Without the last batch, where it would be smaller.
+    #[must_use]
+    pub fn drop_last(self) -> Self {
+        DataLoader { drop_last: true, ..self }
+    }
+
+    /// With a thread that makes up to `batches` batches ahead; 0 means none. The batches are the same. PyTorch: `num_workers`,
+    /// `prefetch_factor`.
+    #[must_use]
+    pub fn prefetch(self, batches: usize) -> Self {
+        DataLoader { prefetch: batches, ..self }
+    }
+
+    /// With each batch changed by `change`: augmentation, scaling, another type. What it draws from its generator is determined by the
+    /// seed, the epoch and the batch. PyTorch: `transform`, of a sample.
+    ///
+    /// ```
+    /// use wengert_nn::{DataLoader, Samples, augment};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let data = Samples::new(Tensor::<f32>::zeros([10, 1, 8, 8]), Tensor::<i64>::zeros([10]))?;
+    /// let loader = DataLoader::new(data, 5).shuffle().map(|(images, classes), generator| {
+    ///     Ok((augment::random_shift(&images, 1, generator)?, classes))
+    /// });
+    /// assert_eq!(loader.epoch(0).next().unwrap()?.0.shape(), [5, 1, 8, 8]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn map<C: Send + 'static>(
+        self,
+        change: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
+    ) -> DataLoader<C> {
+        let DataLoader { fetch, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let fetch =
+            Arc::new(move |indices: &[usize], generator: &mut Generator| change(fetch(indices, generator)?, generator));
+        DataLoader { fetch, samples, batch_size, shuffle, drop_last, seed, prefetch }
+    }
+
+    /// The batches of epoch number `epoch`.
+    pub fn epoch(&self, epoch: u64) -> Batches<B> {
+        // Words of the seed have numbers: the epoch's is the seed of its order, and the seed from which its batches have theirs.
+        let mut of_epoch = Generator::from_state(self.seed, epoch).fork();
+        let order = if self.shuffle { of_epoch.fork().permutation(self.samples) } else { (0..self.samples).collect() };
+        let (fetch, size) = (Arc::clone(&self.fetch), self.batch_size);
+        let make = Arc::new(move |number: usize| {
+            let end = order.len().min((number + 1) * size);
+            let mut generator = Generator::from_state(of_epoch.seed(), 1 + number as u64).fork();
+            fetch(&order[number * size..end], &mut generator)
+        });
+        Batches { make, next: 0, count: self.len(), prefetch: self.prefetch, ahead: None }
+    }
+
+    /// Number of batches in an epoch.
+    pub fn len(&self) -> usize {
+        if self.drop_last { self.samples / self.batch_size } else { self.samples.div_ceil(self.batch_size) }
+    }
+
+    /// Whether an epoch has no batches.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of samples.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+}
+
+/// Not of the data, which both use.
+impl<B> Clone for DataLoader<B> {
+    fn clone(&self) -> Self {
+        DataLoader { fetch: Arc::clone(&self.fetch), ..*self }
+    }
+}
+
+impl<B> fmt::Debug for DataLoader<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DataLoader { fetch: _, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let mut text = f.debug_struct("DataLoader");
+        text.field("samples", samples).field("batch_size", batch_size).field("shuffle", shuffle);
+        text.field("drop_last", drop_last).field("seed", seed).field("prefetch", prefetch).finish()
+    }
+}
+
+/// The batches of one epoch. Made by [`DataLoader::epoch`].
+pub struct Batches<B> {
+    make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
+    next: usize,
+    count: usize,
+    prefetch: usize,
+    ahead: Option<Ahead<B>>,
+}
+
+/// A thread that makes batches. It ends when the receiver is gone.
+struct Ahead<B> {
+    ready: Receiver<Result<B>>,
+    thread: JoinHandle<()>,
+}
+
+impl<B: Send + 'static> Batches<B> {
+    /// From batch number `batch` on, as if those before it had been taken: for training that stopped there.
+    ///
+    /// ```
+    /// use wengert_nn::DataLoader;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let loader = DataLoader::new(Tensor::<i64>::arange(10), 4).shuffle();
+    /// let all: Vec<_> = loader.epoch(3).collect::<Result<_, _>>()?;
+    /// assert_eq!(loader.epoch(3).starting_at(2).next().unwrap()?, all[2]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn starting_at(self, batch: usize) -> Self {
+        Batches { next: batch.min(self.count), ahead: None, ..self }
+    }
+
+    /// The number of the next batch, for [`starting_at`](Self::starting_at).
+    pub fn number(&self) -> usize {
+        self.next
+    }
+
+    fn start(&self) -> Ahead<B> {
+        let (make, numbers) = (Arc::clone(&self.make), self.next..self.count);
+        // The thread itself holds one more.
+        let (sender, ready) = sync_channel(self.prefetch - 1);
+        let thread = thread::spawn(move || {
+            for number in numbers {
+                if sender.send(make(number)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ahead { ready, thread }
+    }
+}
+
+impl<B: Send + 'static> Iterator for Batches<B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.count {
+            return None;
+        }
+        if self.prefetch == 0 {
+            self.next += 1;
+            return Some((self.make)(self.next - 1));
+        }
+        let ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.start(),
+        };
+        match ahead.ready.recv() {
+            Ok(batch) => {
+                self.next += 1;
+                self.ahead = Some(ahead);
+                Some(batch)
+            }
+            // The thread has ended before its last batch: it panicked, which is the caller's panic.
+            Err(_) => match ahead.thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => None,
+            },
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.count - self.next;
+        (left, Some(left))
+    }
+}
+
+impl<B: Send + 'static> ExactSizeIterator for Batches<B> {}
+
+impl<B> fmt::Debug for Batches<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("next", &self.next).field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use wengert_tensor::Tensor;
+
+    use super::*;
+    use crate::{Error, Samples};
+
+    /// Sample i is [2i, 2i + 1], its class i.
+    fn numbered(n: usize) -> Samples<Tensor<f64>> {
+        use wengert_tensor::ops::Views;
+        Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
+    }
+
+    fn classes(batches: Batches<(Tensor<f64>, Tensor<i64>)>) -> Vec<Vec<i64>> {
+        batches.map(|batch| batch.unwrap().1.to_vec()).collect()
+    }
+
+    #[test]
+    fn batches_are_views_in_order_and_the_last_is_shorter() {
+        let data = numbered(5);
+        let batches = DataLoader::new(data.clone(), 2).epoch(0);
+        assert_eq!(batches.len(), 3);
+        let batches: Vec<_> = batches.collect::<Result<_>>().unwrap();
+        assert!(batches.iter().all(|(x, _)| x.shares_storage(data.inputs())));
+        assert_eq!(batches[1], (Tensor::from([[4.0, 5.0], [6.0, 7.0]]), Tensor::from([2, 3])));
+        assert_eq!(batches[2], (Tensor::from([[8.0, 9.0]]), Tensor::from([4])));
+        assert_eq!(DataLoader::new(numbered(0), 2).epoch(0).count(), 0);
+        let whole = DataLoader::new(numbered(5), 2).drop_last();
+        assert_eq!((whole.len(), classes(whole.epoch(0))), (2, vec![vec![0, 1], vec![2, 3]]));
+        assert_eq!(DataLoader::new(numbered(1), 2).drop_last().epoch(0).count(), 0);
+    }
+
+    #[test]
+    fn every_epoch_has_an_order_of_its_own_that_the_seed_tells() {
+        let loader = DataLoader::new(numbered(50), 8).shuffle().seed(1);
+        let (first, second) = (classes(loader.epoch(0)), classes(loader.epoch(1)));
+        assert_ne!(first, second);
+        assert_ne!(first, classes(loader.clone().seed(2).epoch(0)));
+        assert_eq!(classes(loader.epoch(1)), second);
+        let mut all = second.concat();
+        assert_ne!(all, Vec::from_iter(0..50));
+        all.sort_unstable();
+        assert_eq!(all, Vec::from_iter(0..50));
+        let (x, class) = loader.epoch(0).next().unwrap().unwrap();
+        assert_eq!(x.iter().next(), Some(2.0 * class.iter().next().unwrap() as f64));
+    }
+
+    /// What a batch draws is its own, whatever was drawn before it, and with any number of batches made ahead.
+    #[test]
+    fn any_batch_can_be_made_alone_and_ahead() {
+        let loader = DataLoader::new(numbered(20), 3).shuffle().seed(5);
+        let loader = loader.map(|(_, class), generator| Ok((class, generator.next_u64())));
+        let all: Vec<_> = loader.epoch(2).map(Result::unwrap).collect();
+        let words: std::collections::HashSet<u64> = all.iter().map(|(_, word)| *word).collect();
+        assert_eq!(words.len(), 7);
+        for prefetch in [1, 2, 100] {
+            let ahead = loader.clone().prefetch(prefetch);
+            assert_eq!(ahead.epoch(2).map(Result::unwrap).collect::<Vec<_>>(), all);
+            for start in 0..=8 {
+                let batches = ahead.epoch(2).starting_at(start);
+                assert_eq!((batches.len(), batches.number()), (7usize.saturating_sub(start), start.min(7)));
+                assert_eq!(batches.map(Result::unwrap).collect::<Vec<_>>(), all[start.min(7)..]);
+            }
+        }
+        // An epoch that is not taken to its end.
+        assert_eq!(loader.prefetch(2).epoch(2).next().unwrap().unwrap(), all[0]);
+    }
+
+    #[test]
+    fn errors_and_panics_of_the_thread_arrive() {
+        let failing = |(_, class): (Tensor<f64>, Tensor<i64>), _: &mut Generator| match class.get(&[0]) {
+            Some(2) => Err(Error::Dataset("no".to_owned())),
+            _ => Ok(class),
+        };
+        let loader = DataLoader::new(numbered(6), 2).map(failing).prefetch(1);
+        let results: Vec<bool> = loader.epoch(0).map(|batch| batch.is_ok()).collect();
+        assert_eq!(results, [true, false, true]);
+        let loader = DataLoader::new(numbered(6), 2).map(|_, _| -> Result<()> { panic!("of the thread") }).prefetch(1);
+        let panic = catch_unwind(AssertUnwindSafe(|| loader.epoch(0).count())).unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"of the thread"));
+    }
+
+    #[test]
+    #[should_panic(expected = "batch_size should be a positive integer value, but got batch_size=0")]
+    fn batches_of_nothing_are_refused() {
+        DataLoader::new(numbered(1), 0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Inputs with their targets.
+
+use std::path::Path;
+
+use wengert_tensor::{Float, Generator, Tensor};
+
+use crate::data::dataset::Dataset;
+use crate::data::split;
+use crate::data::table::for_each_row;
+use crate::normalize::Normalize;
+use crate::{Error, Result};
+
+/// Inputs and targets, two data sets of the same length: tensors of any element type, sequences, pairs again. PyTorch:
+/// `TensorDataset`, `StackDataset`.
+///
+/// ```
+/// use wengert_nn::{DataLoader, Dataset, Generator, Samples};
+/// use wengert_tensor::prelude::*;
+///
+/// // Numbers for targets; classes would be a `Tensor<i64>`.
+/// let x = Tensor::<f32>::randn([100, 3], &mut Generator::new(0));
+/// let y = x.sum(1);
+/// let (train, test) = Samples::new(x, y)?.random_split(0.2, &mut Generator::new(1))?;
+/// assert_eq!(train.inputs().shape(), [80, 3]);
+/// for batch in DataLoader::new(test, 8).epoch(0) {
+///     let (inputs, targets) = batch?;
+///     assert_eq!(inputs.sum(1), targets);
+/// }
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
+    inputs: X,
+    targets: Y,
+}
+
+impl<X: Dataset, Y: Dataset> Samples<X, Y> {
+    /// Inputs with one target for each.
+    ///
+    /// # Errors
+    ///
+    /// If they differ in number.
+    pub fn new(inputs: X, targets: Y) -> Result<Self> {
+        let (found, expected) = (targets.len(), inputs.len());
+        if found != expected {
+            return Err(Error::Dataset(format!("{expected} inputs need one target each, got {found}")));
+        }
+        Ok(Samples { inputs, targets })
+    }
+
+    /// The inputs.
+    pub fn inputs(&self) -> &X {
+        &self.inputs
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> &Y {
+        &self.targets
+    }
+}
+
+impl<X: Dataset, Y: Dataset> Dataset for Samples<X, Y> {
+    type Batch = (X::Batch, Y::Batch);
+
+    fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
+        Ok((self.inputs.batch(indices)?, self.targets.batch(indices)?))
+    }
+
+    fn subset(&self, indices: &[usize]) -> Result<Self> {
+        Ok(Samples { inputs: self.inputs.subset(indices)?, targets: self.targets.subset(indices)? })
+    }
+}
+
+impl<X: Dataset> Samples<X, Tensor<i64>> {
+    /// [`random_split`](Dataset::random_split) with the classes in the same proportion in both parts; see
+    /// [`split::stratified`].
+    ///
+    /// # Errors
+    ///
+    /// As for `random_split`, and if a class has a single sample.
+    pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
+        let (rest, part) = split::stratified(&self.targets, held_out, generator)?;
+        Ok((self.subset(&rest)?, self.subset(&part)?))
+    }
+}
+
+impl<T: Float, Y: Dataset> Samples<Tensor<T>, Y> {
+    /// The same samples with normalised inputs.
+    ///
+    /// # Errors
+    ///
+    /// If the features are not those that `normalize` was found on.
+    #[track_caller]
+    pub fn normalized(self, normalize: &Normalize<T>) -> Result<Self> {
+        Ok(Samples { inputs: normalize.apply(&self.inputs)?, targets: self.targets })
+    }
+}
+
+impl<T: Float> Samples<Tensor<T>, Tensor<i64>> {
+    /// A table of comma-separated numbers (see [`read_table`](crate::read_table)), a sample in each row, whose last
+    /// column is its class, from 0 to `classes` - 1. For a table with a header see [`Table`](crate::Table).
+    ///
+    /// # Errors
+    ///
+    /// What [`read_table`](crate::read_table) refuses; a table of one column ([`Error::Table`]); a class that is not an integer
+    /// from 0 to `classes` - 1 ([`Error::Class`], with the line).
+    pub fn read_csv(path: impl AsRef<Path>, classes: usize) -> Result<Self> {
+        let path = path.as_ref();
+        let (mut inputs, mut targets) = (Vec::new(), Vec::new());
+        let (rows, columns) = for_each_row::<T>(path, |line, row| {
+            let (found, features) = match row {
+                [features @ .., class] if !features.is_empty() => (*class, features),
+                _ => return Err(Error::Table { path: path.to_owned(), problem: "needs two columns or more" }),
+            };
+            if found.fract() != 0.0 || !(0.0..classes as f64).contains(&found) {
+                return Err(Error::Class { path: path.to_owned(), line, classes, found });
+            }
+            inputs.extend(features.iter().map(|&value| T::from_f64(value)));
+            targets.push(found as i64);
+            Ok(())
+        })?;
+        Samples::new(Tensor::try_from_vec(inputs, [rows, columns - 1])?, Tensor::from(targets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::Views;
+
+    use super::*;
+
+    /// Sample i is [2i, 2i + 1], its class i.
+    fn numbered(n: usize) -> Samples<Tensor<f64>> {
+        Samples::new(Tensor::arange(2 * n).reshape([n, 2]), Tensor::arange(n)).unwrap()
+    }
+
+    #[test]
+    fn a_split_holds_every_sample_once() {
+        let (train, test) = numbered(10).random_split(0.25, &mut Generator::new(5)).unwrap();
+        assert_eq!((train.len(), test.len()), (7, 3));
+        let mut classes: Vec<i64> = train.targets().iter().chain(test.targets().iter()).collect();
+        assert_ne!(classes, Vec::from_iter(0..10));
+        classes.sort_unstable();
+        assert_eq!(classes, Vec::from_iter(0..10));
+        assert_eq!(
+            test.inputs().select(1, 0).to_vec(),
+            test.targets().iter().map(|t| 2.0 * t as f64).collect::<Vec<_>>()
+        );
+        assert_eq!(numbered(10).random_split(0.25, &mut Generator::new(5)).unwrap().0, train);
+        assert_eq!(numbered(10).random_split(1.0, &mut Generator::new(5)).unwrap().0.len(), 0);
+        assert!(numbered(1).random_split(0.25, &mut Generator::new(5)).is_err());
+        assert!(numbered(10).random_split(f64::NAN, &mut Generator::new(5)).is_err());
+    }
+
+    #[test]
+    fn wrong_counts_and_classes_are_refused() {
+        let error = Samples::new(Tensor::<f32>::zeros([3, 2]), Tensor::<i64>::zeros([4])).unwrap_err();
+        assert_eq!(error.to_string(), "3 inputs need one target each, got 4");
+        assert!(Tensor::scalar(1.0).subset(&[]).is_err());
+        assert!(numbered(3).batch(&[3]).is_err());
+        assert!(numbered(3).subset(&[2, 3]).is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (contents, expected) in [
+            ("1,2\n3,10\n", ", line 2: the last column is to be a class from 0 to 9, found 10"),
+            ("1,0.5\n", ", line 1: the last column is to be a class from 0 to 9, found 0.5"),
+            ("1,-1\n", ", line 1: the last column is to be a class from 0 to 9, found -1"),
+            ("1\n2\n", " needs two columns or more"),
+        ] {
+            std::fs::write(&file, contents).unwrap();
+            let error = Samples::<Tensor<f32>>::read_csv(&file, 10).unwrap_err().to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+        std::fs::write(&file, "1,2,0\n3,4,9\n").unwrap();
+        let expected = Samples::new(Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([0, 9])).unwrap();
+        assert_eq!(Samples::<Tensor<f32>>::read_csv(&file, 10).unwrap(), expected);
+    }
+}

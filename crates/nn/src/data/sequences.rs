@@ -1,0 +1,148 @@
+//! Sequences of different lengths, padded to the longest of a batch.
+
+use wengert_tensor::{Element, Shape, Tensor};
+
+use crate::data::dataset::Dataset;
+use crate::{Error, Result};
+
+/// Sequences `[length, …]` of different lengths, whose batches are padded to their longest. PyTorch: a list of tensors with
+/// `pad_sequence` as `collate_fn`.
+///
+/// ```
+/// use wengert_nn::{DataLoader, Samples, Sequences};
+/// use wengert_tensor::prelude::*;
+///
+/// let words = vec![Tensor::from([5, 3, 7]), Tensor::from([4]), Tensor::from([9, 9])];
+/// let data = Samples::new(Sequences::new(words, 0)?, Tensor::from([1, 0, 1]))?;
+/// let (x, classes) = DataLoader::new(data, 3).epoch(0).next().unwrap()?;
+/// assert_eq!(x.values, Tensor::from([[5, 3, 7], [4, 0, 0], [9, 9, 0]]));
+/// assert_eq!(x.lengths, [3, 1, 2]);
+/// # let _ = classes;
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequences<E: Element> {
+    sequences: Vec<Tensor<E>>,
+    padding: E,
+}
+
+/// Sequences in one tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Padded<E: Element> {
+    /// The sequences, `[n, longest, …]`; after the end of each is padding.
+    pub values: Tensor<E>,
+    /// Their lengths.
+    pub lengths: Vec<usize>,
+}
+
+impl<E: Element> Sequences<E> {
+    /// Sequences `[length, …]`, padded by `padding`.
+    ///
+    /// # Errors
+    ///
+    /// If they differ in another size than the length, or have no dimension.
+    pub fn new(sequences: Vec<Tensor<E>>, padding: E) -> Result<Self> {
+        check(&sequences)?;
+        Ok(Sequences { sequences, padding })
+    }
+
+    /// The sequences.
+    pub fn sequences(&self) -> &[Tensor<E>] {
+        &self.sequences
+    }
+
+    fn chosen(&self, indices: &[usize]) -> Result<Vec<Tensor<E>>> {
+        let n = self.sequences.len();
+        let one = |&index: &usize| {
+            let sequence = self.sequences.get(index).cloned();
+            sequence.ok_or_else(|| Error::Dataset(format!("sample {index} of a data set that has {n}")))
+        };
+        indices.iter().map(one).collect()
+    }
+}
+
+impl<E: Element> Dataset for Sequences<E> {
+    type Batch = Padded<E>;
+
+    fn len(&self) -> usize {
+        self.sequences.len()
+    }
+
+    fn batch(&self, indices: &[usize]) -> Result<Padded<E>> {
+        pad_sequence(&self.chosen(indices)?, self.padding)
+    }
+
+    fn subset(&self, indices: &[usize]) -> Result<Self> {
+        Ok(Sequences { sequences: self.chosen(indices)?, padding: self.padding })
+    }
+}
+
+impl<E: Element> Padded<E> {
+    /// Where there is padding, `[n, longest]`. PyTorch: `key_padding_mask`.
+    pub fn padding_mask(&self) -> Tensor<bool> {
+        let longest = self.values.shape().get(1).copied().unwrap_or(0);
+        Tensor::from_fn([self.lengths.len(), longest], |i| i[1] >= self.lengths[i[0]])
+    }
+}
+
+/// Sequences `[length, …]` as one tensor `[n, longest, …]`, with `padding` after the end of each. No sequences are `[0, 0]`.
+/// PyTorch: `torch.nn.utils.rnn.pad_sequence(batch_first=True)`.
+///
+/// # Errors
+///
+/// If they differ in another size than the length, or have no dimension.
+pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<Padded<E>> {
+    let rest = check(sequences)?;
+    let lengths: Vec<usize> = sequences.iter().map(|sequence| sequence.shape()[0]).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut values = Tensor::try_full([&[lengths.len(), longest], &rest[..]].concat(), padding)?;
+    let step: usize = rest.iter().product();
+    let elements = values.make_mut();
+    for (position, sequence) in sequences.iter().enumerate() {
+        let start = position * longest * step;
+        for (to, from) in elements[start..].iter_mut().zip(sequence.iter()) {
+            *to = from;
+        }
+    }
+    Ok(Padded { values, lengths })
+}
+
+/// The sizes after the length, which are to be the same.
+fn check<E: Element>(sequences: &[Tensor<E>]) -> Result<Vec<usize>> {
+    let Some(first) = sequences.first() else { return Ok(Vec::new()) };
+    let rest = |shape: &Shape| shape.get(1..).map(<[usize]>::to_vec);
+    match sequences.iter().find(|other| other.rank() == 0 || rest(other.shape()) != rest(first.shape())) {
+        None => Ok(rest(first.shape()).unwrap_or_default()),
+        Some(other) => {
+            let (first, other) = (first.shape(), other.shape());
+            Err(Error::Dataset(format!("sequences may differ in their first size alone, got {first} and {other}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_of_vectors_are_padded_behind_their_end() {
+        let sequences = [Tensor::from([[1.0, 2.0]]), Tensor::zeros([0, 2]), Tensor::from([[3.0, 4.0], [5.0, 6.0]])];
+        let padded = pad_sequence(&sequences, -1.0).unwrap();
+        let expected = [[[1.0, 2.0], [-1.0, -1.0]], [[-1.0, -1.0], [-1.0, -1.0]], [[3.0, 4.0], [5.0, 6.0]]];
+        assert_eq!((&padded.values, &padded.lengths[..]), (&Tensor::from(expected), &[1, 0, 2][..]));
+        assert_eq!(padded.padding_mask(), Tensor::from([[false, true], [true, true], [false, false]]));
+        assert_eq!(pad_sequence::<i64>(&[], 0).unwrap().values.shape().sizes(), [0, 0]);
+    }
+
+    #[test]
+    fn a_subset_is_of_the_same_sequences_and_others_are_refused() {
+        let data = Sequences::new(vec![Tensor::from([1i64]), Tensor::from([2, 3])], 9).unwrap();
+        assert_eq!(data.subset(&[1, 0]).unwrap().batch(&[0]).unwrap().values, Tensor::from([[2i64, 3]]));
+        let text = data.batch(&[2]).unwrap_err().to_string();
+        assert_eq!(text, "sample 2 of a data set that has 2");
+        let text =
+            Sequences::new(vec![Tensor::<f32>::zeros([1, 2]), Tensor::zeros([1, 3])], 0.0).unwrap_err().to_string();
+        assert_eq!(text, "sequences may differ in their first size alone, got [1, 2] and [1, 3]");
+        assert!(Sequences::new(vec![Tensor::scalar(1.0)], 0.0).is_err());
+    }
+}

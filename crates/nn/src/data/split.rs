@@ -1,0 +1,205 @@
+//! Splits: which samples are for training and which are held out. Each is given as the samples' numbers, for
+//! [`Dataset::subset`](crate::Dataset::subset). scikit-learn: `sklearn.model_selection`.
+//!
+//! ```
+//! use wengert_nn::{Dataset, Generator, split};
+//! use wengert_tensor::prelude::*;
+//!
+//! let data = Tensor::<f32>::randn([100, 8], &mut Generator::new(0));
+//! for (train, test) in split::k_fold(Dataset::len(&data), 5, &mut Generator::new(1))? {
+//!     let (train, test) = (data.subset(&train)?, data.subset(&test)?);
+//!     assert_eq!((Dataset::len(&train), Dataset::len(&test)), (80, 20));
+//! }
+//! # Ok::<(), wengert_nn::Error>(())
+//! ```
+
+use std::collections::BTreeMap;
+
+use wengert_tensor::{Generator, Tensor};
+
+use crate::{Error, Result};
+
+/// The numbers of the samples for training, and of those held out.
+pub type Split = (Vec<usize>, Vec<usize>);
+
+/// Of `n` samples the share `held_out`, rounded up to whole samples, drawn at random. Both parts are in random order. PyTorch:
+/// `random_split`; scikit-learn: `ShuffleSplit`.
+///
+/// # Errors
+///
+/// If `held_out` is not from 0 to 1, or lies strictly between them and one part would be empty.
+pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Split> {
+    let count = held_out_count(n, held_out)?;
+    let mut rest = generator.permutation(n);
+    let part = rest.split_off(n - count);
+    Ok((rest, part))
+}
+
+/// The share `held_out`, rounded up to whole samples, with the classes in the same proportion in both parts: each class gives its
+/// share rounded down, and the classes that lost most by that give one more. Both parts are in the order of the samples.
+/// scikit-learn: `StratifiedShuffleSplit`.
+///
+/// ```
+/// use wengert_nn::{Generator, split};
+/// use wengert_tensor::prelude::*;
+///
+/// let classes = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+/// let (train, test) = split::stratified(&classes, 0.25, &mut Generator::new(0))?;
+/// let ones = |part: &[usize]| part.iter().filter(|&&index| index >= 8).count();
+/// assert_eq!((train.len(), ones(&train), test.len(), ones(&test)), (9, 3, 3, 1));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As for [`random`], and if a class has a single sample, which could only be in one part.
+pub fn stratified(classes: &Tensor<i64>, held_out: f64, generator: &mut Generator) -> Result<Split> {
+    let count = held_out_count(classes.numel(), held_out)?;
+    let mut members = shuffled_members(classes, 2, generator)?;
+    let exact = |members: &[usize]| members.len() as f64 * held_out;
+    let mut given: Vec<usize> = members.iter().map(|members| exact(members) as usize).collect();
+    let mut by_loss: Vec<usize> = (0..members.len()).collect();
+    by_loss.sort_by(|&a, &b| {
+        let loss = |class: usize| exact(&members[class]) - given[class] as f64;
+        loss(b).total_cmp(&loss(a))
+    });
+    let missing = count - given.iter().sum::<usize>();
+    for &class in by_loss.iter().take(missing) {
+        given[class] += 1;
+    }
+    let mut part: Vec<usize> = Vec::with_capacity(count);
+    for (members, given) in members.iter_mut().zip(given) {
+        part.extend(members.drain(..given));
+    }
+    let mut rest: Vec<usize> = members.into_iter().flatten().collect();
+    rest.sort_unstable();
+    part.sort_unstable();
+    Ok((rest, part))
+}
+
+/// `k` splits of `n` samples in random order, in which each sample is held out once. The parts that are held out differ in size by at
+/// most one, the larger first; all parts are in the order of the samples. scikit-learn: `KFold(k, shuffle=True)`.
+///
+/// # Errors
+///
+/// If `k` is less than 2 or more than `n`.
+pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
+    check_folds(n, k)?;
+    let order = generator.permutation(n);
+    let mut fold = vec![0; n];
+    order.iter().enumerate().for_each(|(position, &sample)| fold[sample] = position % k);
+    Ok(folds(&fold, k))
+}
+
+/// [`k_fold`] with the classes in the same proportion in each fold: of each class, folds have numbers of samples that differ by at
+/// most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
+///
+/// # Errors
+///
+/// If `k` is less than 2, or more than the samples of a class.
+pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
+    check_folds(classes.numel(), k)?;
+    let mut fold = vec![0; classes.numel()];
+    // One class goes on where the last one stopped, so that the folds are of equal size in total too.
+    let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
+    order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
+    Ok(folds(&fold, k))
+}
+
+/// The samples of each class, classes in ascending order, samples in random order.
+fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
+    let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (sample, class) in classes.iter().enumerate() {
+        members.entry(class).or_default().push(sample);
+    }
+    for (class, members) in &mut members {
+        if members.len() < least {
+            let count = members.len();
+            return Err(Error::Dataset(format!("class {class} has {count} samples, too few for {least} parts")));
+        }
+        generator.shuffle(members);
+    }
+    Ok(members.into_values().collect())
+}
+
+fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
+    (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
+}
+
+fn check_folds(n: usize, k: usize) -> Result<()> {
+    if (2..=n).contains(&k) {
+        return Ok(());
+    }
+    Err(Error::Dataset(format!("k_fold: expected 2 folds or more and not more than the {n} samples, got {k}")))
+}
+
+fn held_out_count(n: usize, held_out: f64) -> Result<usize> {
+    if !(0.0..=1.0).contains(&held_out) {
+        return Err(Error::Dataset(format!("a split needs a share from 0 to 1, got {held_out}")));
+    }
+    let count = (n as f64 * held_out).ceil() as usize;
+    if held_out > 0.0 && held_out < 1.0 && (count == 0 || count == n) {
+        return Err(Error::Dataset(format!(
+            "too few samples: {n} cannot be divided into a share of {held_out} and the rest"
+        )));
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_is_held_out_once() {
+        for (n, k) in [(10, 5), (11, 3), (4, 4)] {
+            let splits = k_fold(n, k, &mut Generator::new(3)).unwrap();
+            let mut held_out: Vec<usize> = Vec::new();
+            for (train, test) in &splits {
+                assert_eq!(train.len() + test.len(), n);
+                assert!(train.iter().all(|sample| !test.contains(sample)) && train.is_sorted() && test.is_sorted());
+                held_out.extend(test);
+            }
+            let sizes: Vec<usize> = splits.iter().map(|(_, test)| test.len()).collect();
+            assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[k - 1] <= 1, "{sizes:?}");
+            held_out.sort_unstable();
+            assert!(held_out.into_iter().eq(0..n));
+        }
+        let (first, again) = (k_fold(9, 3, &mut Generator::new(1)), k_fold(9, 3, &mut Generator::new(1)));
+        assert_eq!(first.unwrap(), again.unwrap());
+        assert_ne!(k_fold(9, 3, &mut Generator::new(1)).unwrap(), k_fold(9, 3, &mut Generator::new(2)).unwrap());
+    }
+
+    #[test]
+    fn classes_keep_their_proportion() {
+        // 10 of class 7, 5 of class -1, 3 of class 0.
+        let classes = Tensor::from_fn([18], |i| [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0][i[0]]);
+        let of = |part: &[usize], class: i64| part.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
+        // 18 · 0.3 = 5.4, rounded up to 6: 3, 1.5 and 0.9 are 3, 2 and 1.
+        let (train, test) = stratified(&classes, 0.3, &mut Generator::new(0)).unwrap();
+        assert_eq!([of(&test, 7), of(&test, -1), of(&test, 0)], [3, 2, 1]);
+        assert_eq!([of(&train, 7), of(&train, -1), of(&train, 0)], [7, 3, 2]);
+        for (train, test) in stratified_k_fold(&classes, 3, &mut Generator::new(0)).unwrap() {
+            assert_eq!((train.len(), test.len()), (12, 6));
+            assert!((3..=4).contains(&of(&test, 7)) && (1..=2).contains(&of(&test, -1)) && of(&test, 0) == 1);
+        }
+        assert_eq!(stratified(&classes, 1.0, &mut Generator::new(0)).unwrap().1, Vec::from_iter(0..18));
+        assert_eq!(stratified(&classes, 0.0, &mut Generator::new(0)).unwrap().0, Vec::from_iter(0..18));
+    }
+
+    #[test]
+    fn what_cannot_be_split_is_refused() {
+        let generator = &mut Generator::new(0);
+        for share in [f64::NAN, -0.1, 1.1] {
+            assert!(random(10, share, generator).is_err());
+        }
+        assert!(random(1, 0.5, generator).is_err());
+        assert!(random(0, 0.5, generator).is_err());
+        assert!(k_fold(3, 4, generator).is_err());
+        assert!(k_fold(3, 1, generator).is_err());
+        let single = Tensor::from([0, 0, 0, 1]);
+        let text = stratified(&single, 0.5, generator).unwrap_err().to_string();
+        assert_eq!(text, "class 1 has 1 samples, too few for 2 parts");
+        assert!(stratified_k_fold(&Tensor::from([0, 0, 0, 1, 1]), 3, generator).is_err());
+    }
+}
