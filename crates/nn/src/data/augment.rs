@@ -4,7 +4,7 @@
 //! Images are `[n, c, h, w]`; each is changed in its own way, all channels of one alike. Where nothing is left of an image there is 0.
 //! torchvision: `torchvision.transforms.v2`.
 
-use wengert_tensor::ops::{Arithmetic as _, Indexing as _, Views as _};
+use wengert_tensor::ops::{Arithmetic as _, Indexing as _};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
@@ -193,7 +193,7 @@ fn sizes<T: Float>(images: &Tensor<T>) -> Result<[usize; 4]> {
 
 #[cfg(test)]
 mod tests {
-    use wengert_tensor::ops::Reductions as _;
+    use wengert_tensor::ops::{Reductions as _, Views as _};
 
     use super::*;
 

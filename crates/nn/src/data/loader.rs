@@ -95,7 +95,7 @@ impl<B: Send + 'static> DataLoader<B> {
     /// let loader = DataLoader::new(data, 5).shuffle().map(|(images, classes), generator| {
     ///     Ok((augment::random_shift(&images, 1, generator)?, classes))
     /// });
-    /// assert_eq!(loader.epoch(0).next().unwrap()?.0.shape(), [5, 1, 8, 8]);
+    /// assert_eq!(loader.epoch(0).next().unwrap()?.0.shape(), &[5, 1, 8, 8]);
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```
     #[must_use]

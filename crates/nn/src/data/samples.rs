@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// let x = Tensor::<f32>::randn([100, 3], &mut Generator::new(0));
 /// let y = x.sum(1);
 /// let (train, test) = Samples::new(x, y)?.random_split(0.2, &mut Generator::new(1))?;
-/// assert_eq!(train.inputs().shape(), [80, 3]);
+/// assert_eq!(train.inputs().shape(), &[80, 3]);
 /// for batch in DataLoader::new(test, 8).epoch(0) {
 ///     let (inputs, targets) = batch?;
 ///     assert_eq!(inputs.sum(1), targets);

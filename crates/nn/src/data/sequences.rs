@@ -12,10 +12,10 @@ use crate::{Error, Result};
 /// use wengert_nn::{DataLoader, Samples, Sequences};
 /// use wengert_tensor::prelude::*;
 ///
-/// let words = vec![Tensor::from([5, 3, 7]), Tensor::from([4]), Tensor::from([9, 9])];
+/// let words = vec![Tensor::from([5i64, 3, 7]), Tensor::from([4]), Tensor::from([9, 9])];
 /// let data = Samples::new(Sequences::new(words, 0)?, Tensor::from([1, 0, 1]))?;
 /// let (x, classes) = DataLoader::new(data, 3).epoch(0).next().unwrap()?;
-/// assert_eq!(x.values, Tensor::from([[5, 3, 7], [4, 0, 0], [9, 9, 0]]));
+/// assert_eq!(x.values, Tensor::from([[5i64, 3, 7], [4, 0, 0], [9, 9, 0]]));
 /// assert_eq!(x.lengths, [3, 1, 2]);
 /// # let _ = classes;
 /// # Ok::<(), wengert_nn::Error>(())
