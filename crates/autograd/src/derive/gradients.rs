@@ -1,5 +1,6 @@
 //! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use wengert_macros::twins;
@@ -70,6 +71,31 @@ impl<T: Float> Gradients<T> {
         }
         parameters.sort_unstable_by_key(|&(id, _)| id);
         Gradients { tape, variables, parameters, changes }
+    }
+
+    /// Gradients that were computed elsewhere, in another process or by hand: those of parameters by [`Parameter::id`], and changes of
+    /// buffers by [`Buffer::id`] in the order in which they are to be made. Of two gradients of one parameter the last counts.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
+    /// let gradients = Gradients::from_parts([(w.id(), Tensor::from([0.6, 0.8]))], []);
+    /// assert_eq!(gradients.of(&w).to_vec(), [0.6, 0.8]);
+    /// ```
+    pub fn from_parts(
+        parameters: impl IntoIterator<Item = (u64, Tensor<T>)>,
+        changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
+    ) -> Self {
+        let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
+        // No tape has this number: there are no variables.
+        let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
+        Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
+    }
+
+    /// The changes of buffers that the loss's tape recorded, by [`Buffer::id`], in the order of recording.
+    pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
+        &self.changes
     }
 
     /// The gradient with respect to `key`, or `None` if the loss does not depend on it.

@@ -180,7 +180,7 @@ pub(crate) fn archive_optimizer<T: Float, O: Optimizer<T>>(
             optimizer.common().states(parameter).is_some()
         };
         if !present {
-            optimizer.common_mut().forget(parameter);
+            optimizer.common_mut().take_states(parameter);
             continue;
         }
         let group = optimizer.common().groups.iter().rfind(|group| is_below(&path, &group.path));

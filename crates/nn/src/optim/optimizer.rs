@@ -348,9 +348,9 @@ impl<O, T: Float> Common<O, T> {
         self.states.insert(parameter.id(), states);
     }
 
-    /// Forgets the states of a parameter: its next step is its first.
-    pub(crate) fn forget(&mut self, parameter: &Parameter<T>) {
-        self.states.remove(&parameter.id());
+    /// Takes the states of a parameter out: its next step is its first.
+    pub fn take_states(&mut self, parameter: &Parameter<T>) -> Option<States<T>> {
+        self.states.remove(&parameter.id())
     }
 }
 

@@ -1,0 +1,322 @@
+//! What ranks do together with tensors.
+
+use std::sync::Arc;
+
+use wengert_tensor::{DType, Element, Float, Shape, Tensor};
+
+use crate::group::Group;
+use crate::payload::Payload;
+use crate::transport::Exchange;
+use crate::tree::{Node, Sums, part};
+use crate::{Error, Result};
+
+/// How elements of all ranks become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// Their sum, added in one fixed order: pairs of neighbouring ranks, then pairs of pairs.
+    Sum,
+    /// The same sum, divided by the number of ranks.
+    Mean,
+    /// The largest; NaN where one is.
+    Max,
+    /// The smallest; NaN where one is.
+    Min,
+}
+
+impl Reduce {
+    fn name(self) -> &'static str {
+        match self {
+            Reduce::Sum => "sum",
+            Reduce::Mean => "mean",
+            Reduce::Max => "max",
+            Reduce::Min => "min",
+        }
+    }
+
+    /// Makes `left` that of `left` and `right`.
+    fn join<T: Float>(self, left: &mut [T], right: &[T]) {
+        for (left, &right) in left.iter_mut().zip(right) {
+            *left = match self {
+                Reduce::Sum | Reduce::Mean => *left + right,
+                Reduce::Max if right > *left || right.to_f64().is_nan() => right,
+                Reduce::Min if right < *left || right.to_f64().is_nan() => right,
+                Reduce::Max | Reduce::Min => *left,
+            };
+        }
+    }
+}
+
+/// The sum that every rank makes in the same way.
+#[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
+pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
+    Reduce::Sum.join(left, &right);
+}
+
+fn described<E: Element>(tensor: &Tensor<E>) -> String {
+    format!("{} {}", E::DTYPE, tensor.shape())
+}
+
+impl Group {
+    /// Gives every rank the tensor of rank `root`. All have one of the same shape. MPI: `MPI_Bcast`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, where shapes, types or `root` differ; [`Error::Lost`].
+    pub fn broadcast<E: Element>(&self, tensor: &mut Tensor<E>, root: usize) -> Result<()> {
+        if root >= self.size() {
+            return Err(Error::NoSuchRank { rank: root, size: self.size() });
+        }
+        self.agree("broadcast", &format!("{} from rank {root}", described(tensor)))?;
+        if self.size() > 1 {
+            let own = if self.rank() == root { tensor.try_to_vec()? } else { Vec::new() };
+            let elements = self.spread("broadcast", own, tensor.numel(), root)?;
+            if self.rank() != root {
+                *tensor = Tensor::try_from_vec(elements, tensor.shape())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The `count` elements of rank `root`, on every rank: in round k the first 2ᵏ ranks, counted from the root, send to the
+    /// next 2ᵏ.
+    pub(crate) fn spread<E: Element>(
+        &self,
+        during: &'static str,
+        own: Vec<E>,
+        count: usize,
+        root: usize,
+    ) -> Result<Vec<E>> {
+        let (size, place) = (self.size(), (self.rank() + self.size() - root) % self.size());
+        let absolute = |place: usize| (place + root) % size;
+        let mut held = if place == 0 { Some(Arc::new(Payload::from_elements(own))) } else { None };
+        let mut reach = 1;
+        while reach < size {
+            let mut exchange = Exchange::default();
+            match &held {
+                Some(payload) if place + reach < size => {
+                    exchange.sends.push((absolute(place + reach), Arc::clone(payload)));
+                }
+                None if place < 2 * reach => {
+                    exchange.receives.push((absolute(place - reach), Payload::room::<E>(count)));
+                }
+                _ => {}
+            }
+            let started = self.start(during, exchange);
+            let mut received = self.finish(started)?.receives;
+            held = held.or_else(|| received.pop().map(|(_, payload)| Arc::new(payload)));
+            reach *= 2;
+        }
+        Ok(held.map_or_else(Vec::new, |payload| Arc::unwrap_or_clone(payload).into_elements()))
+    }
+
+    /// The sum, mean, largest or smallest of all ranks' elements at each place, on every rank. MPI: `MPI_Allreduce`.
+    ///
+    /// The order of additions depends on the number of ranks, but on nothing else: the result has the same bits in every run and on
+    /// every rank.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where shapes, types or `how` differ; [`Error::Lost`].
+    pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
+        self.agree("all_reduce", &format!("{} by {}", described(tensor), how.name()))?;
+        let count = tensor.numel();
+        let own = self.reduce_parts("all_reduce", tensor.try_to_vec()?, how, |rank| part(count, self.size(), rank))?;
+        let elements = self.gather_parts("all_reduce", own, |rank| part(count, self.size(), rank).len())?;
+        Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
+    }
+
+    /// This rank's part of the sum, mean, largest or smallest of all ranks' elements: `[n, …]` becomes `[n / size, …]`. MPI:
+    /// `MPI_Reduce_scatter`. The order of additions is that of [`all_reduce`](Self::all_reduce).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Indivisible`] if the first dimension is no multiple of the number of ranks; [`Error::Mismatch`], on every rank, where
+    /// shapes, types or `how` differ; [`Error::Lost`].
+    pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
+        let operation = "reduce_scatter";
+        self.agree(operation, &format!("{} by {}", described(tensor), how.name()))?;
+        let (size, rows) = (self.size(), tensor.shape().first().copied().unwrap_or(1));
+        if rows % size != 0 {
+            return Err(Error::Indivisible { operation, rows, size });
+        }
+        let each = tensor.numel() / size;
+        let own = self.reduce_parts(operation, tensor.try_to_vec()?, how, |rank| rank * each..(rank + 1) * each)?;
+        let mut sizes = tensor.shape().to_vec();
+        if let Some(first) = sizes.first_mut() {
+            *first = rows / size;
+        }
+        Ok(Tensor::try_from_vec(own, Shape::from(&sizes[..]))?)
+    }
+
+    /// The tensors of all ranks, in the order of the ranks. All have the same shape. MPI: `MPI_Allgather`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where shapes or types differ; [`Error::Lost`].
+    pub fn all_gather<E: Element>(&self, tensor: &Tensor<E>) -> Result<Vec<Tensor<E>>> {
+        self.agree("all_gather", &described(tensor))?;
+        let parts = self.gather_parts("all_gather", tensor.try_to_vec()?, |_| tensor.numel())?;
+        let tensors = parts.into_iter().map(|part| Tensor::try_from_vec(part, tensor.shape()));
+        Ok(tensors.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The sums of numbers over all ranks: counts and totals of a metric. They are added in f64, in the order of
+    /// [`all_reduce`](Self::all_reduce).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where they are not equally many; [`Error::Lost`].
+    pub fn sum<const N: usize>(&self, numbers: [f64; N]) -> Result<[f64; N]> {
+        let sums = self.all_reduce(&Tensor::from(numbers), Reduce::Sum)?;
+        let mut sums = sums.iter();
+        Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
+    }
+
+    /// This rank's part of the reduction; `part` says which part is whose.
+    fn reduce_parts<T: Float>(
+        &self,
+        during: &'static str,
+        own: Vec<T>,
+        how: Reduce,
+        part: impl Fn(usize) -> std::ops::Range<usize>,
+    ) -> Result<Vec<T>> {
+        if !matches!(T::DTYPE, DType::F32 | DType::F64) {
+            return Err(Error::NotReducible { operation: during, dtype: T::DTYPE });
+        }
+        let count = part(self.rank()).len();
+        let sends = self.others().map(|rank| (rank, Arc::new(Payload::of(own[part(rank)].to_vec())))).collect();
+        let receives = self.others().map(|rank| (rank, Payload::room::<T>(count))).collect();
+        let started = self.start(during, Exchange { sends, receives, summed: None });
+        let mut parts: Vec<Vec<T>> = vec![Vec::new(); self.size()];
+        for (rank, payload) in self.finish(started)?.receives {
+            parts[rank] = payload.into_elements();
+        }
+        parts[self.rank()] = own[part(self.rank())].to_vec();
+        let mut join = |left: &mut Vec<T>, right: Vec<T>| how.join(left, &right);
+        let mut sums = Sums::new();
+        for (rank, part) in parts.into_iter().enumerate() {
+            sums.push(Node::leaf(rank), part, &mut join);
+        }
+        let mut total = sums.total(&mut join).unwrap_or_default();
+        if how == Reduce::Mean {
+            let size = T::from_f64(self.size() as f64);
+            total.iter_mut().for_each(|sum| *sum = *sum / size);
+        }
+        Ok(total)
+    }
+
+    /// The parts of all ranks; `count` says how many elements each has.
+    pub(crate) fn gather_parts<E: Element>(
+        &self,
+        during: &'static str,
+        own: Vec<E>,
+        count: impl Fn(usize) -> usize,
+    ) -> Result<Vec<Vec<E>>> {
+        let own = Arc::new(Payload::from_elements(own));
+        let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
+        let receives = self.others().map(|rank| (rank, Payload::room::<E>(count(rank)))).collect();
+        let started = self.start(during, Exchange { sends, receives, summed: None });
+        let mut parts: Vec<Vec<E>> = vec![Vec::new(); self.size()];
+        for (rank, payload) in self.finish(started)?.receives {
+            parts[rank] = payload.into_elements();
+        }
+        parts[self.rank()] = Arc::unwrap_or_clone(own).into_elements();
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use wengert_tensor::Generator;
+
+    use super::*;
+
+    /// Runs `rank` on each of `N` ranks.
+    fn on_all<const N: usize>(rank: impl Fn(Group) + Sync) {
+        thread::scope(|scope| {
+            for group in Group::in_process::<N>() {
+                scope.spawn(|| rank(group));
+            }
+        });
+    }
+
+    fn every_operation(group: &Group) {
+        let (rank, size) = (group.rank() as f64, group.size() as f64);
+        let own = Tensor::from([[rank, 1.0], [-rank, 2.0]]);
+        let last = size - 1.0;
+        let total = size * last / 2.0;
+        let reduced = |how| group.all_reduce(&own, how).unwrap().to_vec();
+        assert_eq!(reduced(Reduce::Sum), [total, size, -total, 2.0 * size]);
+        assert_eq!(reduced(Reduce::Mean), [total / size, 1.0, -total / size, 2.0]);
+        assert_eq!(reduced(Reduce::Max), [last, 1.0, 0.0, 2.0]);
+        assert_eq!(reduced(Reduce::Min), [0.0, 1.0, -last, 2.0]);
+        let rows: Vec<f64> = (0..group.size()).map(|row| row as f64).collect();
+        let scattered = group.reduce_scatter(&Tensor::from(rows), Reduce::Sum).unwrap();
+        assert_eq!(scattered.to_vec(), [rank * size]);
+        for root in 0..group.size() {
+            let mut tensor = Tensor::from([root as i64 * i64::from(group.rank() == root), 7]);
+            group.broadcast(&mut tensor, root).unwrap();
+            assert_eq!(tensor.to_vec(), [root as i64, 7]);
+        }
+        let gathered = group.all_gather(&Tensor::from([group.rank() == 1, true])).unwrap();
+        for (rank, tensor) in gathered.iter().enumerate() {
+            assert_eq!(tensor.to_vec(), [rank == 1, true]);
+        }
+        assert_eq!(group.sum([rank, 1.0]).unwrap(), [total, size]);
+        group.barrier().unwrap();
+    }
+
+    #[test]
+    fn operations_give_what_they_say() {
+        every_operation(&Group::alone());
+        on_all::<2>(|group| every_operation(&group));
+        on_all::<3>(|group| every_operation(&group));
+        on_all::<5>(|group| every_operation(&group));
+    }
+
+    #[test]
+    fn mistakes_are_errors_on_every_rank_and_the_group_goes_on() {
+        on_all::<3>(|group| {
+            let (rows, odd) = (3 + usize::from(group.rank() == 2), group.rank() == 1);
+            let error = group.all_reduce(&Tensor::<f32>::zeros([rows]), Reduce::Sum).unwrap_err().to_string();
+            assert!(error.contains("rank 2 came with all_reduce of f32 [4] by sum"), "{error}");
+            let how = if odd { Reduce::Max } else { Reduce::Sum };
+            assert!(matches!(group.all_reduce(&Tensor::<f32>::zeros([2]), how), Err(Error::Mismatch { .. })));
+            let error = if odd { group.barrier() } else { group.broadcast(&mut Tensor::scalar(0i64), 0) };
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("rank 1 came with barrier of nothing"), "{error}");
+            let error = group.reduce_scatter(&Tensor::<f32>::zeros([4]), Reduce::Sum).unwrap_err();
+            assert!(matches!(error, Error::Indivisible { rows: 4, size: 3, .. }));
+            assert!(matches!(group.broadcast(&mut Tensor::scalar(0i64), 3), Err(Error::NoSuchRank { .. })));
+            group.barrier().unwrap();
+        });
+    }
+
+    #[test]
+    fn nan_is_largest_and_smallest_and_empty_tensors_travel() {
+        on_all::<2>(|group| {
+            let own = if group.rank() == 0 { [f32::NAN, 1.0] } else { [1.0, f32::NAN] };
+            for how in [Reduce::Max, Reduce::Min] {
+                assert!(group.all_reduce(&Tensor::from(own), how).unwrap().iter().all(f32::is_nan));
+            }
+            assert_eq!(*group.all_reduce(&Tensor::<f64>::zeros([0, 3]), Reduce::Sum).unwrap().shape(), [0, 3]);
+        });
+    }
+
+    #[test]
+    fn all_ranks_get_the_same_bits() {
+        on_all::<3>(|group| {
+            let own = Tensor::<f32>::randn([1001], &mut Generator::new(group.rank() as u64));
+            let sum = group.all_reduce(&own, Reduce::Sum).unwrap();
+            for other in group.all_gather(&sum).unwrap() {
+                assert_eq!(other, sum);
+            }
+            let all = group.all_gather(&own).unwrap();
+            let expected: Vec<f32> =
+                (0..1001).map(|at| (all[0].to_vec()[at] + all[1].to_vec()[at]) + all[2].to_vec()[at]).collect();
+            assert_eq!(sum.to_vec(), expected);
+        });
+    }
+}

@@ -1,0 +1,239 @@
+//! One vector for all that a step's ranks sum: gradients, statistics for buffers, the loss.
+
+use std::collections::HashMap;
+
+use wengert_autograd::{Buffer, Change, Gradients, Share};
+use wengert_nn::{Leaf, Module};
+use wengert_tensor::{Float, Shape, Tensor};
+
+use crate::Result;
+use crate::group::hash;
+
+/// The leaves of a model by number and shape.
+pub(crate) struct Leaves {
+    pub(crate) parameters: Vec<(u64, Shape)>,
+    buffers: Vec<(u64, Shape)>,
+}
+
+impl Leaves {
+    pub(crate) fn of<T: Float>(model: &(impl Module<T> + ?Sized)) -> Self {
+        let mut leaves = Leaves { parameters: Vec::new(), buffers: Vec::new() };
+        for (_, leaf) in model.leaves() {
+            match leaf {
+                Leaf::Parameter(parameter) => {
+                    leaves.parameters.push((parameter.id(), parameter.value.shape().clone()));
+                }
+                Leaf::Buffer(buffer) => {
+                    let shape = buffer.shape().clone();
+                    let buffer = buffer.as_any();
+                    let statistic = buffer.downcast_ref::<Buffer<T>>().map(Buffer::id);
+                    let id = statistic.or_else(|| buffer.downcast_ref::<Buffer<i64>>().map(Buffer::id));
+                    leaves.buffers.extend(id.map(|id| (id, shape)));
+                }
+            }
+        }
+        leaves
+    }
+
+    /// Those of gradients alone, in the order of the parameters' numbers.
+    pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
+        let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
+        let mut buffers: Vec<(u64, Shape)> = Vec::new();
+        for (id, change) in gradients.changes() {
+            if buffers.iter().all(|(known, _)| known != id) {
+                let shape = match change {
+                    Change::Blend { new, .. } => new.shape().clone(),
+                    Change::Count => Shape::scalar(),
+                };
+                buffers.push((*id, shape));
+            }
+        }
+        Leaves { parameters, buffers }
+    }
+}
+
+/// What the vector of a step holds, in terms that all ranks share: positions of leaves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Layout {
+    /// The parameters with gradients, and their sizes.
+    pub(crate) gradients: Vec<(usize, usize)>,
+    /// The changed buffers.
+    changes: Vec<(usize, Kind)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Blend { share: Share, size: usize },
+    Count,
+}
+
+impl Layout {
+    pub(crate) fn of<T: Float>(leaves: &Leaves, gradients: &Gradients<T>) -> Self {
+        let found = gradients_of(leaves, gradients).into_iter();
+        let found = found.map(|(position, gradient)| (position, gradient.numel())).collect();
+        let changes = gradients.changes().iter().filter_map(|(id, change)| {
+            let position = leaves.buffers.iter().position(|(known, _)| known == id)?;
+            let kind = match change {
+                Change::Blend { new, share } => Kind::Blend { share: *share, size: new.numel() },
+                Change::Count => Kind::Count,
+            };
+            Some((position, kind))
+        });
+        Layout { gradients: found, changes: changes.collect() }
+    }
+
+    /// How many elements are gradients. They come first.
+    pub(crate) fn gradient_length(&self) -> usize {
+        self.gradients.iter().map(|(_, size)| size).sum()
+    }
+
+    /// How many elements there are: gradients, statistics, and the loss.
+    pub(crate) fn length(&self) -> usize {
+        let statistic = |(_, kind): &(usize, Kind)| if let Kind::Blend { size, .. } = kind { *size } else { 0 };
+        self.gradient_length() + self.changes.iter().map(statistic).sum::<usize>() + 1
+    }
+
+    /// For people, and to be compared between ranks.
+    pub(crate) fn description(&self) -> String {
+        format!(
+            "{} gradients of {} elements and {} changes of buffers (layout {:016x})",
+            self.gradients.len(),
+            self.gradient_length(),
+            self.changes.len(),
+            hash([self.to_words().iter().map(|word| word.to_le_bytes()).collect::<Vec<_>>().as_flattened()])
+        )
+    }
+
+    pub(crate) fn to_words(&self) -> Vec<i64> {
+        let mut words = vec![self.gradients.len() as i64];
+        words.extend(self.gradients.iter().flat_map(|&(position, size)| [position as i64, size as i64]));
+        for &(position, kind) in &self.changes {
+            let (kind, share, size) = match kind {
+                Kind::Blend { share: Share::Fixed(weight), size } => (0, weight.to_bits() as i64, size),
+                Kind::Blend { share: Share::Nth(number), size } => (1, number as i64, size),
+                Kind::Count => (2, 0, 0),
+            };
+            words.extend([position as i64, kind, share, size as i64]);
+        }
+        words
+    }
+
+    pub(crate) fn from_words(words: &[i64]) -> Self {
+        let mut layout = Layout::default();
+        let Some((&count, words)) = words.split_first() else {
+            return layout;
+        };
+        let (gradients, changes) = words.split_at((2 * count as usize).min(words.len()));
+        layout.gradients.extend(gradients.as_chunks().0.iter().map(|&[at, size]| (at as usize, size as usize)));
+        layout.changes.extend(changes.as_chunks().0.iter().map(|&[at, kind, share, size]| {
+            let size = size as usize;
+            let kind = match kind {
+                0 => Kind::Blend { share: Share::Fixed(f64::from_bits(share as u64)), size },
+                1 => Kind::Blend { share: Share::Nth(share as u64), size },
+                _ => Kind::Count,
+            };
+            (at as usize, kind)
+        }));
+        layout
+    }
+
+    /// The vector of one shard: everything times `weight`.
+    pub(crate) fn flatten<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
+        let mut flat = Vec::with_capacity(self.length());
+        let mut push = |tensor: &Tensor<T>| match tensor.as_slice() {
+            Some(elements) => flat.extend(elements.iter().map(|&element| element * weight)),
+            None => flat.extend(tensor.iter().map(|element| element * weight)),
+        };
+        gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(gradient));
+        for (id, change) in gradients.changes() {
+            if let Change::Blend { new, .. } = change
+                && leaves.buffers.iter().any(|(known, _)| known == id)
+            {
+                push(new);
+            }
+        }
+        flat.push(loss * weight);
+        flat
+    }
+
+    /// Gradients and changes from the summed vector. With `tail`, the vector is without its gradients.
+    pub(crate) fn gradients<T: Float>(&self, leaves: &Leaves, flat: &[T], tail: bool) -> Result<Gradients<T>> {
+        let mut at = 0;
+        let mut take = |shape: &Shape| {
+            let elements = flat[at..at + shape.numel()].to_vec();
+            at += shape.numel();
+            Tensor::try_from_vec(elements, shape)
+        };
+        let mut parameters = Vec::with_capacity(self.gradients.len());
+        for &(position, _) in self.gradients.iter().filter(|_| !tail) {
+            let (id, shape) = &leaves.parameters[position];
+            parameters.push((*id, take(shape)?));
+        }
+        let mut changes = Vec::with_capacity(self.changes.len());
+        for &(position, kind) in &self.changes {
+            let (id, shape) = &leaves.buffers[position];
+            changes.push((
+                *id,
+                match kind {
+                    Kind::Blend { share, .. } => Change::Blend { new: take(shape)?, share },
+                    Kind::Count => Change::Count,
+                },
+            ));
+        }
+        Ok(Gradients::from_parts(parameters, changes))
+    }
+}
+
+/// The gradients of the model's parameters, by position.
+fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
+    let places = leaves.parameters.iter().enumerate();
+    let places: HashMap<u64, usize> = places.map(|(position, (id, _))| (*id, position)).collect();
+    let mut found: Vec<(usize, &Tensor<T>)> =
+        gradients.iter().filter_map(|(id, gradient)| Some((*places.get(&id)?, gradient))).collect();
+    found.sort_unstable_by_key(|(position, _)| *position);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::Tape;
+    use wengert_nn::{BatchNorm1d, Generator, Layer, Linear, Sequential, update_buffers};
+    use wengert_tensor::ops::{Arithmetic as _, Reductions as _};
+
+    use super::*;
+
+    #[test]
+    fn a_step_comes_back_from_its_vector() {
+        let new = || {
+            let generator = &mut Generator::new(0);
+            let model: Sequential<f64> = Sequential::new()
+                .add(Linear::new(3, 4, generator))
+                .add(BatchNorm1d::new(4).momentum(None))
+                .add(BatchNorm1d::new(4))
+                .add(Linear::new(4, 2, generator));
+            model
+        };
+        let (mut model, mut other) = (new(), new());
+        model.freeze("0.weight");
+        let generator = &mut Generator::new(1);
+        let x = Tensor::randn([5, 3], generator);
+        let (loss, gradients) =
+            Tape::training(generator).value_and_gradients(|tape| model.forward(tape.constant(&x)).square().sum(..));
+        let leaves = Leaves::of(&model);
+        let layout = Layout::of(&leaves, &gradients);
+        assert_eq!(Layout::from_words(&layout.to_words()), layout);
+        let flat = layout.flatten(&leaves, loss, &gradients, 1.0);
+        assert_eq!((flat.len(), flat[flat.len() - 1]), (layout.length(), loss));
+        let back = layout.gradients(&leaves, &flat, false).unwrap();
+        assert_eq!(back.len(), gradients.len());
+        for parameter in model.parameters() {
+            assert_eq!(back.get(parameter), gradients.get(parameter));
+        }
+        update_buffers(&mut model, &gradients);
+        let moved = layout.gradients(&Leaves::of(&other), &flat[layout.gradient_length()..], true).unwrap();
+        update_buffers(&mut other, &moved);
+        for ((path, one), (_, two)) in model.named_buffers().into_iter().zip(other.named_buffers()) {
+            assert_eq!(one.to_bytes(), two.to_bytes(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! A group of ranks: who they are, what they agree on, and how long they wait for each other.
+
+use std::cell::Cell;
+use std::env;
+use std::fmt::Display;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use wengert_tensor::set_num_threads;
+
+#[cfg(feature = "mpi")]
+use crate::panics::panics_end_the_job;
+use crate::payload::Payload;
+#[cfg(feature = "mpi")]
+use crate::transport::mpi::Mpi;
+use crate::transport::threads::Threads;
+use crate::transport::{Exchange, Pending, Stalled, Transport};
+use crate::tree::part;
+use crate::{Error, Result};
+
+/// How long a rank waits for others unless it is told otherwise.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The processes that train one model together, as each of them sees it. PyTorch: `torch.distributed`'s process group.
+///
+/// Every method that communicates is called by all ranks, in the same order. Ranks that come to different ones, or with tensors of
+/// different shapes or types, all get [`Error::Mismatch`]; a rank that does not come at all is [`Error::Lost`] for the others once
+/// the [`deadline`](Self::set_deadline) has passed.
+///
+/// ```
+/// use wengert_distributed::Group;
+///
+/// // Not started by `mpirun`: a group of one, and everything works as it does with many.
+/// let group = Group::world()?;
+/// assert_eq!((group.rank(), group.size()), (0, 1));
+/// assert_eq!(group.share(10), 0..10);
+/// # Ok::<(), wengert_distributed::Error>(())
+/// ```
+pub struct Group {
+    rank: usize,
+    size: usize,
+    transport: Box<dyn Transport>,
+    deadline: Cell<Duration>,
+    sent: Cell<Traffic>,
+}
+
+/// What a rank has sent since its group was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// An exchange on its way, with the name of what it belongs to.
+pub(crate) struct Started {
+    pending: Box<dyn Pending>,
+    during: &'static str,
+}
+
+impl Group {
+    /// All processes that the launcher (`mpirun`, `srun`) started; or this one alone where there was no launcher. It is made once
+    /// in a process.
+    ///
+    /// With a launcher the process gets a share of the machine's cores, unless `WENGERT_NUM_THREADS` or the launcher's binding
+    /// says otherwise; a panic on one rank ends the job; and the environment variable `WENGERT_DEADLINE` sets the
+    /// [deadline](Self::set_deadline) in seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BuiltWithoutMpi`] if there is a launcher and the feature `mpi` is off; [`Error::Start`] if MPI cannot be started or
+    /// this is the second call.
+    pub fn world() -> Result<Group> {
+        let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
+        let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));
+        let Some(size) = size else {
+            return Ok(Group::alone());
+        };
+        let group = Group::launched(size)?;
+        if let Some(seconds) = env::var("WENGERT_DEADLINE").ok().and_then(|text| text.trim().parse::<f64>().ok())
+            && let Ok(deadline) = Duration::try_from_secs_f64(seconds)
+        {
+            group.set_deadline(deadline);
+        }
+        if env::var_os("WENGERT_NUM_THREADS").is_none() {
+            set_num_threads(share_of_cores());
+        }
+        Ok(group)
+    }
+
+    #[cfg(feature = "mpi")]
+    fn launched(_size: usize) -> Result<Group> {
+        let (transport, rank, size) = Mpi::start(DEADLINE)?;
+        if size > 1 {
+            panics_end_the_job(rank);
+        }
+        Ok(Group::over(Box::new(transport), rank, size))
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn launched(size: usize) -> Result<Group> {
+        if size == 1 { Ok(Group::alone()) } else { Err(Error::BuiltWithoutMpi { size }) }
+    }
+
+    /// This process alone.
+    pub fn alone() -> Group {
+        let [alone] = Group::in_process();
+        alone
+    }
+
+    /// `N` ranks that are threads of this process, one group for each: for tests of programs that are to run on many machines.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use wengert_distributed::{Group, Reduce};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// thread::scope(|scope| {
+    ///     for group in Group::in_process::<3>() {
+    ///         scope.spawn(move || {
+    ///             let own = Tensor::from([group.rank() as f32, 1.0]);
+    ///             assert_eq!(group.all_reduce(&own, Reduce::Sum).unwrap().to_vec(), [3.0, 3.0]);
+    ///         });
+    ///     }
+    /// });
+    /// ```
+    pub fn in_process<const N: usize>() -> [Group; N] {
+        let mut ends = Threads::of_size(N).into_iter();
+        std::array::from_fn(|rank| {
+            let ends: Box<dyn Transport> = Box::new(ends.next().expect("there are N"));
+            Group::over(ends, rank, N)
+        })
+    }
+
+    fn over(transport: Box<dyn Transport>, rank: usize, size: usize) -> Group {
+        Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
+    }
+
+    /// This process's number, from 0.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether this is rank 0, which prints and writes files.
+    pub fn is_first(&self) -> bool {
+        self.rank == 0
+    }
+
+    /// Sets how long this rank waits for others in one operation, 120 s unless set. It must be longer than the slowest rank computes
+    /// between two operations.
+    pub fn set_deadline(&self, deadline: Duration) {
+        self.deadline.set(deadline);
+    }
+
+    /// How long this rank waits for others.
+    pub fn deadline(&self) -> Duration {
+        self.deadline.get()
+    }
+
+    /// What this rank has sent since the group was made.
+    pub fn traffic(&self) -> Traffic {
+        self.sent.get()
+    }
+
+    /// This rank's part of `count` things, files or rows: neighbouring, and of equal number but for one.
+    pub fn share(&self, count: usize) -> std::ops::Range<usize> {
+        part(count, self.size, self.rank)
+    }
+
+    /// Prints a line, on rank 0 only: progress.
+    pub fn print(&self, line: impl Display) {
+        if self.is_first() {
+            println!("{line}");
+        }
+    }
+
+    /// Logs a warning that names this rank.
+    pub fn warn(&self, text: impl Display) {
+        log::warn!("rank {} of {}: {text}", self.rank, self.size);
+    }
+
+    /// Starts an exchange that belongs to `during`.
+    pub(crate) fn start(&self, during: &'static str, exchange: Exchange) -> Started {
+        let Traffic { mut messages, mut bytes } = self.sent.get();
+        messages += exchange.sends.len() as u64;
+        bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
+        if let Some(summed) = &exchange.summed {
+            // What the usual algorithms (ring, recursive halving) send at least.
+            bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
+            messages += 1;
+        }
+        self.sent.set(Traffic { messages, bytes });
+        Started { pending: self.transport.start(exchange), during }
+    }
+
+    /// Waits for an exchange, no longer than the deadline.
+    pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
+        let (during, waited) = (started.during, self.deadline.get());
+        let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
+        started.pending.wait(waited).map_err(lost)
+    }
+
+    /// Whether MPI sums over ranks here.
+    pub(crate) fn sums(&self) -> bool {
+        self.transport.sums()
+    }
+
+    /// The numbers of the other ranks. Each begins with the one after it, so that not all send to one rank at once.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rank, size) = (self.rank, self.size);
+        (1..size).map(move |step| (rank + step) % size)
+    }
+
+    /// The bytes of every rank, where each has `sizes[rank]` of them. One exchange, nothing is checked.
+    pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
+        let own = Arc::new(Payload::Bytes(own));
+        let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
+        let receives = self.others().map(|rank| (rank, Payload::Bytes(vec![0; sizes[rank]]))).collect();
+        let started = self.start(during, Exchange { sends, receives, summed: None });
+        let mut all = vec![Vec::new(); self.size];
+        for (rank, payload) in self.finish(started)?.receives {
+            all[rank] = payload.into_bytes();
+        }
+        all[self.rank] = Arc::unwrap_or_clone(own).into_bytes();
+        Ok(all)
+    }
+
+    /// Whether all ranks came to `during` with the same `description`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] on every rank if not; [`Error::Lost`].
+    pub(crate) fn agree(&self, during: &'static str, description: &str) -> Result<()> {
+        if self.size == 1 {
+            return Ok(());
+        }
+        let text = format!("{during} of {description}");
+        let digest = [hash([text.as_bytes()]), text.len() as u64].map(u64::to_le_bytes).concat();
+        let digests = self.all_bytes(during, digest, &vec![16; self.size])?;
+        if digests.iter().all(|other| *other == digests[0]) {
+            return Ok(());
+        }
+        // One exchange more, of the texts themselves.
+        let length =
+            |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
+        let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
+        let texts = self.all_bytes(during, text.into_bytes(), &sizes)?;
+        let descriptions = texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        Err(Error::Mismatch { descriptions })
+    }
+
+    /// Waits until all ranks are here. MPI: `MPI_Barrier`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] if a rank came to another operation; [`Error::Lost`].
+    pub fn barrier(&self) -> Result<()> {
+        self.agree("barrier", "nothing")
+    }
+
+    /// Whether `flag` is set on any rank: a signal came, the loss is not finite. All ranks get the same answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] if a rank came to another operation; [`Error::Lost`].
+    pub fn any(&self, flag: bool) -> Result<bool> {
+        self.agree("any", "a flag")?;
+        let flags = self.all_bytes("any", vec![flag.into()], &vec![1; self.size])?;
+        Ok(flags.iter().any(|flag| flag[..] == [1]))
+    }
+
+    /// Text of rank `root` on every rank.
+    pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
+        let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
+        let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
+        let length = |bytes: &Vec<u8>| bytes.as_chunks::<8>().0.first().map_or(0, |&length| u64::from_le_bytes(length));
+        let sizes: Vec<usize> = lengths.iter().map(|bytes| length(bytes) as usize).collect();
+        let texts = self.all_bytes("text", own, &sizes)?;
+        Ok(String::from_utf8_lossy(&texts[root]).into_owned())
+    }
+}
+
+/// A number of 64 bits that tells contents apart, the same in every process of this build.
+pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.into_iter().for_each(|part| hasher.write(part));
+    hasher.finish()
+}
+
+/// The first of these environment variables that is a number.
+fn first_number(names: &[&str]) -> Option<usize> {
+    names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
+}
+
+/// The cores of this machine divided by its ranks, or those that the launcher bound this process to where that is fewer.
+fn share_of_cores() -> usize {
+    let bound = available_parallelism().map_or(1, usize::from);
+    let listed = fs::read_to_string("/proc/cpuinfo")
+        .map_or(0, |text| text.lines().filter(|line| line.starts_with("processor")).count());
+    let local = first_number(&["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"]).unwrap_or(1);
+    bound.min(listed.max(bound) / local.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn ranks_that_differ_are_told_so_and_by_whom() {
+        thread::scope(|scope| {
+            for group in Group::in_process::<3>() {
+                scope.spawn(move || {
+                    let description = if group.rank() == 1 { "f64 [3]" } else { "f32 [2]" };
+                    let error = group.agree("all_reduce", description).unwrap_err().to_string();
+                    let expected = "the ranks differ: ranks 0 and 2 came with all_reduce of f32 [2]; rank 1 came with \
+                                    all_reduce of f64 [3]";
+                    assert_eq!(error, expected);
+                    // The group goes on.
+                    group.barrier().unwrap();
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_rank_that_does_not_come_is_named() {
+        let [first, second, third] = Group::in_process::<3>();
+        thread::scope(|scope| {
+            for group in [first, third] {
+                scope.spawn(move || {
+                    group.set_deadline(Duration::from_millis(50));
+                    let error = group.barrier().unwrap_err();
+                    assert!(matches!(&error, Error::Lost { late, during: "barrier", .. } if late == &[1]), "{error}");
+                });
+            }
+        });
+        drop(second);
+    }
+
+    #[test]
+    fn flags_of_one_are_flags_of_all() {
+        thread::scope(|scope| {
+            for group in Group::in_process::<4>() {
+                scope.spawn(move || {
+                    assert!(group.any(group.rank() == 2).unwrap());
+                    assert!(!group.any(false).unwrap());
+                    assert_eq!(group.text_of(1, &format!("from {}", group.rank())).unwrap(), "from 1");
+                });
+            }
+        });
+    }
+}

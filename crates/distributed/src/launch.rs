@@ -1,0 +1,90 @@
+//! The beginning and the end of a process of a group: errors and panics that end the job, signals that ask for its end.
+
+use std::error::Error as StdError;
+use std::io::{self, Write};
+use std::process::{self, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::flag;
+
+use crate::group::Group;
+use crate::{Error, Result};
+
+/// Runs `program` with the group of all ranks, and gives the exit code.
+///
+/// An error is printed with the rank. Where there are others, the process then ends at once, by which MPI's launcher notices and ends
+/// the job: with [`EXIT_LOST`](crate::EXIT_LOST) where a rank was lost, 1 otherwise.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     wengert_distributed::run(|group| {
+///         group.print(format_args!("{} ranks", group.size()));
+///         Ok(())
+///     })
+/// }
+/// ```
+pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> ExitCode {
+    let group = match Group::world() {
+        Ok(group) => group,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let Err(error) = program(&group) else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("rank {} of {}: error: {error}", group.rank(), group.size());
+    let code = error.downcast_ref().map_or(1, Error::exit_code);
+    if group.size() > 1 {
+        // Leaving MPI in order would wait for ranks that are gone or elsewhere.
+        let _ = io::stdout().flush();
+        process::exit(code.into());
+    }
+    ExitCode::from(code)
+}
+
+/// Whether the process was asked to end: by SIGTERM, as schedulers send before they take a machine away, or SIGUSR1, which `mpirun`
+/// passes on to all ranks.
+///
+/// ```
+/// use wengert_distributed::{Group, StopSignal};
+///
+/// let group = Group::world()?;
+/// let stop = StopSignal::listen()?;
+/// for step in 0..3 {
+///     // … a step …
+///     if group.any(stop.came())? {
+///         break; // after a checkpoint
+///     }
+/// }
+/// # Ok::<(), wengert_distributed::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct StopSignal {
+    came: Arc<AtomicBool>,
+}
+
+impl StopSignal {
+    /// From now on these signals no longer end the process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Signal`] if the system does not allow it.
+    pub fn listen() -> Result<Self> {
+        let came = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGUSR1] {
+            flag::register(signal, Arc::clone(&came)).map_err(Error::Signal)?;
+        }
+        Ok(StopSignal { came })
+    }
+
+    /// Whether one came to this process. [`Group::any`] tells whether one came to any.
+    pub fn came(&self) -> bool {
+        self.came.load(Ordering::Relaxed)
+    }
+}

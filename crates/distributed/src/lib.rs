@@ -1,0 +1,57 @@
+//! Training on several machines over MPI, with the same bits on any number of them.
+//!
+//! A program is started once on each machine, or several times on one, by a launcher: `mpirun -n 4 program`, or `srun program`. Each
+//! process is a *rank* of one [`Group`]. Without a launcher there is a group of one, and everything works unchanged. MPI itself comes
+//! in with the feature `mpi`.
+//!
+//! ```
+//! use wengert_autograd::prelude::*;
+//! use wengert_distributed::{DataParallel, Group};
+//! use wengert_nn::{Adam, Generator, Layer, Linear, cross_entropy};
+//!
+//! let group = Group::world()?;
+//! let generator = &mut Generator::new(0); // the same seed on all ranks
+//! let mut model = Linear::<f32>::new(4, 3, generator);
+//! let mut parallel = DataParallel::new(&group, &mut model, Adam::new(0.01))?.sharded(&model);
+//! for epoch in 0..2 {
+//!     let (x, y) = (Tensor::randn([32, 4], generator), Tensor::randint(0, 3, [32], generator));
+//!     let step = parallel.step(&mut model, 32, generator, |model, shard| {
+//!         let (x, y) = (shard.of(&x), shard.of(&y));
+//!         Ok(Tape::training(&mut shard.generator)
+//!             .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y)))
+//!     })?;
+//!     group.print(format_args!("epoch {epoch}: loss {:.3}", step.loss));
+//! }
+//! # Ok::<(), wengert_distributed::Error>(())
+//! ```
+//!
+//! | what | where |
+//! |---|---|
+//! | who there is; broadcast, all-reduce, reduce-scatter, all-gather, barrier | [`Group`] |
+//! | steps over a batch that is divided among the ranks, sharded optimiser states, checkpoints | [`DataParallel`] |
+//! | the mean of gradients that each rank computed of a batch of its own | [`Group::average`] |
+//! | metrics over all rows | [`Group::sum_rows`], [`Group::sum`] |
+//! | errors that end the job, signals | [`run`], [`Error`], [`StopSignal`] |
+//!
+//! How to start programs, what is promised and how it scales: `docs/distributed.md`.
+
+mod collective;
+mod error;
+mod flat;
+mod group;
+mod launch;
+#[cfg(feature = "mpi")]
+mod panics;
+mod parallel;
+mod payload;
+mod pieces;
+mod reduction;
+mod replicas;
+mod transport;
+mod tree;
+
+pub use collective::Reduce;
+pub use error::{EXIT_LOST, Error, Result};
+pub use group::{Group, Traffic};
+pub use launch::{StopSignal, run};
+pub use parallel::{DataParallel, Shard, Step};

@@ -1,0 +1,477 @@
+//! Data parallelism: a step over a batch that is divided among the ranks.
+
+use std::ops::Range;
+
+use wengert_autograd::Gradients;
+use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, update_buffers};
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Element, Float, Tensor};
+
+use crate::collective::add;
+use crate::flat::{Layout, Leaves};
+use crate::group::Group;
+use crate::pieces::Pieces;
+use crate::reduction::{BLOCK, Division};
+use crate::tree::{Node, Plan, Sums, part};
+use crate::{Error, Result};
+
+/// Bytes of a bucket: enough that a message's latency is small beside it.
+const BUCKET: usize = 4 << 20;
+
+/// The shards of a batch unless told otherwise.
+const SHARDS: usize = 8;
+
+impl Group {
+    /// Makes `gradients` their mean over all ranks, and statistics for buffers theirs. Each rank has computed those of a batch of its
+    /// own, of as many rows as the others'. PyTorch: `DistributedDataParallel`.
+    ///
+    /// All ranks get the same bits, the same in every run with this number of ranks; with another number the additions have another
+    /// order. [`DataParallel`] gives the same bits for any number. Gradients that were added up over several batches
+    /// (`gradients += …`) before this travel once.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_distributed::Group;
+    /// use wengert_nn::{Generator, Layer, Linear, Optimizer, Sgd};
+    ///
+    /// let group = Group::world()?;
+    /// let mut model = Linear::new(2, 1, &mut Generator::new(0));
+    /// group.broadcast_model(&mut model)?;
+    /// let mut sgd = Sgd::new(0.1);
+    /// let rows: Tensor = Tensor::ones([8, 2]);
+    /// let share = group.share(8); // this rank's rows of the batch
+    /// let x = rows.narrow(0, share.start as isize, share.len() as isize);
+    /// let (_, mut gradients) =
+    ///     Tape::new().value_and_gradients(|tape| model.forward(tape.constant(&x)).square().mean(..));
+    /// group.average(&mut gradients)?;
+    /// sgd.step(&mut model, &gradients);
+    /// # Ok::<(), wengert_distributed::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where the ranks have gradients of other shapes or types; [`Error::Lost`].
+    pub fn average<T: Float>(&self, gradients: &mut Gradients<T>) -> Result<()> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let leaves = Leaves::of_gradients(gradients);
+        let layout = Layout::of(&leaves, gradients);
+        self.agree("average", &format!("{} in {}", layout.description(), T::DTYPE))?;
+        let weight = T::from_f64(1.0 / self.size() as f64);
+        let mut flat = layout.flatten(&leaves, T::ZERO, gradients, weight);
+        let plan = Plan::new(self.size(), self.size(), usize::MAX);
+        let division = Division { group: self, length: flat.len(), tail: 0, bucket: BUCKET / size_of::<T>() };
+        flat = division.sum(&plan, |_| Ok(std::mem::take(&mut flat)), true)?;
+        *gradients = layout.gradients(&leaves, &flat, false)?;
+        Ok(())
+    }
+
+    /// Sums over all rows of a batch or a data set, of which each rank computes its shards: counts and totals of a metric. `compute`
+    /// gives the sums over some rows. They are added in f64, with the same bits on any number of ranks up to `shards`.
+    ///
+    /// ```
+    /// use wengert_distributed::Group;
+    ///
+    /// let group = Group::world()?;
+    /// let losses = [0.5, 0.25, 0.125, 0.125];
+    /// let [total, count] = group.sum_rows(4, 8, |rows| {
+    ///     Ok([losses[rows.clone()].iter().sum(), rows.len() as f64])
+    /// })?;
+    /// assert_eq!(total / count, 0.25);
+    /// # Ok::<(), wengert_distributed::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What `compute` refuses; [`Error::NoRows`]; [`Error::Mismatch`] where the ranks differ in `rows` or `shards`; [`Error::Lost`].
+    pub fn sum_rows<const N: usize>(
+        &self,
+        rows: usize,
+        shards: usize,
+        mut compute: impl FnMut(Range<usize>) -> Result<[f64; N]>,
+    ) -> Result<[f64; N]> {
+        self.agree("sum_rows", &format!("{N} numbers of {rows} rows in {shards} shards"))?;
+        let leaves = shards.min(rows);
+        if leaves == 0 {
+            return Err(Error::NoRows);
+        }
+        let plan = Plan::new(leaves, self.size(), usize::MAX);
+        let division = Division { group: self, length: N, tail: 0, bucket: BUCKET };
+        let node = |round| {
+            let mut sums = Sums::new();
+            for leaf in plan.node(self.rank(), round).map_or(0..0, |node| node.range(leaves)) {
+                sums.push(Node::leaf(leaf), compute(part(rows, leaves, leaf))?.to_vec(), &mut add);
+            }
+            Ok(sums.total(&mut add).unwrap_or_default())
+        };
+        let total: Vec<f64> = division.sum(&plan, node, true)?;
+        Ok(std::array::from_fn(|at| total[at]))
+    }
+
+    /// Writes the checkpoint that rank 0 has (`None` on the others) to the file `path`, whole or not at all; all ranks wait for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checkpoint`], on every rank, if rank 0 could not write it; [`Error::Lost`].
+    pub fn save(&self, checkpoint: Option<Checkpoint>, path: impl AsRef<std::path::Path>) -> Result<()> {
+        let outcome = checkpoint.map_or(Ok(()), |checkpoint| checkpoint.save(path));
+        let reason = outcome.err().map_or_else(String::new, |error| error.to_string());
+        let reason = self.text_of(0, &reason)?;
+        if reason.is_empty() { Ok(()) } else { Err(Error::Checkpoint { reason }) }
+    }
+}
+
+/// A part of a batch: what one call of a step's function computes.
+#[derive(Debug)]
+pub struct Shard {
+    /// Its number among the shards of the batch, from 0.
+    pub number: usize,
+    /// Its rows of the batch.
+    pub rows: Range<usize>,
+    /// Random numbers of its own, for dropout: the same on whatever rank the shard is computed.
+    pub generator: Generator,
+}
+
+impl Shard {
+    /// Its rows of a tensor of the whole batch, `[n, …]`: a view.
+    ///
+    /// # Panics
+    ///
+    /// If the tensor has not as many rows as the step was told.
+    #[track_caller]
+    pub fn of<E: Element>(&self, batch: &Tensor<E>) -> Tensor<E> {
+        batch.narrow(0, self.rows.start as isize, self.rows.len() as isize)
+    }
+}
+
+/// What a step gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The mean of the loss over all rows of the batch.
+    pub loss: f64,
+    /// The norm of the gradient before it was clipped, where it is clipped.
+    pub norm: Option<f64>,
+}
+
+/// An optimiser over a model that is the same on all ranks, and learns from batches that are divided among them. PyTorch:
+/// `DistributedDataParallel` and `ZeroRedundancyOptimizer`.
+///
+/// A batch is cut into a fixed number of shards, 8 unless told otherwise, whatever the number of ranks. The gradients of the shards
+/// are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of ranks up to the
+/// number of shards**, a group of one included, and with [sharded](Self::sharded) states too.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_distributed::{DataParallel, Group};
+/// use wengert_nn::{Adam, Generator, Layer, Linear};
+///
+/// let group = Group::world()?;
+/// let generator = &mut Generator::new(0); // the same on all ranks
+/// let mut model = Linear::<f32>::new(4, 1, generator);
+/// let mut parallel = DataParallel::new(&group, &mut model, Adam::new(0.01))?.clip_norm(1.0);
+/// for _ in 0..3 {
+///     let x = Tensor::randn([32, 4], generator); // the whole batch; each rank computes its shards
+///     let step = parallel.step(&mut model, 32, generator, |model, shard| {
+///         let x = shard.of(&x);
+///         Ok(Tape::training(&mut shard.generator)
+///             .value_and_gradients(|tape| model.forward(tape.constant(&x)).square().mean(..)))
+///     })?;
+///     assert!(step.loss.is_finite());
+/// }
+/// # Ok::<(), wengert_distributed::Error>(())
+/// ```
+///
+/// # Buffers
+///
+/// Batch normalization normalizes each shard by its own statistics, and the running statistics move once in a step, towards the mean
+/// of the shards' statistics, weighted by rows and summed in the tree: so buffers are equal on all ranks, and have the same bits on any number.
+///
+/// # More rows than memory holds
+///
+/// The function that a step is given may compute its shard in several parts and add up their gradients: nothing travels before the
+/// shards of a rank are summed.
+pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
+    group: &'g Group,
+    optimizer: O,
+    shards: usize,
+    largest: usize,
+    clip: Option<f64>,
+    fast: bool,
+    pieces: Option<Pieces<T>>,
+    bucket: usize,
+}
+
+impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
+    /// Gives every rank the parameters and buffers of rank 0, and checks that they are equal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where the models differ in paths, shapes or types; [`Error::Lost`].
+    pub fn new(group: &'g Group, model: &mut (impl Module<T> + ?Sized), optimizer: O) -> Result<Self> {
+        group.broadcast_model(model)?;
+        group.check_equal(model)?;
+        let (largest, bucket) = (usize::MAX, BUCKET / size_of::<T>());
+        Ok(DataParallel { group, optimizer, shards: SHARDS, largest, clip: None, fast: false, pieces: None, bucket })
+    }
+
+    /// With another number of shards of a batch. The result depends on it, and there can be no more ranks.
+    #[must_use]
+    pub fn shards(self, shards: usize) -> Self {
+        DataParallel { shards, ..self }
+    }
+
+    /// With the gradient scaled so that its norm over all parameters is at most `max_norm`, as
+    /// [`Gradients::clip_norm`] does.
+    #[must_use]
+    pub fn clip_norm(self, max_norm: f64) -> Self {
+        DataParallel { clip: Some(max_norm), ..self }
+    }
+
+    /// With sums of at most `shards` shards (a power of two) sent while the next are computed. By default a rank sends what it has
+    /// added up of all its shards, so that each element travels as seldom as possible; with 1, every shard travels on its own
+    /// while the next is computed. The result is the same.
+    #[must_use]
+    pub fn send_every(self, shards: usize) -> Self {
+        DataParallel { largest: shards.max(1), ..self }
+    }
+
+    /// With MPI's own all-reduce (`MPI_Iallreduce`) of what each rank computes of its rows in one go. That is faster, and promises
+    /// less: the result depends on the number of ranks, and on what MPI chooses; it is the same on all ranks of a run as far as MPI
+    /// sees to it, which [`checkpoint`](Self::checkpoint) checks. States are not sharded then.
+    #[must_use]
+    pub fn fast(self) -> Self {
+        DataParallel { fast: true, pieces: None, ..self }
+    }
+
+    /// With the optimiser's states divided among the ranks (ZeRO, stage 1), which have 1/N of them each. The result is the same,
+    /// and so is what travels. Not with [`fast`](Self::fast).
+    #[must_use]
+    pub fn sharded(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
+        self.fast = false;
+        let pieces = Pieces::new(model, self.division(Pieces::length(model), 0).slice(self.group.rank()));
+        pieces.divide(model, &mut self.optimizer);
+        self.pieces = Some(pieces);
+        self
+    }
+
+    /// The optimiser: its settings. With sharded states it has those of this rank.
+    pub fn optimizer(&self) -> &O {
+        &self.optimizer
+    }
+
+    /// Sets the learning rate, as a schedule does before each step.
+    pub fn set_lr(&mut self, lr: f64) {
+        self.optimizer.set_lr(lr);
+    }
+
+    /// Bytes of the optimiser's states on this rank.
+    pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
+        if let Some(pieces) = &self.pieces {
+            return pieces.state_bytes(&self.optimizer);
+        }
+        let states = model.parameters().into_iter().filter_map(|own| self.optimizer.common().states(own));
+        states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
+    }
+
+    fn division(&self, length: usize, tail: usize) -> Division<'g> {
+        Division { group: self.group, length, tail, bucket: self.bucket }
+    }
+
+    /// One step along the mean gradient of a batch of `rows` rows. `compute` gives the mean loss of a shard's rows and its gradients;
+    /// it is called for the shards of this rank. The generator is the same on all ranks, and the same afterwards.
+    ///
+    /// # Errors
+    ///
+    /// What `compute` and the optimiser refuse; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::Mismatch`], on every rank, where the ranks
+    /// differ in `rows`, in what has gradients, or in types; [`Error::Lost`].
+    pub fn step<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        rows: usize,
+        generator: &mut Generator,
+        mut compute: impl FnMut(&M, &mut Shard) -> Result<(T, Gradients<T>)>,
+    ) -> Result<Step> {
+        let (group, size) = (self.group, self.group.size());
+        let shards = if self.fast { size } else { self.shards };
+        if shards < size {
+            return Err(Error::TooFewShards { shards, size });
+        }
+        let count = shards.min(rows);
+        if count == 0 {
+            return Err(Error::NoRows);
+        }
+        let seed = generator.next_u64();
+        let plan = Plan::new(count, size, self.largest);
+        let leaves = Leaves::of(model);
+        // The sum over the shards of one of this rank's nodes.
+        let mut layout = None;
+        let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
+            let mut sums = Sums::new();
+            for number in plan.node(group.rank(), round).map_or(0..0, |node| node.range(count)) {
+                let rows_of = part(rows, count, number);
+                let weight = T::from_f64(rows_of.len() as f64 / rows as f64);
+                let generator = Generator::from_state(seed, number as u64).fork();
+                let (loss, gradients) = compute(model, &mut Shard { number, rows: rows_of, generator })?;
+                let layout = layout.get_or_insert_with(|| Layout::of(&leaves, &gradients));
+                sums.push(Node::leaf(number), layout.flatten(&leaves, loss, &gradients, weight), &mut add);
+            }
+            Ok(sums.total(&mut add).unwrap_or_default())
+        };
+        let has_rows = plan.node(group.rank(), 0).is_some();
+        let mut first = if has_rows { Some(node(&mut layout, 0)?) } else { None };
+        let layout = self.agreed(layout, rows, count)?;
+        let mut own = Some(layout.clone());
+        let flat_of = |round| match first.take() {
+            Some(first) => Ok(first),
+            None => node(&mut own, round),
+        };
+        let length = layout.gradient_length();
+        let tail = layout.length() - length;
+        if self.pieces.is_some() {
+            let division = self.division(length, tail);
+            let sums = division.sum(&plan, flat_of, false)?;
+            return self.step_slice(model, &leaves, &layout, &division, sums);
+        }
+        let division = self.division(length + tail, 0);
+        let mut flat = if self.fast && group.sums() && size > 1 {
+            let own = first_or_zeros(flat_of, has_rows, length + tail)?;
+            division.sum_by_mpi(&own)?
+        } else {
+            division.sum(&plan, flat_of, true)?
+        };
+        let norm = self.clip.map(|max| {
+            let norm = blocks(&flat[..length]).into_iter().sum::<f64>().sqrt();
+            scale(&mut flat[..length], max, norm);
+            norm
+        });
+        let loss = flat[flat.len() - 1].to_f64();
+        self.optimizer.try_step(model, &layout.gradients(&leaves, &flat, false)?)?;
+        Ok(Step { loss, norm })
+    }
+
+    /// The layout of this step's vector, which all ranks with rows have in common, on every rank.
+    fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
+        let group = self.group;
+        if group.size() == 1 {
+            return Ok(own.unwrap_or_default());
+        }
+        // Ranks without rows take it from rank 0, which always has some.
+        let mut layout = own;
+        if count < group.size() {
+            let words = layout.as_ref().map_or_else(Vec::new, Layout::to_words);
+            let length = group.spread("step", vec![words.len() as i64], 1, 0)?;
+            let words = group.spread("step", words, length.first().map_or(0, |&length| length as usize), 0)?;
+            layout = layout.or_else(|| Some(Layout::from_words(&words)));
+        }
+        let layout = layout.unwrap_or_default();
+        let way = if self.pieces.is_some() { "sharded" } else { "whole" };
+        let how = format!("{rows} rows, {} in {}, states {way}", layout.description(), T::DTYPE);
+        group.agree("step", &how)?;
+        Ok(layout)
+    }
+
+    /// The step of this rank's slice, after which all get the new parameters.
+    fn step_slice<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        leaves: &Leaves,
+        layout: &Layout,
+        division: &Division<'_>,
+        mut sums: Vec<T>,
+    ) -> Result<Step> {
+        let Some(pieces) = self.pieces.as_mut().filter(|pieces| pieces.fits(model)) else {
+            return Err(Error::FrozenChanged);
+        };
+        let length = layout.gradient_length();
+        let trained = model.parameters().into_iter().enumerate().filter(|(_, own)| !own.is_frozen());
+        let trained: Vec<(usize, usize)> = trained.map(|(position, own)| (position, own.value.numel())).collect();
+        if trained != layout.gradients {
+            let reached = |position: usize| layout.gradients.iter().any(|&(known, _)| known == position);
+            let paths = model
+                .named_parameters()
+                .into_iter()
+                .enumerate()
+                .filter(|(position, (_, own))| !own.is_frozen() && !reached(*position));
+            let names = paths.map(|(_, (path, _))| path).collect();
+            return Err(wengert_nn::Error::Unreached { names }.into());
+        }
+        let group = self.group;
+        let slice = division.slice(group.rank());
+        let own = slice.start..slice.end.min(length).max(slice.start);
+        let norm = match self.clip {
+            None => None,
+            Some(max) => {
+                let blocks_of = |rank: usize| {
+                    let slice = division.slice(rank);
+                    slice.end.min(length).saturating_sub(slice.start).div_ceil(BLOCK)
+                };
+                let all = group.gather_parts("clip_norm", blocks(&sums[..own.len()]), blocks_of)?;
+                let norm = all.into_iter().flatten().sum::<f64>().sqrt();
+                scale(&mut sums[..own.len()], max, norm);
+                Some(norm)
+            }
+        };
+        pieces.step(model, &mut self.optimizer, &mut sums, &slice)?;
+        let flat = division.all(sums)?;
+        pieces.put(model, &flat)?;
+        update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?);
+        Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
+    }
+
+    /// A checkpoint of the model and the optimiser, under `name`, on rank 0, to which more can be added before
+    /// [`Group::save`] writes it; `None` on the others, which send rank 0 their states where they are sharded. The file is the same for any
+    /// number of ranks, sharded or not. All ranks' models are compared first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unequal`], on every rank, where the models are not equal; [`Error::Lost`].
+    pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
+        self.group.check_equal(model)?;
+        let first = self.group.is_first();
+        let Some(pieces) = &self.pieces else {
+            return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
+        };
+        let united = pieces.united(model, &self.optimizer, &self.division(Pieces::length(model), 0))?;
+        Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
+    }
+
+    /// Reads the model, and the optimiser that was saved under `name`, from a checkpoint of any number of ranks. Every rank reads the
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// What [`Saved::load_model`] and [`Saved::load_optimizer`] refuse; [`Error::Unequal`] where ranks read different files;
+    /// [`Error::Lost`].
+    pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        saved.load_model(model)?;
+        saved.load_optimizer(name, &mut self.optimizer, model)?;
+        if let Some(pieces) = &self.pieces {
+            pieces.divide(model, &mut self.optimizer);
+        }
+        self.group.check_equal(model)
+    }
+}
+
+/// What a rank computed, or zeros where it has no rows.
+fn first_or_zeros<T: Float>(
+    mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
+    has_rows: bool,
+    length: usize,
+) -> Result<Vec<T>> {
+    if has_rows { flat_of(0) } else { Ok(vec![T::ZERO; length]) }
+}
+
+/// The sums of squares of blocks, which are the same on any number of ranks.
+fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
+    gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
+}
+
+/// As [`Gradients::clip_norm`] scales.
+fn scale<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
+    let factor = max_norm / (norm + 1e-6);
+    if factor < 1.0 || factor.is_nan() {
+        let factor = T::from_f64(factor);
+        gradients.iter_mut().for_each(|g| *g = *g * factor);
+    }
+}

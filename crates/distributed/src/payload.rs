@@ -1,0 +1,91 @@
+//! Elements on their way between ranks, by type.
+
+use std::any::Any;
+
+use wengert_tensor::{DType, Element, Float};
+
+/// The elements of one message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Payload {
+    Bytes(Vec<u8>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    I64(Vec<i64>),
+}
+
+impl Payload {
+    /// The elements of a tensor. Those of types that are as small as bytes travel as bytes.
+    pub(crate) fn from_elements<E: Element>(elements: Vec<E>) -> Payload {
+        match E::DTYPE {
+            DType::F32 => Payload::F32(same(elements)),
+            DType::F64 => Payload::F64(same(elements)),
+            DType::I64 => Payload::I64(same(elements)),
+            _ => Payload::Bytes(elements.into_iter().map(|element| element.to_i64() as u8).collect()),
+        }
+    }
+
+    /// The elements again.
+    pub(crate) fn into_elements<E: Element>(self) -> Vec<E> {
+        match self {
+            Payload::F32(elements) => same(elements),
+            Payload::F64(elements) => same(elements),
+            Payload::I64(elements) => same(elements),
+            Payload::Bytes(bytes) => bytes.into_iter().map(|byte| E::from_i64(byte.into())).collect(),
+        }
+    }
+
+    /// Room for `count` elements of type `E`.
+    pub(crate) fn room<E: Element>(count: usize) -> Payload {
+        match E::DTYPE {
+            DType::F32 => Payload::F32(vec![0.0; count]),
+            DType::F64 => Payload::F64(vec![0.0; count]),
+            DType::I64 => Payload::I64(vec![0; count]),
+            _ => Payload::Bytes(vec![0; count]),
+        }
+    }
+
+    /// The same of floating-point numbers, which are what is summed.
+    pub(crate) fn of<T: Float>(numbers: Vec<T>) -> Payload {
+        Payload::from_elements(numbers)
+    }
+
+    /// Bytes; those of a payload of numbers are no bytes.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Payload::Bytes(bytes) => bytes,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::F32(numbers) => 4 * numbers.len(),
+            Payload::F64(numbers) => 8 * numbers.len(),
+            Payload::I64(numbers) => 8 * numbers.len(),
+        }
+    }
+}
+
+/// `elements` under another name of their type; empty where it is another type.
+fn same<A: 'static, B: 'static>(elements: Vec<A>) -> Vec<B> {
+    let mut elements = Some(elements);
+    let elements: &mut dyn Any = &mut elements;
+    elements.downcast_mut::<Option<Vec<B>>>().and_then(Option::take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_come_back_as_they_were() {
+        assert_eq!(Payload::from_elements(vec![1.5f32, -0.0]).into_elements::<f32>(), [1.5, -0.0]);
+        assert_eq!(Payload::from_elements(vec![f64::MAX]).into_elements::<f64>(), [f64::MAX]);
+        assert_eq!(Payload::from_elements(vec![i64::MIN]).into_elements::<i64>(), [i64::MIN]);
+        assert_eq!(Payload::from_elements(vec![true, false]).into_elements::<bool>(), [true, false]);
+        assert_eq!(Payload::from_elements(vec![7u8, 255]).into_elements::<u8>(), [7, 255]);
+        assert_eq!(Payload::room::<i64>(3).size(), 24);
+    }
+}

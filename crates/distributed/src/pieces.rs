@@ -1,0 +1,188 @@
+//! The part of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1).
+//!
+//! Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020). The vector
+//! of all parameters is divided among the ranks; a rank steps its slice and has states for that slice only. An optimiser that
+//! updates each element by itself, as all here do, gives the same bits as over the whole.
+
+use std::ops::Range;
+
+use wengert_autograd::{Gradients, Parameter};
+use wengert_nn::{Module, Optimizer, States};
+use wengert_tensor::{Float, Tensor};
+
+use crate::Result;
+use crate::reduction::Division;
+
+/// For each parameter of a model, at the same path, what is in this rank's slice: a vector, maybe an empty one.
+pub(crate) struct Pieces<T: Float> {
+    pieces: Vec<Piece<T>>,
+}
+
+struct Piece<T: Float> {
+    path: String,
+    /// The piece, as the optimiser knows it.
+    parameter: Parameter<T>,
+    /// Where the parameter begins in the vector, and its elements. A frozen one has no place.
+    place: Range<usize>,
+    /// The part of the vector that this is.
+    part: Range<usize>,
+}
+
+impl<T: Float> Module<T> for Pieces<T> {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        self.pieces.iter().for_each(|piece| each(&piece.path, &piece.parameter));
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        self.pieces.iter_mut().for_each(|piece| each(&piece.path, &mut piece.parameter));
+    }
+}
+
+impl<T: Float> Pieces<T> {
+    /// The pieces of this rank's `slice` of the parameters that are not frozen.
+    pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
+        let mut at = 0;
+        let pieces = model.named_parameters().into_iter().map(|(path, own)| {
+            let count = if own.is_frozen() { 0 } else { own.value.numel() };
+            let place = at..at + count;
+            at += count;
+            let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
+            let part = part.start..part.end.max(part.start);
+            let mut parameter = Parameter::new(Tensor::zeros([part.len()]));
+            parameter.set_frozen(own.is_frozen());
+            Piece { path, parameter, place, part }
+        });
+        Pieces { pieces: pieces.collect() }
+    }
+
+    /// How many elements the parameters have that are not frozen.
+    pub(crate) fn length(model: &(impl Module<T> + ?Sized)) -> usize {
+        let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
+        trained.map(|parameter| parameter.value.numel()).sum()
+    }
+
+    /// Whether `model` still has the same parameters frozen.
+    pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
+        let parameters = model.parameters();
+        let same = |(piece, own): (&Piece<T>, &&Parameter<T>)| piece.parameter.is_frozen() == own.is_frozen();
+        parameters.len() == self.pieces.len() && self.pieces.iter().zip(&parameters).all(same)
+    }
+
+    /// One step of the slice along its `sums`, of which the gradients come first; they become the new parameters.
+    pub(crate) fn step(
+        &mut self,
+        model: &(impl Module<T> + ?Sized),
+        optimizer: &mut impl Optimizer<T>,
+        sums: &mut [T],
+        slice: &Range<usize>,
+    ) -> Result<()> {
+        let mut gradients = Vec::with_capacity(self.pieces.len());
+        for (piece, whole) in self.pieces.iter_mut().zip(model.parameters()) {
+            if whole.is_frozen() {
+                continue;
+            }
+            let Piece { parameter, place, part, .. } = piece;
+            let own = part.start - place.start..part.end - place.start;
+            let values = match whole.value.as_slice() {
+                Some(values) => values[own].to_vec(),
+                None => whole.value.iter().skip(own.start).take(own.len()).collect(),
+            };
+            parameter.value = Tensor::from(values);
+            let along = sums[within(part, slice)].to_vec();
+            gradients.push((parameter.id(), Tensor::from(along)));
+        }
+        optimizer.try_step(self, &Gradients::from_parts(gradients, []))?;
+        for piece in self.pieces.iter_mut().filter(|piece| !piece.part.is_empty()) {
+            let value = std::mem::replace(&mut piece.parameter.value, Tensor::zeros([0]));
+            for (to, from) in sums[within(&piece.part, slice)].iter_mut().zip(value.iter()) {
+                *to = from;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the parameters from the vector of all.
+    pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
+        for (piece, whole) in self.pieces.iter().zip(model.parameters_mut()) {
+            if !whole.is_frozen() {
+                let shape = whole.value.shape().clone();
+                whole.value = Tensor::try_from_vec(flat[piece.place.clone()].to_vec(), &shape)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the states that this rank has.
+    pub(crate) fn state_bytes(&self, optimizer: &impl Optimizer<T>) -> usize {
+        let states = self.pieces.iter().filter_map(|piece| optimizer.common().states(&piece.parameter));
+        states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
+    }
+
+    /// Takes from `optimizer`, which has the states of all of `model`, those of the slice, and forgets the rest.
+    pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
+        for (piece, whole) in self.pieces.iter().zip(model.parameters()) {
+            let Some(States { steps, tensors }) = optimizer.common_mut().take_states(whole) else {
+                continue;
+            };
+            let own = piece.part.start - piece.place.start..piece.part.end - piece.place.start;
+            let cut = |tensor: Tensor<T>| match tensor.rank() {
+                // One number for the whole parameter, on every rank.
+                0 if *tensor.shape() != *whole.value.shape() => tensor,
+                _ => Tensor::from(tensor.iter().skip(own.start).take(own.len()).collect::<Vec<T>>()),
+            };
+            let tensors = tensors.into_iter().map(cut).collect();
+            optimizer.common_mut().set_states(&piece.parameter, States { steps, tensors });
+        }
+    }
+
+    /// The optimiser with the states of all of `model`, on rank 0; the others send theirs.
+    pub(crate) fn united<O: Optimizer<T>>(
+        &self,
+        model: &(impl Module<T> + ?Sized),
+        optimizer: &O,
+        division: &Division<'_>,
+    ) -> Result<Option<O>> {
+        let slice = division.slice(division.group.rank());
+        let states = |piece: &Piece<T>| optimizer.common().states(&piece.parameter).cloned();
+        let own: Vec<Option<States<T>>> = self.pieces.iter().map(states).collect();
+        let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
+        // One vector for each state, as the parameters have one.
+        let mut whole = Vec::with_capacity(most);
+        for number in 0..most {
+            let mut flat = vec![T::ZERO; slice.len()];
+            for (piece, states) in self.pieces.iter().zip(&own) {
+                let tensor = states.as_ref().and_then(|states| states.tensors.get(number));
+                if let Some(tensor) = tensor.filter(|tensor| tensor.rank() == 1) {
+                    for (to, from) in flat[within(&piece.part, &slice)].iter_mut().zip(tensor.iter()) {
+                        *to = from;
+                    }
+                }
+            }
+            whole.push(division.at_first(flat)?);
+        }
+        if !division.group.is_first() {
+            return Ok(None);
+        }
+        let mut united = optimizer.clone();
+        for ((piece, states), parameter) in self.pieces.iter().zip(own).zip(model.parameters()) {
+            united.common_mut().take_states(&piece.parameter);
+            let Some(States { steps, tensors }) = states else {
+                continue;
+            };
+            let unite = |(number, tensor): (usize, Tensor<T>)| {
+                let flat = whole.get(number).filter(|_| tensor.rank() == 1);
+                flat.map_or(Ok(tensor), |flat: &Vec<T>| {
+                    Tensor::try_from_vec(flat[piece.place.clone()].to_vec(), parameter.value.shape())
+                })
+            };
+            let tensors = tensors.into_iter().enumerate().map(unite).collect::<std::result::Result<_, _>>()?;
+            united.common_mut().set_states(parameter, States { steps, tensors });
+        }
+        Ok(Some(united))
+    }
+}
+
+/// `part` of the vector, counted from the beginning of `slice`.
+fn within(part: &Range<usize>, slice: &Range<usize>) -> Range<usize> {
+    if part.is_empty() { 0..0 } else { part.start - slice.start..part.end - slice.start }
+}

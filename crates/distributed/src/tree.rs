@@ -1,0 +1,196 @@
+//! The order in which shards are summed, and who sums what. Numbers only: nothing is sent here.
+//!
+//! The shards of a batch are the leaves of one binary tree, whatever the number of ranks: node `i` of level `l` is the sum of the
+//! leaves from `i · 2ˡ` to `(i + 1) · 2ˡ`, its left half plus its right half. Where the leaves end within a node, what is there is
+//! summed in the same way. Each rank has a range of neighbouring leaves, adds up the largest nodes in it, and leaves the rest to
+//! whoever owns the slice of the vector.
+
+use std::ops::Range;
+
+/// Part `index` of `count` things in `parts` parts, neighbouring, of which the first may be one longer.
+pub(crate) fn part(count: usize, parts: usize, index: usize) -> Range<usize> {
+    let (each, more) = (count / parts, count % parts);
+    let start = index * each + index.min(more);
+    start..start + each + usize::from(index < more)
+}
+
+/// The slice of a vector of `length` elements that a rank owns: whole blocks of `block` elements.
+pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Range<usize> {
+    let blocks = part(length.div_ceil(block), size, rank);
+    (blocks.start * block).min(length)..(blocks.end * block).min(length)
+}
+
+/// A node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    level: u32,
+    index: usize,
+}
+
+impl Node {
+    /// A leaf.
+    pub(crate) fn leaf(index: usize) -> Self {
+        Node { level: 0, index }
+    }
+
+    /// Its leaves, of `leaves` in all.
+    pub(crate) fn range(self, leaves: usize) -> Range<usize> {
+        (self.index << self.level).min(leaves)..((self.index + 1) << self.level).min(leaves)
+    }
+
+    /// The node of which these two are the halves.
+    fn over(left: Node, right: Node) -> Option<Node> {
+        let halves = left.level == right.level && left.index.is_multiple_of(2) && right.index == left.index + 1;
+        halves.then_some(Node { level: left.level + 1, index: left.index / 2 })
+    }
+}
+
+/// The largest nodes that cover `range` of `leaves` leaves, of at most `largest` leaves each (a power of two, or all).
+pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let mut node = Node::leaf(at);
+        loop {
+            let parent = Node { level: node.level + 1, index: node.index / 2 };
+            let covered = parent.range(leaves);
+            let grows = covered != node.range(leaves);
+            let fits = node.index.is_multiple_of(2) && covered.start == at && covered.end <= range.end;
+            // Beyond the whole tree a node grows no more.
+            if !fits || (1usize << parent.level) > largest || (!grows && at == 0) {
+                break;
+            }
+            node = parent;
+        }
+        at = node.range(leaves).end;
+        nodes.push(node);
+    }
+    nodes
+}
+
+/// Sums of neighbouring nodes, added up as far as the tree allows.
+#[derive(Debug)]
+pub(crate) struct Sums<V> {
+    open: Vec<(Node, V)>,
+}
+
+impl<V> Sums<V> {
+    pub(crate) fn new() -> Self {
+        Sums { open: Vec::new() }
+    }
+
+    /// Adds the node to the right of those that are there. `add` adds its second argument to its first.
+    pub(crate) fn push(&mut self, mut node: Node, mut value: V, add: &mut impl FnMut(&mut V, V)) {
+        while let Some(parent) = self.open.last().and_then(|(left, _)| Node::over(*left, node))
+            && let Some((_, mut left)) = self.open.pop()
+        {
+            add(&mut left, value);
+            (node, value) = (parent, left);
+        }
+        self.open.push((node, value));
+    }
+
+    /// The sum of all; `None` where nothing was pushed.
+    pub(crate) fn total(self, add: &mut impl FnMut(&mut V, V)) -> Option<V> {
+        let mut open = self.open.into_iter().rev();
+        let (_, mut total) = open.next()?;
+        for (_, mut left) in open {
+            add(&mut left, total);
+            total = left;
+        }
+        Some(total)
+    }
+}
+
+/// Who computes which shards of a step.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// By rank, the nodes that it adds up and sends, in order.
+    pub(crate) nodes: Vec<Vec<Node>>,
+}
+
+impl Plan {
+    /// For `leaves` shards on `size` ranks, in nodes of at most `largest` shards.
+    pub(crate) fn new(leaves: usize, size: usize, largest: usize) -> Self {
+        let nodes = (0..size).map(|rank| nodes(part(leaves, size, rank), leaves, largest)).collect();
+        Plan { nodes }
+    }
+
+    /// How often every rank sends: as often as the one with the most nodes.
+    pub(crate) fn rounds(&self) -> usize {
+        self.nodes.iter().map(Vec::len).max().unwrap_or_default()
+    }
+
+    /// The node that `rank` sends in `round`, if it has one.
+    pub(crate) fn node(&self, rank: usize, round: usize) -> Option<Node> {
+        self.nodes[rank].get(round).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum of `range` of `leaves`, as text with brackets, by the definition.
+    fn definition(range: Range<usize>) -> String {
+        let count = range.len();
+        if count == 1 {
+            return range.start.to_string();
+        }
+        let half = count.next_power_of_two() / 2;
+        let middle = range.start + half;
+        format!("({}+{})", definition(range.start..middle), definition(middle..range.end))
+    }
+
+    fn add(left: &mut String, right: String) {
+        *left = format!("({left}+{right})");
+    }
+
+    #[test]
+    fn every_number_of_ranks_sums_in_the_same_order() {
+        for leaves in 1..=17 {
+            let expected = definition(0..leaves);
+            for size in 1..=19 {
+                for largest in [1, 2, 4, usize::MAX] {
+                    let plan = Plan::new(leaves, size, largest);
+                    let mut all = Sums::new();
+                    for rank in 0..size {
+                        for &node in &plan.nodes[rank] {
+                            let mut own = Sums::new();
+                            for leaf in node.range(leaves) {
+                                own.push(Node::leaf(leaf), leaf.to_string(), &mut add);
+                            }
+                            all.push(node, own.total(&mut add).unwrap(), &mut add);
+                        }
+                    }
+                    assert_eq!(all.total(&mut add).unwrap(), expected, "{leaves} leaves, {size} ranks, {largest}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_nodes_travel() {
+        // At most 2 log₂ S partial sums for each rank.
+        for size in 1..=16 {
+            assert!(Plan::new(16, size, usize::MAX).rounds() <= 8);
+        }
+        assert_eq!(Plan::new(8, 2, usize::MAX).rounds(), 1);
+        assert_eq!(Plan::new(8, 3, usize::MAX).rounds(), 2);
+        assert_eq!(Plan::new(8, 2, 1).rounds(), 4);
+    }
+
+    #[test]
+    fn slices_cover_the_vector() {
+        for (length, size) in [(0, 3), (1, 3), (5000, 3), (4096, 4), (100, 1)] {
+            let mut at = 0;
+            for rank in 0..size {
+                let slice = slice(length, 1024, size, rank);
+                assert_eq!(slice.start, at);
+                at = slice.end;
+            }
+            assert_eq!(at, length);
+        }
+        assert_eq!((0..3).map(|index| part(8, 3, index)).collect::<Vec<_>>(), [0..3, 3..6, 6..8]);
+    }
+}

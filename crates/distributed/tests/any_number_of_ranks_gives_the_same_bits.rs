@@ -1,0 +1,162 @@
+//! Training writes the same checkpoint on 1, 2, 3 and 4 ranks, byte for byte: here with ranks that are threads.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use wengert_autograd::prelude::*;
+use wengert_distributed::{DataParallel, Error, Group, Result};
+use wengert_nn::{
+    Adam, AdamW, BatchNorm1d, Checkpoint, Dropout, Generator, Layer, Linear, Module, NAdam, Optimizer, ReLU,
+    Sequential, Sgd,
+};
+
+const ROWS: [usize; 4] = [24, 24, 13, 3];
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    sharded: bool,
+    every: usize,
+    clip: bool,
+}
+
+fn model(generator: &mut Generator) -> Sequential {
+    Sequential::new()
+        .add(Linear::new(20, 70, generator))
+        .add(BatchNorm1d::new(70))
+        .add(ReLU)
+        .add(Dropout::new(0.25))
+        .add(Linear::new(70, 50, generator))
+        .add(Linear::new(50, 3, generator))
+}
+
+/// Trains twelve steps, in the middle of which it goes on from a checkpoint, and writes `path`.
+fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> Result<()> {
+    let generator = &mut Generator::new(group.rank() as u64);
+    let (mut model, mut resumed) = (model(generator), model(generator));
+    let start = |model: &mut Sequential| -> Result<DataParallel<'_, O>> {
+        let mut parallel = DataParallel::new(group, model, optimizer.clone())?.send_every(way.every);
+        if way.clip {
+            parallel = parallel.clip_norm(0.5);
+        }
+        Ok(if way.sharded { parallel.sharded(model) } else { parallel })
+    };
+    let mut generator = Generator::new(7);
+    let steps = |parallel: &mut DataParallel<'_, O>, model: &mut Sequential, generator: &mut Generator| {
+        for rows in ROWS {
+            let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
+            let step = parallel.step(model, rows, generator, |model, shard| {
+                let (x, y) = (shard.of(&x), shard.of(&y));
+                // One row has no statistics of its own: rows of a shard twice.
+                let (x, y) = (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0));
+                Ok(Tape::training(&mut shard.generator)
+                    .value_and_gradients(|tape| wengert_nn::cross_entropy(&model.forward(tape.constant(&x)), &y)))
+            })?;
+            assert!(step.loss.is_finite());
+        }
+        Ok::<(), Error>(())
+    };
+    let mut parallel = start(&mut model)?;
+    steps(&mut parallel, &mut model, &mut generator)?;
+    steps(&mut parallel, &mut model, &mut generator)?;
+    let checkpoint = parallel.checkpoint("optimizer", &model)?.map(|checkpoint| checkpoint.generator(&generator));
+    group.save(checkpoint, path)?;
+
+    let mut parallel = start(&mut resumed)?;
+    let saved = Checkpoint::open(path)?;
+    parallel.load(&saved, "optimizer", &mut resumed)?;
+    steps(&mut parallel, &mut resumed, &mut saved.generator()?)?;
+    let checkpoint = parallel.checkpoint("optimizer", &resumed)?;
+    group.save(checkpoint, path)
+}
+
+fn on_ranks<const N: usize, O: Optimizer + Send + Sync>(optimizer: &O, way: Way, folder: &Path) -> Vec<u8> {
+    let path = &folder.join(format!("{N}.safetensors"));
+    thread::scope(|scope| {
+        for group in Group::in_process::<N>() {
+            scope.spawn(move || train(&group, optimizer, way, path).unwrap());
+        }
+    });
+    fs::read(path).unwrap()
+}
+
+fn check<O: Optimizer + Send + Sync>(optimizer: O) {
+    let folder = tempfile::tempdir().unwrap();
+    let way = |sharded, every, clip| Way { sharded, every, clip };
+    for clip in [false, true] {
+        let expected = on_ranks::<1, O>(&optimizer, way(false, usize::MAX, clip), folder.path());
+        for way in [way(false, usize::MAX, clip), way(true, usize::MAX, clip), way(true, 1, clip)] {
+            let folder = folder.path();
+            assert!(on_ranks::<1, O>(&optimizer, way, folder) == expected, "{way:?} on 1 rank");
+            assert!(on_ranks::<2, O>(&optimizer, way, folder) == expected, "{way:?} on 2 ranks");
+            assert!(on_ranks::<3, O>(&optimizer, way, folder) == expected, "{way:?} on 3 ranks");
+            assert!(on_ranks::<4, O>(&optimizer, way, folder) == expected, "{way:?} on 4 ranks");
+        }
+    }
+}
+
+#[test]
+fn with_momentum() {
+    check(Sgd::new(0.05).momentum(0.9).group("4", |sgd| sgd.lr(0.01)));
+}
+
+#[test]
+fn with_adamw_and_a_group() {
+    check(AdamW::new(0.01).group("0.bias", |adam: Adam| adam.weight_decay(0.0)));
+}
+
+#[test]
+fn with_states_of_one_number() {
+    check(NAdam::new(0.01));
+}
+
+#[test]
+fn states_are_divided() {
+    thread::scope(|scope| {
+        for group in Group::in_process::<4>() {
+            scope.spawn(move || {
+                let generator = &mut Generator::new(0);
+                let mut model = Linear::<f32>::new(256, 256, generator);
+                let mut parallel = DataParallel::new(&group, &mut model, Adam::new(0.1)).unwrap().sharded(&model);
+                let x = Tensor::ones([8, 256]);
+                let compute = |model: &Linear, shard: &mut wengert_distributed::Shard| {
+                    Ok(Tape::new()
+                        .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
+                };
+                parallel.step(&mut model, 8, generator, compute).unwrap();
+                // Two moments of 4 bytes for a quarter of the parameters; slices are whole blocks of 1,024.
+                let quarter = model.num_parameters() / 4;
+                assert!(parallel.state_bytes(&model).abs_diff(2 * 4 * quarter) <= 2 * 4 * 1024);
+                // What was frozen when the states were divided stays so.
+                model.freeze("bias");
+                let error = parallel.step(&mut model, 8, generator, compute).unwrap_err();
+                assert!(matches!(error, Error::FrozenChanged), "{error}");
+            });
+        }
+    });
+}
+
+#[test]
+fn mistakes_are_errors_on_every_rank() {
+    thread::scope(|scope| {
+        for group in Group::in_process::<3>() {
+            scope.spawn(move || {
+                let generator = &mut Generator::new(0);
+                let mut model = Linear::<f32>::new(4, 1, generator);
+                let mut parallel = DataParallel::new(&group, &mut model, Sgd::new(0.1)).unwrap();
+                let x = Tensor::ones([8, 4]);
+                let compute = |model: &Linear, shard: &mut wengert_distributed::Shard| {
+                    Ok(Tape::new()
+                        .value_and_gradients(|tape| model.forward(tape.constant(&shard.of(&x))).square().mean(..)))
+                };
+                let rows = 8 - usize::from(group.rank() == 1);
+                let error = parallel.step(&mut model, rows, generator, compute).unwrap_err().to_string();
+                assert!(error.contains("rank 1 came with step of 7 rows"), "{error}");
+                assert!(matches!(parallel.step(&mut model, 0, generator, compute), Err(Error::NoRows)));
+                let mut few = DataParallel::new(&group, &mut model, Sgd::new(0.1)).unwrap().shards(2);
+                let error = few.step(&mut model, 8, generator, compute).unwrap_err();
+                assert!(matches!(error, Error::TooFewShards { shards: 2, size: 3 }));
+            });
+        }
+    });
+}
