@@ -18,3 +18,4 @@ mod semantics;
 mod sequences_are_pytorchs;
 mod sources;
 mod the_callers_line;
+mod vmap_every_operation;

@@ -6,13 +6,13 @@
 //! [`WITHOUT`] to have none.
 
 mod documentation;
-mod elementwise;
-mod grid;
+pub mod elementwise;
+pub mod grid;
 mod movement;
 mod networks;
 mod products;
 mod reductions;
-mod row;
+pub mod row;
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
 use self::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
 /// Every table.
-const TABLES: &[&[Row]] = &[
+pub const TABLES: &[&[Row]] = &[
     elementwise::ONE,
     elementwise::TWO,
     elementwise::IN_PLACE,

@@ -147,6 +147,58 @@ pub enum Error {
         recorded: &'static Location<'static>,
     },
 
+    /// A batching rule whose result has the wrong shape.
+    #[error(
+        "the batching rule of '{operation}' gave shape {got}, expected {expected}: the batch dimension first\n  '{operation}' was \
+         recorded at {recorded}"
+    )]
+    BatchShape {
+        /// The operation's name.
+        operation: &'static str,
+        /// The shape that the rule gave.
+        got: Box<Shape>,
+        /// The shape that it should have given.
+        expected: Box<Shape>,
+        /// The line that recorded the operation.
+        recorded: &'static Location<'static>,
+    },
+
+    /// Batched inputs with different numbers of examples.
+    #[error(
+        "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes:?} for the mapped \
+         dimension\n  --> {}, in {}\n  hint: an input that is the same for all examples has `None` among the `in_dims`",
+        at.location, at.operation
+    )]
+    BatchSizes {
+        /// The size of each input along its batch dimension; without those that have none.
+        sizes: Vec<usize>,
+        /// The operation and its line.
+        at: Site,
+    },
+
+    /// A batch dimension that an input or an output does not have.
+    #[error(
+        "vmap: Got {which}={dim} for {} {position}, which has {} dimensions: its shape is {shape}\n  --> {}, in {}{}",
+        if *which == "in_dim" { "input" } else { "output" }, shape.rank(), at.location, at.operation,
+        if *which == "in_dim" {
+            "\n  hint: an input that is the same for all examples has `None` among the `in_dims`"
+        } else {
+            ""
+        }
+    )]
+    BatchDim {
+        /// `in_dim` or `out_dim`.
+        which: &'static str,
+        /// Number of the input or output, from 0.
+        position: usize,
+        /// The dimension.
+        dim: isize,
+        /// The shape that does not have it.
+        shape: Shape,
+        /// The operation and its line.
+        at: Site,
+    },
+
     /// More nodes than a tape can number (2³² - 1).
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  --> {}, in {}", at.location, at.operation)]
     TapeFull {

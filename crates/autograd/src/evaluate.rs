@@ -49,6 +49,9 @@ impl<T: Float> Tape<T> {
 
     /// The values of `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        if self.record.borrow().watchers > 0 {
+            self.record.borrow_mut().read.extend_from_slice(roots);
+        }
         let Evaluated { nodes, values, work } = {
             let record = self.record.borrow();
             let value = |&root: &Index| record.leaf(root).or_else(|| record.values.get(&root).cloned());

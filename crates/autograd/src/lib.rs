@@ -48,7 +48,7 @@ pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};
-pub use tape::{Call, Operation, Tape, Var};
+pub use tape::{BatchedCall, Call, Operation, Tape, Var};
 pub use variable::{Function, FunctionCall};
 pub use wengert_tensor::plan::{set_simplification, simplification};
 

@@ -55,7 +55,7 @@ impl<'t, T: Float> Tape<T> {
             return Ok(Vec::new());
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last);
+        let path = self.dependents(&sources, last, rules::flows_from);
         // Only nodes that an output depends on get a tangent.
         let needed = self.reaching(&path, outputs.iter().copied());
         let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];

@@ -1,5 +1,6 @@
-//! Reverse and forward mode: both only append nodes.
+//! Reverse mode, forward mode and batching: all three only append nodes.
 
+mod batching;
 mod forward;
 mod gradients;
 mod path;

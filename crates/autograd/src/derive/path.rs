@@ -1,16 +1,20 @@
-//! The part of a tape between the inputs and outputs of a derivative, and the source lines under which the derivative is recorded.
+//! The part of a tape between the inputs and outputs of a transformation, and the source lines under which its nodes are recorded.
 
 use std::panic::Location;
 
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, compat};
 
-use crate::{Tape, Var, rules};
+use crate::{Tape, Var};
 
-/// For the nodes starting at `first`, whether a derivative passes through them.
+/// The first input of an operation that a transformation passes through, with all later ones; `None` if there is none.
+pub(crate) type Through = fn(Op) -> Option<usize>;
+
+/// For the nodes starting at `first`, whether a transformation passes through them.
 pub(crate) struct Path {
     pub(crate) first: Index,
     pub(crate) marks: Vec<bool>,
+    through: Through,
 }
 
 impl Path {
@@ -22,8 +26,8 @@ impl Path {
 }
 
 impl<'t, T: Float> Tape<T> {
-    /// The nodes up to `last` that depend on one of `sources` (which are included) through differentiable inputs.
-    pub(crate) fn dependents(&self, sources: &[Index], last: Index) -> Path {
+    /// The nodes up to `last` that depend on one of `sources` (which are included) through the inputs that `through` says.
+    pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
         for &source in sources {
@@ -34,11 +38,11 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in 0..marks.len() {
             let index = first + slot as Index;
-            let Some(from) = rules::flows_from(record.op(index)) else { continue };
+            let Some(from) = through(record.op(index)) else { continue };
             let marked = |&input: &Index| input.checked_sub(first).is_some_and(|input| marks[input as usize]);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
         }
-        Path { first, marks }
+        Path { first, marks, through }
     }
 
     /// Which nodes of `path` an output depends on.
@@ -50,7 +54,7 @@ impl<'t, T: Float> Tape<T> {
         let record = self.record.borrow();
         for slot in (0..reaching.len()).rev() {
             let index = path.first + slot as Index;
-            let from = rules::flows_from(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
+            let from = (path.through)(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
             for &input in from.map_or(&[][..], |from| &record.operands(index)[from..]) {
                 if let Some(below) = path.position(input) {
                     reaching[below] = true;
@@ -60,7 +64,7 @@ impl<'t, T: Float> Tape<T> {
         reaching
     }
 
-    /// Starts to record a derivative.
+    /// Starts to record a derivative, or a batch.
     pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
         Deriving {
             tape: self,
@@ -70,7 +74,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// While this exists, recorded nodes get the line of the operation that they differentiate, and the compatibility rules are not
+/// While this exists, recorded nodes get the line of the operation that they differentiate or batch, and the compatibility rules are not
 /// applied: they were when that operation was recorded.
 ///
 /// Dropping it restores the previous state, because a rule may take derivatives itself.
@@ -81,7 +85,7 @@ pub(crate) struct Deriving<'t, T: Float> {
 }
 
 impl<T: Float> Deriving<'_, T> {
-    /// From now on, recorded nodes belong to the derivative of node `index`. Returns its operation and its inputs.
+    /// From now on, recorded nodes belong to what is made of node `index`. Returns its operation and its inputs.
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));

@@ -117,7 +117,7 @@ impl<'t, T: Float> Tape<T> {
             return Ok(vec![None; inputs.len()]);
         };
         let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
-        let path = self.dependents(&wanted, last);
+        let path = self.dependents(&wanted, last, rules::flows_from);
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.position(output.index) {

@@ -34,6 +34,10 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) parameters: Vec<(u64, Index)>,
     /// Parameters whose node is a variable that was bound to them.
     pub(crate) bound: Vec<(u64, Index)>,
+    /// While this is not 0, nodes whose values are requested are noted.
+    pub(crate) watchers: usize,
+    /// Nodes whose values were requested while someone watched.
+    pub(crate) read: Vec<Index>,
     /// While a derivative is recorded: the line of the operation that it differentiates.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
@@ -63,6 +67,8 @@ impl<T: Float, O> Record<T, O> {
             work: 0,
             parameters: Vec::new(),
             bound: Vec::new(),
+            watchers: 0,
+            read: Vec::new(),
             on_behalf_of: None,
         }
     }
@@ -81,6 +87,8 @@ impl<T: Float, O> Record<T, O> {
         self.work = 0;
         self.parameters.clear();
         self.bound.clear();
+        self.watchers = 0;
+        self.read.clear();
         self.on_behalf_of = None;
     }
 

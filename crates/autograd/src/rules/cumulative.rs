@@ -4,7 +4,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{recorded, site};
-use crate::{Call, Error, Operation, Var};
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The cumulative sum along `axis`.
 pub(crate) struct CumSum {
@@ -32,6 +32,10 @@ impl<T: Float> Operation<T> for CumSum {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_cumsum(self.axis, site("cumsum")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        recorded(call.batched(0).apply_cumsum(self.axis + 1, call.at))
     }
 }
 

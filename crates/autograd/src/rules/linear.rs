@@ -2,10 +2,11 @@
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Site};
+use wengert_tensor::{Float, Site, View};
 
 use super::mode::Mode;
 use super::movement;
+use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
 pub(super) fn derivative<'t, T: Float>(
@@ -26,6 +27,21 @@ pub(super) fn derivative<'t, T: Float>(
         (Mode::Vjp, _) => x.transpose(-2, -1).apply_matmul(&v, at),
         (Mode::Jvp, 0) => v.apply_matmul(&y, at),
         (Mode::Jvp, _) => x.apply_matmul(&v, at),
+    }
+}
+
+/// The products of all examples: one product of all their rows or columns where one matrix is the same for all.
+pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
+    let (x, y, at) = (call.input(0), call.input(1), call.at);
+    let (left, right) = (x.shape(), y.shape());
+    let folded = |z: Var<'t, T>, sizes: [usize; 2]| z.apply_view(View::Reshape(sizes.into()), at);
+    let result = |z: Var<'t, T>| z.apply_view(View::Reshape(call.shape()), at);
+    match (&left[..], &right[..]) {
+        (&[size, m, k], &[_, _]) if call.is_batched(0) => result(folded(x, [size * m, k])?.apply_matmul(&y, at)?),
+        (&[_, k], &[size, _, 1]) if call.is_batched(1) => {
+            result(folded(y, [size, k])?.apply_matmul(&x.try_transpose(-2, -1)?, at)?)
+        }
+        _ => call.batched(0).apply_matmul(&call.batched(1), at),
     }
 }
 

@@ -3,7 +3,8 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::{Call, Error, Operation, Var};
+use super::mode::elementwise;
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The values of the first input with the derivative Σ slope · d input over the others.
 pub(crate) struct WithDerivative {
@@ -64,6 +65,10 @@ impl<T: Float> Operation<T> for WithDerivative {
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         self.scaled(call, input, v)
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        elementwise(WithDerivative { roles: self.roles.clone() }, call)
+    }
 }
 
 /// The input unchanged; evaluation fails if an element violates a condition.
@@ -92,6 +97,10 @@ impl<T: Float> Operation<T> for Guard<T> {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         Some(v)
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        elementwise(Guard { ..*self }, call)
     }
 }
 

@@ -21,8 +21,12 @@
 //! | [`windows`] | convolutions; maximum and mean pooling |
 //! | [`meta`] | operations that change no value: another derivative, a condition |
 //!
+//! The second rule of every primitive is how it works on a batch: in [`batching`] those of the primitives without parameters, in the
+//! method `batch` the others.
+//!
 //! `docs/derivatives.md` lists all the formulas and says why each primitive is one. A test fails if it lacks one.
 
+mod batching;
 mod binary;
 mod cumulative;
 mod derivative;
@@ -37,6 +41,7 @@ mod unary;
 mod variance;
 mod windows;
 
+pub(crate) use batching::{batched, example_of};
 pub(crate) use binary::Slope;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{accumulate, derivative, flows, flows_from};

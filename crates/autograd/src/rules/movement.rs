@@ -5,7 +5,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, recorded, site};
-use crate::{Call, Error, Operation, Var};
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an [`Embed`].
 pub(super) fn derivative<'t, T: Float>(
@@ -63,6 +63,10 @@ impl<T: Float> Operation<T> for Embed {
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_embed(self.view.clone(), &self.shape, site("embed")))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        recorded(call.batched(0).apply_embed(self.view.batched(call.size), &call.shape(), call.at))
+    }
 }
 
 /// Reads elements at positions. Its adjoint is [`ScatterAdd`].
@@ -87,6 +91,14 @@ impl<T: Float> Operation<T> for Take {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_take(&self.0, site("take")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let x = call.batched(0);
+        // The same elements of every example: a row of them each.
+        let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
+        let rows = recorded(x.apply_view(View::Reshape(rows), call.at))?;
+        recorded(rows.apply_index_select(1, &self.0, call.at))
     }
 }
 
@@ -115,6 +127,11 @@ impl<T: Float> Operation<T> for ScatterAdd {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_put(&self.positions, &self.shape, site("put")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let rows = recorded(call.batched(0).apply_index_add(1, &self.positions, self.shape.numel(), call.at))?;
+        recorded(rows.apply_view(View::Reshape(call.shape()), call.at))
     }
 }
 
@@ -145,6 +162,10 @@ impl<T: Float> Operation<T> for IndexSelect {
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_index_select(self.axis, &self.index, site("index_select")))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        recorded(call.batched(0).apply_index_select(self.axis + 1, &self.index, call.at))
+    }
 }
 
 /// Adds slices along dimension `axis` to `size` zeros by number. Its adjoint is [`IndexSelect`].
@@ -173,6 +194,10 @@ impl<T: Float> Operation<T> for IndexAdd {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_index_add(self.axis, &self.index, self.size, site("index_add")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        recorded(call.batched(0).apply_index_add(self.axis + 1, &self.index, self.size, call.at))
     }
 }
 
@@ -211,5 +236,10 @@ impl<T: Float> Operation<T> for Cat {
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_embed(self.window(call, input), &call.output().shape(), site("cat")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let parts: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
+        recorded(Var::apply_cat(&parts, self.axis + 1, call.at))
     }
 }

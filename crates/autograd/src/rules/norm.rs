@@ -7,8 +7,8 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::site;
-use crate::{Call, Error, Operation, Var};
+use super::mode::{recorded, site};
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The `ord`-norm over `axes`, which keep size 1.
 pub(crate) struct Norm {
@@ -83,6 +83,11 @@ impl<T: Float> Operation<T> for Norm {
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
         (self.ord != 0.0).then(|| self.per_result(x, z, (v * self.per_element(x, z)).sum_to(z.shape())))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
+        recorded(call.batched(0).apply_norm(self.ord, &axes, call.at))
     }
 }
 

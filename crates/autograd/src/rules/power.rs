@@ -4,7 +4,8 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_}
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::{Call, Error, Operation, Var};
+use super::mode::recorded;
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` if it is zero everywhere.
 pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -73,5 +74,9 @@ impl<T: Float> Operation<T> for Root {
 
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         self.times_slope(call, v)
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        recorded(call.batched(0).apply_root(self.inverse, call.at))
     }
 }

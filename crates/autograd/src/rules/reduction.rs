@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{Comparison, Reductions, TensorLike, Views, where_};
-use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Tensor, View};
+use wengert_tensor::ops::{Comparison, TensorLike, Views, where_};
+use wengert_tensor::{Axes, Binary, Float, Reduction, Shape, Site, Tensor, View};
 
-use super::mode::Mode;
-use crate::{Call, Error, Operation, Var};
+use super::mode::{Mode, elementwise, site};
+use crate::error::or_raise;
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 pub(super) fn derivative<'t, T: Float>(
     op: Reduction,
@@ -39,7 +40,7 @@ pub(super) fn derivative<'t, T: Float>(
 /// The product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
 /// factors are zero, where dividing by each factor would fail.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
-    let mut x = x.tape.record_operation(Rc::new(Factors), &[x], &x.shape(), at)?;
+    let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], &x.shape(), at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
@@ -64,12 +65,17 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 
 /// The factors of a product. Their derivative is the product's, except for PyTorch's convention at ∞ and NaN, which divides the
 /// product by the factor and gives NaN unless a factor is zero.
-struct Factors;
+struct Factors {
+    /// So many leading dimensions are of batches: each element along them has a product of its own.
+    outer: usize,
+}
 
 impl Factors {
     fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
-        let is_divided = x.eq(0.0).sum(..).eq(0.0).expand(x.shape());
+        let axes: Axes = (self.outer..x.shape().rank()).collect();
+        let zeros = or_raise(x.eq(0.0).apply_reduce(Reduction::Sum, &axes, site("factors")));
+        let is_divided = zeros.eq(0.0).expand(x.shape());
         let is_odd = x.isfinite().logical_not().logical_and(is_divided);
         Some(where_(&is_odd, &x.filled(&x.shape(), T::NAN), v))
     }
@@ -94,6 +100,10 @@ impl<T: Float> Operation<T> for Factors {
 
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         self.times_slope(call, v)
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        elementwise(Factors { outer: self.outer + 1 }, call)
     }
 }
 

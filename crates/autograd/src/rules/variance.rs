@@ -7,8 +7,8 @@
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::site;
-use crate::{Call, Error, Operation, Var};
+use super::mode::{recorded, site};
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The variance over `axes`, which keep size 1.
 pub(crate) struct Variance {
@@ -65,6 +65,13 @@ impl<T: Float> Operation<T> for Variance {
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let (factor, slope) = self.slope(call.input(0));
         Some((v * factor * slope).sum_to(call.output().shape()))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
+        // One number is all there is in its example.
+        let is_total = self.is_total || call.shape().rank() == 1;
+        recorded(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }
 }
 

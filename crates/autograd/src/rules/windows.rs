@@ -5,11 +5,12 @@
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, TensorLike, Views, Windowed};
+use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use super::mode::{recorded, site};
-use crate::{Call, Error, Operation, Var};
+use crate::error::or_raise;
+use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// A function of two of a convolution's three arrays, linear in each, that computes the third.
 struct Convolution {
@@ -47,6 +48,32 @@ impl<T: Float> Operation<T> for Convolution {
         let [first, second] = if input == 0 { [v, call.input(1)] } else { [call.input(0), v] };
         recorded(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
     }
+
+    /// With one weight for all examples: a convolution of all their images. With a weight for each: groups, the channels of all
+    /// examples side by side.
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let (at, size, operands) = (call.at, call.size, self.slot.others());
+        let is_shared = (0..2).any(|position| operands[position] == Slot::Weight && !call.is_batched(position));
+        let form = if is_shared { self.form.over_images(size) } else { self.form.side_by_side(size) };
+        let has_channels = |slot: Slot| !is_shared && slot != Slot::Weight;
+        let operand = |position: usize| {
+            let slot = operands[position];
+            if is_shared && slot == Slot::Weight {
+                return Ok(call.input(position));
+            }
+            let x = call.batched(position);
+            let x = if has_channels(slot) { x.try_movedim([0], [1])? } else { x };
+            x.apply_view(View::Reshape(form.shape(slot).clone()), at)
+        };
+        let [first, second] = [operand(0), operand(1)].map(or_raise);
+        let result = recorded(first.apply_convolution(&second, &form, self.slot, at))?;
+        let mut shape = call.shape();
+        if !has_channels(self.slot) {
+            return recorded(result.apply_view(View::Reshape(shape), at));
+        }
+        shape.swap(0, 1);
+        Some(or_raise(result.apply_view(View::Reshape(shape), at)).movedim([1], [0]))
+    }
 }
 
 /// The elements of the second input at which the first is largest in its window. The derivative with respect to the first is zero,
@@ -82,6 +109,12 @@ impl<T: Float> Operation<T> for Choose {
         }
         recorded(call.input(0).apply_choose(&v, &self.form, 0.0, site("max_pool")))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let (form, nothing) = (self.form.over_images(call.size), self.nothing);
+        let [x, values] = [images(call, 0, form.input()), images(call, 1, form.input())];
+        examples(x.apply_choose(&values, &form, nothing, call.at), call)
+    }
 }
 
 /// The adjoint of [`Choose`]: scatters the second input to the positions at which the first is largest.
@@ -115,6 +148,12 @@ impl<T: Float> Operation<T> for ScatterToLargest {
         }
         recorded(call.input(0).apply_give_back(&v, &self.form, site("max_unpool")))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let form = self.form.over_images(call.size);
+        let [x, g] = [images(call, 0, form.input()), images(call, 1, form.output())];
+        examples(x.apply_give_back(&g, &form, call.at), call)
+    }
 }
 
 /// The mean of every window.
@@ -141,6 +180,11 @@ impl<T: Float> Operation<T> for Mean {
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_mean(&self.form, site("avg_pool")))
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let form = self.form.over_images(call.size);
+        examples(images(call, 0, form.input()).apply_mean(&form, call.at), call)
     }
 }
 
@@ -169,6 +213,21 @@ impl<T: Float> Operation<T> for Spread {
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         recorded(v.apply_spread(&self.form, site("avg_unpool")))
     }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let form = self.form.over_images(call.size);
+        examples(images(call, 0, form.output()).apply_spread(&form, call.at), call)
+    }
+}
+
+/// Input number `position` of a batch, the images of all examples in one dimension: of shape `shape`.
+fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
+    or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
+}
+
+/// The results of all images, by example.
+fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+    recorded(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }
 
 impl<T: Float> Windowed for Var<'_, T> {

@@ -5,5 +5,5 @@ mod tape;
 #[cfg(test)]
 mod tests;
 
-pub use tape::{Call, Operation, Tape, Var};
+pub use tape::{BatchedCall, Call, Operation, Tape, Var};
 pub(crate) use tape::{Record, Reverse};

@@ -102,6 +102,18 @@ impl<T: Float> Tape<T> {
         self.change(buffer.id(), Change::Count);
     }
 
+    /// The state of a training tape's generator.
+    pub(crate) fn generator(&self) -> Option<Generator> {
+        self.draw(|generator| generator.clone())
+    }
+
+    /// Goes back to a state from [`generator`](Self::generator).
+    pub(crate) fn set_generator(&self, state: Option<Generator>) {
+        if let Some(state) = state {
+            self.draw(|generator| *generator = state);
+        }
+    }
+
     fn change(&self, buffer: u64, change: Change<Index>) {
         if let Some(training) = &self.training {
             training.borrow_mut().changes.push((buffer, change));
@@ -347,6 +359,17 @@ impl<'t, T: Float> Var<'t, T> {
         if std::ptr::eq(self.tape, other.tape) { Ok(()) } else { Err(Error::OtherTape { at }) }
     }
 
+    /// Repeated `size` times along a new first dimension.
+    pub(crate) fn repeated(self, size: usize, at: Site) -> Self {
+        let shape = self.shape().replaced(0..0, &[size]);
+        // What was expanded is expanded once, further.
+        let from = {
+            let record = self.tape.record.borrow();
+            if record.op(self.index) == Op::Expand { record.operands(self.index)[0] } else { self.index }
+        };
+        or_raise(self.tape.at(from).record_over(Op::Expand, &shape, at))
+    }
+
     /// Zeros of the same shape, stored as one element.
     #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
@@ -451,6 +474,15 @@ pub trait Operation<T: Float>: 'static {
         call.by_two_reverses(v, |g| self.vjp(call, input, g))
     }
 
+    /// Batching: the results for all examples, the batch dimension first, from inputs of which some have the batch dimension first.
+    ///
+    /// Without it (`None`), the operation is recorded once for each example, and the results are stacked: right, but as slow as a
+    /// loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        let _ = call;
+        None
+    }
+
     /// Whether a derivative exists. If not, requesting one is an error that names this operation and the line that recorded it.
     fn is_differentiable(&self) -> bool {
         true
@@ -500,5 +532,69 @@ impl<'t, T: Float> Call<'t, T> {
             self.error.replace(Some(error));
             None
         })
+    }
+}
+
+/// One call of an operation for all examples of a batch: inputs that differ from example to example have the batch dimension first.
+#[derive(Clone, Debug)]
+pub struct BatchedCall<'t, T: Float = f32> {
+    /// Each with whether it has a batch dimension.
+    pub(crate) inputs: SmallVec<[(Var<'t, T>, bool); 3]>,
+    pub(crate) size: usize,
+    /// The shape of the result for one example.
+    pub(crate) shape: Shape,
+    pub(crate) at: Site,
+}
+
+impl<'t, T: Float> BatchedCall<'t, T> {
+    /// Number of examples.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Number of inputs.
+    pub fn arity(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether input number `position` has a batch dimension; if not, it is the same for all examples.
+    ///
+    /// # Panics
+    ///
+    /// If the operation was given fewer inputs.
+    #[track_caller]
+    pub fn is_batched(&self, position: usize) -> bool {
+        self.inputs[position].1
+    }
+
+    /// Input number `position`, with or without a batch dimension.
+    ///
+    /// # Panics
+    ///
+    /// If the operation was given fewer inputs.
+    #[track_caller]
+    pub fn input(&self, position: usize) -> Var<'t, T> {
+        self.inputs[position].0
+    }
+
+    /// Input number `position` with the batch dimension first: expanded, which copies nothing, if it is the same for all examples.
+    ///
+    /// # Panics
+    ///
+    /// If the operation was given fewer inputs.
+    #[track_caller]
+    pub fn batched(&self, position: usize) -> Var<'t, T> {
+        let (var, is_batched) = self.inputs[position];
+        if is_batched { var } else { var.repeated(self.size, self.at) }
+    }
+
+    /// The result's shape, the batch dimension included.
+    pub fn shape(&self) -> Shape {
+        self.with_batch(&self.shape)
+    }
+
+    /// `shape` with the batch dimension first.
+    pub(crate) fn with_batch(&self, shape: &[usize]) -> Shape {
+        std::iter::once(self.size).chain(shape.iter().copied()).collect()
     }
 }

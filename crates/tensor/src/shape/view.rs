@@ -59,6 +59,22 @@ impl View {
         }
     }
 
+    /// The same view of every slice along a new first dimension of `size`.
+    pub fn batched(&self, size: usize) -> View {
+        let with_batch = |shape: &Shape| shape.replaced(0..0, &[size]);
+        match self {
+            View::Expand(shape) => View::Expand(with_batch(shape)),
+            View::Reshape(shape) => View::Reshape(with_batch(shape)),
+            View::Permute(axes) => View::Permute(std::iter::once(0).chain(axes.iter().map(|axis| axis + 1)).collect()),
+            View::Flip(axes) => View::Flip(axes.iter().map(|axis| axis + 1).collect()),
+            &View::Slice { axis, start, len, step } => View::Slice { axis: axis + 1, start, len, step },
+            &View::Diagonal { offset, first, second } => {
+                View::Diagonal { offset, first: first + 1, second: second + 1 }
+            }
+            &View::Unfold { axis, size, step } => View::Unfold { axis: axis + 1, size, step },
+        }
+    }
+
     /// The layout after the view, or `None` if a reshape needs a copy.
     pub fn apply(&self, layout: &Layout) -> Option<Layout> {
         match self {

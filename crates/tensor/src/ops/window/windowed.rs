@@ -60,6 +60,25 @@ impl ConvolutionForm {
         &self.shapes[slot as usize]
     }
 
+    /// The same over `size` times as many images, with one weight for all.
+    pub fn over_images(&self, size: usize) -> Self {
+        let mut form = self.clone();
+        for slot in [Slot::Input, Slot::Output] {
+            form.shapes[slot as usize][0] *= size;
+        }
+        form
+    }
+
+    /// `size` of them side by side, each with a weight of its own: as many groups.
+    pub fn side_by_side(&self, size: usize) -> Self {
+        let mut form = ConvolutionForm { groups: self.groups * size, ..self.clone() };
+        form.shapes[Slot::Weight as usize][0] *= size;
+        for slot in [Slot::Input, Slot::Output] {
+            form.shapes[slot as usize][1] *= size;
+        }
+        form
+    }
+
     /// What the kernel does; `None` where there is nothing to compute.
     fn plan(&self) -> Option<Geometry> {
         let [x, w, z] = &self.shapes;
@@ -95,6 +114,14 @@ pub struct PoolingForm {
 }
 
 impl PoolingForm {
+    /// The same on `size` times as many images.
+    pub fn over_images(&self, size: usize) -> Self {
+        let mut form = self.clone();
+        form.input[0] *= size;
+        form.output[0] *= size;
+        form
+    }
+
     /// The shape of the input.
     pub fn input(&self) -> &Shape {
         &self.input
@@ -118,6 +145,14 @@ pub struct MeanForm {
 }
 
 impl MeanForm {
+    /// The same on `size` times as many images.
+    pub fn over_images(&self, size: usize) -> Self {
+        let mut form = self.clone();
+        form.input[0] *= size;
+        form.output[0] *= size;
+        form
+    }
+
     /// The shape of the input.
     pub fn input(&self) -> &Shape {
         &self.input

@@ -5,19 +5,24 @@
 //! | [`infer`] | a call | a call | one evaluation |
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
-//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | a `vjp` per output or a `jvp` per input, what is less |
+//! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
+//! | [`jacobian`], [`jacobians`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp` or one `jvp`, what has fewer examples |
 //! | [`hvp`], [`hvps`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
-//! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, a `jvp` of it per input |
+//! | [`hessian`], [`hessians`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
 //! Each call records the function once, on its own tape, and evaluates all results together. A function of several inputs takes an
 //! array of variables, so that its closure can name them: `|[x, w]| …`. Tensors that it captures are constants. A closure that is not written in the call itself goes through [`objective`].
 //!
-//! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp) and [`jvp`](Tape::jvp).
+//! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
+
+mod vmap;
+
+pub use vmap::{Vmap, try_vmap, vmap};
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Splitting as _, try_cat};
+use wengert_tensor::ops::{Splitting as _, TensorLike as _, Views as _, try_cat};
 use wengert_tensor::plan::Index;
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
 
@@ -159,8 +164,9 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// shape `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where the output does not depend on the input. JAX:
 /// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// With more outputs than inputs it is computed in forward mode, otherwise in reverse mode. Its element count is the product of
-/// those of input and output.
+/// With more outputs than inputs it is computed in forward mode, otherwise in reverse mode: one derivative, batched over all
+/// directions as by [`vmap`]. Its element count is the product of those of input and output; memory for as many of each value in
+/// between as there are directions is needed while it is computed.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::jacobian};
@@ -371,7 +377,20 @@ impl<'t, T: Float> Tape<T> {
     }
 
     fn jacobians_of(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        inputs.iter().map(|&input| jacobian_of(self, output, input, at)).collect()
+        let outputs = output.shape().numel();
+        let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() < outputs);
+        // One batch of gradients serves all inputs, a batch of tangents one.
+        let mut by_rows = rows_of(self, output, &wide, at)?.into_iter();
+        let mut by_columns = Vec::with_capacity(narrow.len());
+        for input in narrow {
+            by_columns.extend(columns_of(self, &[output], input, at)?);
+        }
+        let mut by_columns = by_columns.into_iter();
+        let jacobian = |input: &Var<'t, T>| {
+            let next = if input.shape().numel() < outputs { by_columns.next() } else { by_rows.next() };
+            next.unwrap_or_else(|| unreachable!("one for each input")).index
+        };
+        in_order(self.evaluate(&inputs.iter().map(jacobian).collect::<Vec<_>>(), at)?)
     }
 
     fn hessians_of(
@@ -381,8 +400,14 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Vec<Tensor<T>>>, Error> {
         let gradients = gradients_of(self, output, inputs, at)?;
-        let row = |&gradient| inputs.iter().map(|&input| columns_of(self, gradient, input, at)).collect();
-        gradients.iter().map(row).collect()
+        let mut roots = vec![0; inputs.len() * inputs.len()];
+        for (column, &input) in inputs.iter().enumerate() {
+            for (row, block) in columns_of(self, &gradients, input, at)?.into_iter().enumerate() {
+                roots[row * inputs.len() + column] = block.index;
+            }
+        }
+        let mut blocks = in_order(self.evaluate(&roots, at)?)?.into_iter();
+        Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
     }
 }
 
@@ -420,41 +445,57 @@ fn gradients_of<'t, T: Float>(
     Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
 }
 
-fn jacobian_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {
-    let (from, to) = (x.shape(), y.shape());
-    if from.numel() < to.numel() {
-        return columns_of(tape, y, x, at);
-    }
-    let mut rows = Vec::with_capacity(to.numel());
-    for seed in units(&to) {
-        let row = tape.reverse(&[(y, tape.constant(&seed))], &[x], at)?[0];
-        rows.push(row.unwrap_or_else(|| x.zeros_like()).index);
-    }
-    let rows = tape.evaluate(&rows, at)?;
-    let elements = rows.iter().flat_map(Tensor::to_vec).collect();
-    Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
+/// The Jacobians of `y` by reverse mode, of the shapes of `y` and each input, joined: the gradient for one incoming gradient, batched
+/// over the rows of the identity.
+fn rows_of<'t, T: Float>(
+    tape: &'t Tape<T>,
+    y: Var<'t, T>,
+    inputs: &[Var<'t, T>],
+    at: Site,
+) -> Result<Vec<Var<'t, T>>, Error> {
+    let to = y.shape();
+    let seed = y.zeros_like_at(at);
+    let gradients = tape.reverse(&[(y, seed)], inputs, at)?;
+    let gradients: Vec<_> =
+        gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect();
+    let rows = tape.batch(&gradients, &[(seed, identity(tape, &to, at)?)], to.numel(), at)?;
+    let joined = rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(joined(&to, &x.shape())), at));
+    joined.collect()
 }
 
-/// The Jacobian by forward mode: one `jvp` per element of the input.
-fn columns_of<'t, T: Float>(tape: &'t Tape<T>, y: Var<'t, T>, x: Var<'t, T>, at: Site) -> Result<Tensor<T>, Error> {
-    let (from, to) = (x.shape(), y.shape());
-    let mut columns = Vec::with_capacity(from.numel());
-    for tangent in units(&from) {
-        columns.push(tape.forward(&[y], &[(x, tape.constant(&tangent))], at)?[0].index);
-    }
-    let columns: Vec<Vec<T>> = tape.evaluate(&columns, at)?.iter().map(Tensor::to_vec).collect();
-    let elements = (0..to.numel()).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
-    Ok(Tensor::try_from_vec(elements, joined(&to, &from))?)
+/// The Jacobians of each output by forward mode, of the shapes of the output and `x`, joined: the derivative along one tangent,
+/// batched over the rows of the identity.
+fn columns_of<'t, T: Float>(
+    tape: &'t Tape<T>,
+    outputs: &[Var<'t, T>],
+    x: Var<'t, T>,
+    at: Site,
+) -> Result<Vec<Var<'t, T>>, Error> {
+    let from = x.shape();
+    let tangent = x.zeros_like_at(at);
+    let derivatives = tape.forward(outputs, &[(x, tangent)], at)?;
+    let columns = tape.batch(&derivatives, &[(tangent, identity(tape, &from, at)?)], from.numel(), at)?;
+    let joined = columns.iter().zip(outputs).map(|(column, y)| {
+        let to = y.shape();
+        let turned = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
+        turned.apply_view(View::Reshape(joined(&to, &from)), at)
+    });
+    joined.collect()
 }
 
-/// Each tensor of `shape` with a single 1 and zeros elsewhere, in row-major order.
-fn units<T: Float>(shape: &Shape) -> impl Iterator<Item = Tensor<T>> {
-    let (shape, count) = (shape.clone(), shape.numel());
-    (0..count).map(move |place| {
-        let mut data = vec![T::ZERO; count];
-        data[place] = T::ONE;
-        Tensor::from_vec(data, &shape)
-    })
+/// For each element of `shape`, in row-major order, a tensor of `shape` with 1 there and zeros elsewhere: one after the other along
+/// a new first dimension.
+fn identity<'t, T: Float>(tape: &'t Tape<T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
+    let count = shape.numel();
+    let ones = Tensor::scalar(T::ONE).try_expand([count])?;
+    let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
+    let rows = ones.apply_embed(diagonal, &[count, count].into(), at)?;
+    Ok(tape.constant(&rows.apply_view(View::Reshape(joined(&count.into(), shape)), at)?))
+}
+
+/// Each in row-major order.
+fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
+    tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
 }
 
 fn joined(first: &Shape, second: &Shape) -> Shape {

@@ -1,0 +1,69 @@
+//! Batching as a program transformation: records what was recorded for one example for a whole batch.
+//!
+//! What was recorded for the example is not changed, and never computed if nobody asks for its values.
+
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Float, Site};
+
+use crate::tape::BatchedCall;
+use crate::{Error, Tape, Var, rules};
+
+impl<'t, T: Float> Tape<T> {
+    /// Each of `outputs` for a batch of `size` examples, the batch dimension first: every input is replaced by the variable beside
+    /// it, which has the batch dimension first. An output that depends on no input is repeated.
+    ///
+    /// # Errors
+    ///
+    /// If there is not enough memory, or a batching rule is wrong.
+    pub(crate) fn batch(
+        &'t self,
+        outputs: &[Var<'t, T>],
+        inputs: &[(Var<'t, T>, Var<'t, T>)],
+        size: usize,
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let Some(last) = outputs.iter().map(|output| output.index).max() else {
+            return Ok(Vec::new());
+        };
+        let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
+        let path = self.dependents(&sources, last, any_input);
+        let needed = self.reaching(&path, outputs.iter().copied());
+        let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        for &(input, batch) in inputs {
+            if let Some(slot) = path.position(input.index) {
+                batched[slot] = Some(batch);
+            }
+        }
+        let recording = self.derive();
+        for slot in (0..batched.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
+            if batched[slot].is_some() {
+                continue;
+            }
+            let index = path.first + slot as Index;
+            let (op, operands) = recording.on_behalf_of(index);
+            let operand = |&operand: &Index| match path.position(operand).and_then(|slot| batched[slot]) {
+                Some(batch) => (batch, true),
+                None => (self.at(operand), false),
+            };
+            let inputs = operands.iter().map(operand).collect();
+            let shape = self.record.borrow().shape(index).clone();
+            let call = BatchedCall { inputs, size, shape, at };
+            batched[slot] = Some(rules::batched(self, index, op, &call)?);
+        }
+        drop(recording);
+        let batch = |output: &Var<'t, T>| path.position(output.index).and_then(|slot| batched[slot]);
+        Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeated(size, at))).collect())
+    }
+
+    /// Whether one of `nodes` depends on one of `sources`, in any way.
+    pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
+        let Some(&last) = nodes.iter().max() else { return false };
+        let path = self.dependents(sources, last, any_input);
+        nodes.iter().any(|&node| path.position(node).is_some())
+    }
+}
+
+/// Batching goes through all inputs, those that have no derivative too.
+fn any_input(_: Op) -> Option<usize> {
+    Some(0)
+}

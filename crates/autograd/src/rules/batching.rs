@@ -1,0 +1,96 @@
+//! The batching rule of every primitive: from inputs of which some have a batch dimension first, the results for all examples, the
+//! batch dimension first.
+//!
+//! An input that is the same for all examples is expanded. Operands have equal shapes when an operation is recorded, so elementwise
+//! operations need nothing else, and where dimensions are named, their numbers are one larger. The rules of operations with
+//! parameters are the method [`Operation::batch`](crate::Operation::batch), beside their derivatives.
+
+use std::rc::Rc;
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{self as tensor, Float, Shape, View};
+
+use super::linear;
+use crate::tape::BatchedCall;
+use crate::{Error, Operation, Tape, Var};
+
+/// What node `index` computes, for all examples. `op` is the node's; an input is batched.
+pub(crate) fn batched<'t, T: Float>(
+    tape: &'t Tape<T>,
+    index: Index,
+    op: Op,
+    call: &BatchedCall<'t, T>,
+) -> Result<Var<'t, T>, Error> {
+    let (at, shape) = (call.at, call.shape());
+    tensor::addressable::<T>(&shape, at)?;
+    let x = call.batched(0);
+    match op {
+        Op::Constant(_) | Op::Variable(_) | Op::Number(_) => unreachable!("node %{index} has no inputs"),
+        Op::Alias(_) | Op::Unary(_) => x.record(op, at),
+        Op::Binary(op) => x.apply_binary(op, &call.batched(1), at),
+        Op::Compare(op) => x.apply_compare(op, &call.batched(1), at),
+        Op::Select => TensorLike::apply_select(&x, &call.batched(1), &call.batched(2), at),
+        Op::Expand => {
+            // Ones between the batch dimension and the others align the ranks.
+            let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
+            let aligned = if aligned == x.shape() { x } else { x.apply_view(View::Reshape(aligned), at)? };
+            aligned.apply_view(View::Expand(shape), at)
+        }
+        Op::Reshape => x.apply_view(View::Reshape(shape), at),
+        Op::Reduce(_) => x.record_over(op, &shape, at),
+        Op::Matmul => linear::batched(call),
+        Op::View(number) => {
+            let view = tape.record.borrow().view(number).batched(call.size);
+            x.apply_view(view, at)
+        }
+        Op::Other(number) => {
+            let operation = tape.record.borrow().operation(number).clone();
+            let Some(result) = operation.batch(call) else { return one_by_one(tape, &operation, call) };
+            if !std::ptr::eq(result.tape, tape) {
+                return Err(Error::OtherTape { at });
+            }
+            if result.shape() != shape {
+                let (got, expected) = (Box::new(result.shape()), Box::new(shape));
+                let record = tape.record.borrow();
+                let (operation, recorded) = (record.name(index), record.location(index));
+                return Err(Error::BatchShape { operation, got, expected, recorded });
+            }
+            Ok(result)
+        }
+    }
+}
+
+/// The operation recorded for each example, and the results stacked.
+fn one_by_one<'t, T: Float>(
+    tape: &'t Tape<T>,
+    operation: &Rc<dyn Operation<T>>,
+    call: &BatchedCall<'t, T>,
+) -> Result<Var<'t, T>, Error> {
+    let at = call.at;
+    if call.size == 0 {
+        // Every batched input is as empty as the result.
+        let position = (0..call.arity()).find(|&position| call.is_batched(position)).unwrap_or_default();
+        return call.input(position).apply_view(View::Reshape(call.shape()), at);
+    }
+    let row = call.with_batch(&call.shape).replaced(0..1, &[1]);
+    let result = |example: usize| {
+        let inputs: Vec<Var<'t, T>> = (0..call.arity())
+            .map(|position| match call.is_batched(position) {
+                true => example_of(call.input(position), example, at),
+                false => Ok(call.input(position)),
+            })
+            .collect::<Result<_, _>>()?;
+        let result = tape.record_operation(Rc::clone(operation), &inputs, &call.shape, at)?;
+        result.apply_view(View::Reshape(row.clone()), at)
+    };
+    let results: Vec<Var<'t, T>> = (0..call.size).map(result).collect::<Result<_, _>>()?;
+    Var::apply_cat(&results, 0, at)
+}
+
+/// Element number `example` along the first dimension.
+pub(crate) fn example_of<'t, T: Float>(x: Var<'t, T>, example: usize, at: tensor::Site) -> Result<Var<'t, T>, Error> {
+    let slice = x.apply_view(View::Slice { axis: 0, start: example, len: 1, step: 1 }, at)?;
+    let shape: Shape = x.shape()[1..].into();
+    slice.apply_view(View::Reshape(shape), at)
+}
