@@ -16,7 +16,7 @@ use std::time::Duration;
 use wengert::autograd::transforms::{grad, hessian, hvp, jacobian, objective};
 use wengert::nn::*;
 use wengert::prelude::*;
-use wengert::tensor::ops::AttentionMask;
+use wengert::tensor::ops::{AttentionMask, ClassLosses, ClassOptions, Classes, one_hot};
 
 use crate::runner::{Step, answer, numbers};
 
@@ -209,16 +209,13 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
             })
         }
         ("per_sample", &[rows, i, h, o]) => {
-            // One tape for each sample: there is no `vmap`.
-            let (fc1, fc2): (Linear, Linear) = (Linear::new(i, h, g), Linear::new(h, o, g));
+            let model: Sequential = Sequential::new().add(Linear::new(i, h, g)).add(Tanh).add(Linear::new(h, o, g));
             let (x, y) = (Tensor::rand([rows, i], g), classes(o, &[rows], g));
             computing(move || {
-                let gradients = |row: isize| {
-                    let (x, y) = (x.narrow(0, row, 1), y.narrow(0, row, 1));
-                    let tape = Tape::new();
-                    cross_entropy(&fc2.forward(fc1.forward(tape.constant(&x)).tanh()), &y).backward()
-                };
-                (0..rows as isize).map(gradients).collect::<Vec<_>>()
+                let classes = one_hot(&y, Some(o)).cast();
+                per_sample_gradients(&model, [&x, &classes], |[x, class]| {
+                    model.forward(x).cross_entropy(Classes::Probabilities(&class), ClassOptions::default())
+                })
             })
         }
         ("pinn", &[rows, width, depth]) => {

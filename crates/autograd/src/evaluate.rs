@@ -47,6 +47,19 @@ impl<T: Float> Tape<T> {
         Ok(vars.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable"))))
     }
 
+    /// [`values`](Self::values) of any number of variables.
+    ///
+    /// # Errors
+    ///
+    /// As for [`values`](Self::values).
+    pub fn try_values_slice(&self, vars: &[Var<'_, T>]) -> Result<Vec<Tensor<T>>, Error> {
+        let at = Site::here("values_slice");
+        if vars.iter().any(|var| var.tape.id != self.id) {
+            return Err(Error::OtherTape { at });
+        }
+        self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
+    }
+
     /// The values of `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().watchers > 0 {

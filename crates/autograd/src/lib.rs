@@ -21,10 +21,10 @@
 //! | `record` | an expression, with data, operations with parameters and lines of code beside it |
 //! | [`Tape`], [`Var`], [`Operation`] | the record; a `Copy` handle to a node; the interface of operations |
 //! | `evaluate` | values, computed by the engine of the tensor crate from the tape's expression |
-//! | `rules` | the derivative of every primitive, one line each |
+//! | `rules` | the derivative of every primitive, one line each, and how it works on a batch |
 //! | `variable` | recording of every tensor operation; the operators |
-//! | `derive` | reverse and forward mode: both only append nodes; [`Gradients`] |
-//! | [`transforms`] | `grad`, `jacobian`, `hessian`, `hvp` of functions of tensors |
+//! | `derive` | reverse mode, forward mode and batching: all three only append nodes; [`Gradients`] |
+//! | [`transforms`] | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors |
 //! | [`gradcheck`](mod@gradcheck) | derivatives against central differences |
 //! | [`Graph`], [`NonFinite`] | the recorded program as a graph; the origin of its first NaN |
 //!

@@ -48,6 +48,7 @@
 //! | `loss` | [`CrossEntropyLoss`], [`cross_entropy`] and the others, [`accuracy`] |
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; inputs of one scale |
+//! | [`per_sample_gradients`], [`check_model`] | the gradients of every sample by itself; a model's derivatives against differences |
 //! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
 //! | `report`, `plots` | loss and accuracy per epoch; as a curve, with the feature `plots` |
 //! | `error` | what can go wrong, as values |
@@ -64,6 +65,7 @@ mod loss;
 mod module;
 mod normalize;
 mod optim;
+mod per_sample;
 #[cfg(feature = "plots")]
 mod plots;
 mod report;
@@ -113,6 +115,7 @@ pub use optim::{
     Adadelta, Adagrad, Adam, AdamW, Adamax, Along, Archive, Common, Decayed, Lbfgs, Lion, NAdam, Optimizer, RAdam,
     RMSprop, Range, Resume, Setting, Sgd, States, WeightAverage,
 };
+pub use per_sample::{per_sample_gradients, try_per_sample_gradients};
 pub use report::{Epoch, History};
 pub use schedule::Schedule;
 

@@ -33,7 +33,8 @@ impl Variance {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
         let divisor = count - self.correction;
-        let mean = x.mean_keepdim(&self.axes[..]).expand(&shape);
+        // An empty list of dimensions would mean all of them.
+        let mean = if self.axes.is_empty() { x } else { x.mean_keepdim(&self.axes[..]).expand(&shape) };
         if divisor <= 0.0 && (self.is_total || shape.rank() == 0) {
             let infinity = x.filled(&shape, T::INFINITY);
             return (1.0, where_(&x.eq(mean), &x.filled(&shape, T::NAN), infinity));

@@ -4,7 +4,7 @@
 //! examples at a time. What was recorded for the example is not computed.
 
 use wengert_macros::twins;
-use wengert_tensor::ops::TensorLike;
+use wengert_tensor::ops::{TensorLike, Views as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 
@@ -264,7 +264,7 @@ impl<'t, T: Float> Batch<'t, T> {
         let at = self.at;
         let example = |&(input, is_batched): &(Var<'t, T>, bool)| match (is_batched, self.size) {
             (false, _) => Ok(input),
-            (true, 0) => Ok(input.filled_at(&input.shape()[1..].into(), T::ZERO, at)),
+            (true, 0) => Ok(input.tape.leaf_at(&Tensor::scalar(T::ZERO).try_expand(&input.shape()[1..])?, at)),
             (true, _) => rules::example_of(input, number, at),
         };
         self.inputs.iter().map(example).collect()
@@ -346,4 +346,234 @@ fn refused<V>(message: String, at: Site) -> Result<V, Error> {
 /// A list of `N` as an array.
 fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     values.try_into().unwrap_or_else(|_| unreachable!("one for each result"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+    use crate::transforms::{grad, hessian, jacobian};
+    use crate::{BatchedCall, Buffer, Call, Generator, Operation, Share};
+
+    fn matrix() -> Tensor<f64> {
+        Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    }
+
+    #[test]
+    fn it_nests() {
+        let (x, y) = (matrix(), Tensor::from([[1.0, 0.0, 2.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]));
+        // Every pair of rows: the matrix product with the transpose.
+        let products = vmap(
+            |[row, others]| {
+                let every = Vmap::new().in_dims([None, Some(0)]);
+                let [products] = every.record(|[row, other]| [(row * other).sum(..)], [row, others]);
+                products
+            },
+            [&x, &stack(&[y.clone(), y.clone()], 0)],
+        );
+        assert_eq!(products, x.matmul(y.t()));
+    }
+
+    #[test]
+    fn derivatives_go_inside_and_outside() {
+        let x = matrix();
+        // vmap of grad, of the Hessian's diagonal, and grad of vmap.
+        let gradients = vmap(|[x]| x.pow(3.0).sum(..).grad([x])[0], [&x]);
+        assert_eq!(gradients, x.square() * 3.0);
+        let second = vmap(|[x]| x.pow(3.0).sum(..).grad([x])[0].sum(..).grad([x])[0], [&x]);
+        assert_eq!(second, &x * 6.0);
+        let [outside] = grad(|[x]| Vmap::new().record(|[x]| [x.pow(3.0).sum(..)], [x])[0].prod(..), [&x]);
+        let sums = x.pow(3.0).sum(1).to_vec();
+        assert_eq!(outside, x.square() * 3.0 * Tensor::from([[sums[1]], [sums[0]]]));
+        // Forward mode through it, over reverse mode inside of it.
+        let h = hessian(|x| Vmap::new().record(|[x]| x.pow(3.0).sum(..).grad([x]), [x])[0].sum(..), &x);
+        assert_eq!(h.reshape([6, 6]), Tensor::eye(6) * 6.0);
+        let j = jacobian(|x| Vmap::new().record(|[x]| [x.cumsum(0)], [x])[0], &x);
+        assert_eq!(j.select(0, 1).select(1, 0).sum(..).item(), 0.0);
+        assert_eq!(j.select(0, 1).select(1, 1), Tensor::ones([3, 3]).tril(0));
+    }
+
+    #[test]
+    fn one_record_serves_any_number_of_examples() {
+        let nodes = |examples: usize| {
+            let tape = Tape::<f64>::new();
+            let x = tape.var(&Tensor::ones([examples, 3]));
+            Vmap::new().record(|[x]| x.exp().sum(..).grad([x]), [x]);
+            tape.len()
+        };
+        assert_eq!(nodes(2), nodes(200));
+    }
+
+    #[test]
+    fn what_looks_at_values_is_called_for_each_example() {
+        let x = Tensor::from([[3.0, 1.0, 2.0], [0.5, 4.0, -1.0]]);
+        let sorted = vmap(|[x]| x.sort(-1, false).0, [&x]);
+        assert_eq!(sorted, x.sort(-1, false).0);
+        let branch = vmap(|[x]| if x.amax(0).item() > 3.5 { x * 2.0 } else { -x }, [&x]);
+        assert_eq!(branch, Tensor::from([[-3.0, -1.0, -2.0], [1.0, 8.0, -2.0]]));
+        // Within another one.
+        let nested = vmap(|[x]| Vmap::new().record(|[x]| [x.sort(-1, true).0], [x])[0], [&x.unsqueeze(1)]);
+        assert_eq!(nested, x.sort(-1, true).0.unsqueeze(1));
+        // Values that are the same for all examples may be looked at.
+        let (tape, w) = (Tape::new(), Tensor::from([2.0, 1.0]));
+        let (x, w) = (tape.var(&x), tape.var(&w));
+        Vmap::new().in_dims([Some(0), None]).record(|[x, w]| [x * w.sort(0, false).0.select(0, 0)], [x, w]);
+        let before = tape.len();
+        Vmap::new().in_dims([Some(0), None]).record(|[x, w]| [x * w.sort(0, false).0.select(0, 0)], [x, w]);
+        assert!(tape.len() - before < 20, "{}", tape.len() - before);
+        let ragged = try_vmap(|[x]| x.masked_select(&x.value().map(|x| x > 0.0)), [&matrix()]);
+        assert_eq!(ragged.unwrap(), matrix());
+        let error = try_vmap(|[x]| x.masked_select(&x.value().map(|x| x > 2.0)), [&matrix()]).unwrap_err();
+        assert_eq!(error.sentence(), "vmap: the result has shape [3] for example 1, [1] for the first");
+    }
+
+    #[test]
+    fn random_numbers_are_the_same_for_all_examples() {
+        let draw = |x: Var<'_, f64>, looks: bool| {
+            if looks {
+                x.value();
+            }
+            x.tape().draw(|generator| generator.uniform()).unwrap()
+        };
+        for looks in [false, true] {
+            let tape = Tape::training(&mut Generator::new(1));
+            let x = tape.var(&Tensor::ones([5]));
+            let [drawn] = Vmap::new().record(|[x]| [x * draw(x, looks)], [x]);
+            let drawn = drawn.value().to_vec();
+            assert!(drawn.iter().all(|&number| number == drawn[0]));
+        }
+    }
+
+    #[test]
+    fn running_statistics_do_not_follow_single_examples() {
+        let (tape, buffer) = (Tape::training(&mut Generator::new(1)), Buffer::new(Tensor::zeros([3])));
+        let (x, w) = (tape.var(&matrix()), tape.var(&Tensor::ones([3])));
+        let shared = Vmap::new().in_dims([Some(0), None]);
+        let results = shared.try_record(
+            |[x, w]| {
+                x.tape().blend(&buffer, w, Share::Fixed(0.1));
+                [x * w]
+            },
+            [x, w],
+        );
+        assert!(results.is_ok());
+        let error = Vmap::new().try_record(
+            |[x]| {
+                x.tape().blend(&buffer, x, Share::Fixed(0.1));
+                [x]
+            },
+            [x],
+        );
+        assert_eq!(error.unwrap_err().sentence(), "vmap: a running statistic cannot follow single examples");
+    }
+
+    #[test]
+    fn results_may_not_depend_on_an_example() {
+        let x = matrix();
+        let [constant, itself] = Vmap::new().call(|[x]| [x.tape().constant(&Tensor::from([7.0, 8.0])), x], [&x]);
+        assert_eq!((constant, itself), (Tensor::from([[7.0, 8.0], [7.0, 8.0]]), x));
+    }
+
+    #[test]
+    fn batches_of_one_and_of_none() {
+        for examples in [0, 1] {
+            let x = Tensor::<f64>::ones([examples, 4]);
+            let [z, dx] = Vmap::new().call(|[x]| [x.cumsum(0), x.square().sum(..).grad([x])[0]], [&x]);
+            assert_eq!((z, dx), (x.cumsum(1), &x * 2.0));
+            let sorted = vmap(|[x]| x.sort(0, false).0, [&x]);
+            assert_eq!(sorted, x);
+        }
+    }
+
+    #[test]
+    fn errors_carry_what_was_given_and_name_the_callers_line() {
+        let (x, y) = (matrix(), Tensor::<f64>::ones([3, 2]));
+        let line = line!() + 1;
+        let error = try_vmap(|[x, y]| x.sum(..) * y.sum(..), [&x, &y]).unwrap_err();
+        let Error::BatchSizes { sizes, at } = &error else { panic!("{error}") };
+        assert_eq!((&sizes[..], at.operation, at.location.line()), (&[2, 3][..], "vmap", line));
+        assert_eq!(at.location.file(), file!());
+        let sum = |in_dim: isize, out_dim: isize, x: &Tensor<f64>| {
+            let options = Vmap::new().in_dims([Some(in_dim)]).out_dims(out_dim);
+            options.try_call(|[x]| [x.sum(..)], [x]).map(|[sum]| sum)
+        };
+        assert_eq!(sum(-1, -1, &x).unwrap().to_vec(), [5.0, 7.0, 9.0]);
+        for (in_dim, out_dim, x, which) in
+            [(2, 0, &x, "in_dim"), (-3, 0, &x, "in_dim"), (0, 1, &x, "out_dim"), (0, 0, &Tensor::scalar(1.0), "in_dim")]
+        {
+            let error = sum(in_dim, out_dim, x).unwrap_err();
+            assert!(matches!(&error, Error::BatchDim { which: named, .. } if *named == which), "{error}");
+        }
+        let error = sum(0, 0, &Tensor::scalar(1.0)).unwrap_err();
+        assert_eq!(error.sentence(), "vmap: Got in_dim=0 for input 0, which has 0 dimensions: its shape is []");
+        let sentence = |options: Vmap| options.try_call(|[x]| [x, x], [&x]).unwrap_err().sentence();
+        assert_eq!(sentence(Vmap::new().in_dims([None])), "vmap: no input has a dimension of examples");
+        assert_eq!(sentence(Vmap::new().in_dims([None, Some(1)])), "vmap: got 2 in_dims for 1 inputs");
+        assert_eq!(sentence(Vmap::new().out_dims([0, 0, 1])), "vmap: got 3 out_dims for 2 results");
+        let (one, other) = (Tape::new(), Tape::new());
+        let vars = [one.var(&x), other.var(&x)];
+        assert!(matches!(Vmap::new().try_record(|[x, _]| [x], vars), Err(Error::OtherTape { .. })));
+    }
+
+    /// x², with or without a rule for batches.
+    struct Square(Option<fn(&mut Shape)>);
+
+    impl<T: Float> Operation<T> for Square {
+        fn name(&self) -> &'static str {
+            "my_square"
+        }
+
+        fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+            Ok(inputs[0].clone())
+        }
+
+        fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+            Ok(inputs[0].try_square()?)
+        }
+
+        fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+            Some(g * call.input(0) * 2.0)
+        }
+
+        fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+            let mut shape = call.shape();
+            self.0?(&mut shape);
+            Some(call.batched(0).square().expand(shape))
+        }
+    }
+
+    #[test]
+    fn an_operation_of_your_own_needs_no_rule() {
+        let (x, tape) = (matrix(), Tape::new());
+        let var = tape.var(&x);
+        let squares = |rule| Vmap::new().try_record(|[x]| [x.tape().apply(Square(rule), &[x])], [var]);
+        let [by_loop] = squares(None).unwrap();
+        let [by_rule] = squares(Some(|_| ())).unwrap();
+        for squares in [by_loop, by_rule] {
+            assert_eq!(squares.value(), x.square());
+            assert_eq!(squares.sum(..).grad([var])[0].value(), &x * 2.0);
+        }
+        let error = squares(Some(|shape| shape.insert(0, 2))).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "the batching rule of 'my_square' gave shape [2, 2, 3], expected [2, 3]: the batch dimension first"
+        );
+        let [none] = Vmap::new().record(|[x]| [x.tape().apply(Square(None), &[x])], [tape.var(&Tensor::ones([0, 3]))]);
+        assert_eq!(none.value().shape(), &[0, 3]);
+    }
+
+    /// Products with one matrix for all examples are one product.
+    #[test]
+    fn products_fold() {
+        let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());
+        for product in [
+            vmap(|[x]| x.matmul(&w.t()), [&x]),
+            vmap(|[x]| x.tape().constant(&w).matmul(x), [&x]),
+            vmap(|[x]| x.unsqueeze(0).matmul(&w.t()).squeeze(0), [&x]),
+            vmap(|[x]| x.tape().constant(&w).matmul(x.unsqueeze(1)).squeeze(1), [&x]),
+        ] {
+            assert_eq!(product, x.matmul(w.t()));
+        }
+    }
 }

@@ -1,0 +1,144 @@
+//! The gradients of each sample's loss by itself.
+
+use std::cell::RefCell;
+
+use wengert_autograd::transforms::Vmap;
+use wengert_autograd::{Error, Parameter, Tape, Var};
+use wengert_macros::twins;
+use wengert_tensor::{Float, Site, Tensor};
+
+use crate::module::Module;
+
+/// The gradients of `loss` for each sample by itself, with respect to every parameter that is not frozen: by path, in the order of
+/// [`named_parameters`](Module::named_parameters), of the shape `[n, …]` for `n` samples and a parameter of the shape `[…]`; zeros
+/// where the loss does not depend on the parameter. All samples are computed together, as by
+/// [`vmap`](wengert_autograd::transforms::vmap). JAX: `vmap(grad(loss), (None, 0, 0))`; PyTorch: the same of a `functional_call`.
+///
+/// `loss` sees one sample: its inputs without their first dimension. What differs from sample to sample is among `samples`, classes
+/// as one-hot rows. The model evaluates: dropout drops nothing.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, Layer, Linear, per_sample_gradients};
+/// use wengert_tensor::ops::one_hot;
+///
+/// let model = Linear::<f64>::new(3, 2, &mut Generator::new(0));
+/// let x = Tensor::from([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0], [0.0, 1.0, 0.0], [2.0, 2.0, 2.0]]);
+/// let classes = one_hot(&Tensor::from([0i64, 1, 1, 0]), Some(2)).cast::<f64>();
+/// let gradients = per_sample_gradients(&model, [&x, &classes], |[x, class]| {
+///     -(model.forward(x).log_softmax(-1) * class).sum(..)
+/// });
+/// let (path, weight) = &gradients[0];
+/// assert_eq!((path.as_str(), weight.shape().sizes()), ("weight", &[4, 2, 3][..]));
+/// // The norm of each sample's gradient, to clip it by.
+/// assert_eq!(weight.vector_norm(2.0, [1, 2]).shape(), &[4]);
+/// ```
+///
+/// # Errors
+///
+/// If the loss is not one number, an operation in it has no derivative, there are different numbers of samples, or there is not
+/// enough memory.
+#[twins]
+pub fn try_per_sample_gradients<T: Float, const N: usize>(
+    model: &(impl Module<T> + ?Sized),
+    samples: [&Tensor<T>; N],
+    loss: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
+) -> Result<Vec<(String, Tensor<T>)>, Error> {
+    let at = Site::here("per_sample_gradients");
+    let parameters: Vec<(String, &Parameter<T>)> =
+        model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()).collect();
+    let tape = Tape::new();
+    let vars: Vec<Var<'_, T>> = parameters.iter().map(|(_, parameter)| tape.parameter(parameter)).collect();
+    let refused = RefCell::new(None);
+    let inputs = samples.map(|sample| tape.constant(sample));
+    let gradients = Vmap::new().try_record_slice(
+        |sample| {
+            let loss = loss(std::array::from_fn(|position| sample[position]));
+            loss.grad_or_zeros(&vars).unwrap_or_else(|error| {
+                refused.replace(Some(error));
+                Vec::new()
+            })
+        },
+        &inputs,
+    )?;
+    if let Some(error) = refused.take() {
+        return Err(match error {
+            Error::NotScalar { shape, .. } => Error::NotScalar { shape, at },
+            Error::NotDifferentiable { operation, recorded, .. } => {
+                Error::NotDifferentiable { operation, recorded, at }
+            }
+            other => other,
+        });
+    }
+    let values = tape.try_values_slice(&gradients)?;
+    Ok(parameters.into_iter().map(|(path, _)| path).zip(values).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+    use crate::{Conv2d, Generator, Layer as _, LayerNorm, Linear};
+
+    #[derive(Module)]
+    #[module(f64)]
+    struct Model {
+        conv: Conv2d<f64>,
+        norm: LayerNorm<f64>,
+        unused: Linear<f64>,
+        head: Linear<f64>,
+    }
+
+    impl Model {
+        fn loss<'t>(&self, x: Var<'t, f64>, target: Var<'t, f64>) -> Var<'t, f64> {
+            let features = self.norm.forward(self.conv.forward(x).tanh().flatten(-3, -1));
+            (self.head.forward(features) - target).square().sum(..)
+        }
+    }
+
+    fn model() -> Model {
+        let g = &mut Generator::new(3);
+        Model {
+            conv: Conv2d::new(2, 3, 2, g),
+            norm: LayerNorm::new([12]),
+            unused: Linear::new(2, 2, g),
+            head: Linear::new(12, 2, g),
+        }
+    }
+
+    fn samples() -> (Tensor<f64>, Tensor<f64>) {
+        let g = &mut Generator::new(4);
+        (Tensor::randn([5, 2, 3, 3], g), Tensor::randn([5, 2], g))
+    }
+
+    #[test]
+    fn they_are_the_gradients_of_a_loop() {
+        let (mut model, (x, y)) = (model(), samples());
+        model.freeze("norm.bias");
+        let got = per_sample_gradients(&model, [&x, &y], |[x, y]| model.loss(x, y));
+        let paths: Vec<&str> = got.iter().map(|(path, _)| path.as_str()).collect();
+        let expected =
+            ["conv.weight", "conv.bias", "norm.weight", "unused.weight", "unused.bias", "head.weight", "head.bias"];
+        assert_eq!(paths, expected);
+        for sample in 0..5 {
+            let tape = Tape::new();
+            let [x, y] = [&x, &y].map(|all| tape.constant(&all.select(0, sample)));
+            let gradients = model.loss(x, y).backward();
+            for (path, parameter) in model.named_parameters() {
+                let Some((_, all)) = got.iter().find(|(known, _)| *known == path) else { continue };
+                let (own, want) = (all.select(0, sample), gradients.of_or_zeros(parameter));
+                assert!((&own - &want).abs().amax(..).item() < 1e-12, "{path} of sample {sample}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_names_the_callers_line() {
+        let (model, (x, y)) = (model(), samples());
+        let line = line!() + 1;
+        let error = try_per_sample_gradients(&model, [&x, &y], |[x, y]| model.loss(x, y) * y).unwrap_err();
+        let Error::NotScalar { shape, at } = &error else { panic!("{error}") };
+        assert_eq!((&shape[..], at.operation, at.location.line()), (&[2][..], "per_sample_gradients", line));
+    }
+}
