@@ -148,7 +148,7 @@ impl Vmap {
 
     fn variables<'t, T: Float>(
         &self,
-        f: &dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>,
+        f: &OfExample<'t, '_, T>,
         inputs: &[Var<'t, T>],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
@@ -210,6 +210,9 @@ impl Vmap {
     }
 }
 
+/// A function of the inputs of one example.
+type OfExample<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
+
 /// The inputs of a function of one example: each with whether examples lie along its first dimension.
 struct Batch<'t, T: Float> {
     inputs: Vec<(Var<'t, T>, bool)>,
@@ -219,7 +222,7 @@ struct Batch<'t, T: Float> {
 
 impl<'t, T: Float> Batch<'t, T> {
     /// The results of `f` for all examples, the examples along the first dimension.
-    fn results(&self, f: &dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>) -> Result<Vec<Var<'t, T>>, Error> {
+    fn results(&self, f: &OfExample<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
         let tape = self.inputs[0].0.tape;
         let inputs = self.example(0)?;
         let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);
