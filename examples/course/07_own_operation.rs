@@ -1,4 +1,4 @@
-//! An operation of your own: the log-density of Student's t, fused into one pass over the data.
+//! 7. An operation of your own: the log-density of Student's t, fused into one pass over the data.
 //!
 //! ```text
 //! log p(x) = c - (ν + 1)/2 ln(1 + x²/ν)      c = ln Γ((ν+1)/2) - ln Γ(ν/2) - ln(πν)/2
@@ -6,10 +6,19 @@
 //!
 //! It says its shape, its value, and its derivative once, as a formula over variables. Broadcasting is done before it is
 //! called, and derivatives of any order follow.
+//!
+//! Further: `gradient_check` shows how a mistake in such a derivative is found.
+
+use std::process::ExitCode;
 
 use wengert::autograd::transforms::hessian;
 use wengert::autograd::{Call, Error, Operation, gradcheck};
 use wengert::prelude::*;
+use wengert_course::{Chart, Options, Result, run};
+
+fn main() -> ExitCode {
+    run(Options::new("07_own_operation", "An operation of your own, differentiated twice"), own_operation)
+}
 
 /// The log-density with ν degrees of freedom.
 struct StudentT {
@@ -21,11 +30,11 @@ impl Operation<f64> for StudentT {
         "student_t"
     }
 
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+    fn shape(&self, inputs: &[Shape]) -> std::result::Result<Shape, String> {
         Ok(inputs[0].clone())
     }
 
-    fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, Error> {
+    fn run(&self, inputs: &[Tensor<f64>]) -> std::result::Result<Tensor<f64>, Error> {
         let nu = self.nu;
         let half = Tensor::from([(nu + 1.0) / 2.0, nu / 2.0]).lgamma().to_vec();
         let constant = half[0] - half[1] - (std::f64::consts::PI * nu).ln() / 2.0;
@@ -49,16 +58,13 @@ fn log_density<'t>(data: &Tensor<f64>, location: Var<'t, f64>, scale: Var<'t, f6
     location.tape().apply(StudentT { nu: 3.0 }, &[standard]) - scale.log()
 }
 
-fn main() {
+fn own_operation(options: &Options) -> Result {
     // Five observations of two quantities, one of them wild.
     let data = Tensor::from([[1.1, -0.4], [0.9, -0.6], [1.3, -0.5], [1.0, -0.3], [9.0, -0.7]]);
     let (mut location, scale) = (Tensor::from([2.0, 0.0]), Tensor::scalar(0.5));
 
     println!("1. Data [5, 2], location [2] and scale [] broadcast; the derivatives are right to order 2:\n");
-    match gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale]) {
-        Ok(report) => println!("{report}\n"),
-        Err(failure) => panic!("{failure}"),
-    }
+    println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
     println!("2. The likeliest location, uphill along the gradient:\n");
     // Fisher's scoring: the expected curvature of one observation is (ν + 1) / (ν + 3) / scale².
@@ -75,7 +81,23 @@ fn main() {
     }
     println!("\n   The mean of the first column is 2.66; the wild 9.0 hardly moves this one.\n");
 
-    println!("3. The curvature there, [2, 2], by forward over reverse mode:");
+    println!("3. The curvature there, [2, 2], by forward over reverse mode:\n");
     let h = hessian(|at| log_density(&data, at, at.tape().constant(&scale)).sum(..), &location);
-    println!("   {:.4?}", h.to_vec());
+    println!("   {:.4?}\n", h.to_vec());
+
+    // The first column against many locations at once: [5, 1] - [161] is [5, 161].
+    let (column, many) = (data.select(1, 0).unsqueeze(1), Tensor::<f64>::linspace(-1.0, 10.0, 161));
+    let tape = Tape::new();
+    let student = log_density(&column, tape.constant(&many), tape.constant(&scale)).sum(0).value();
+    let normal = ((&column - &many) / &scale).square().sum(0) * -0.5;
+    let against = |curve: &Tensor<f64>| many.iter().zip((curve - curve.amax(..)).to_vec()).collect::<Vec<_>>();
+    let picture = options.file("likelihood.svg")?;
+    Chart::new("Log-likelihood of a location, below its maximum", "location", "")
+        .ranges(-1.0..10.0, -40.0..4.0)
+        .line("normal: pulled to the wild one", 1, against(&normal).into_iter().filter(|(_, y)| *y > -40.0))
+        .line("Student's t", 0, against(&student))
+        .points("observations", 7, data.select(1, 0).iter().map(|x| (x, 1.5)))
+        .save(&picture)?;
+    println!("wrote {}", picture.display());
+    Ok(())
 }

@@ -1,0 +1,64 @@
+//! 5. Handwritten digits with a network of three layers.
+//!
+//! New are layers in a row (`Sequential`), batches, a learning rate that falls, and the quarter of the data that the network never
+//! trains on: only that one tells how good it is.
+//!
+//! Further: `train_digits` is this as a whole program, with a checkpoint and curves of the loss.
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::infer;
+use wengert::nn::Schedule;
+use wengert::nn::schedule::PolynomialLR;
+use wengert::prelude::*;
+use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
+
+fn main() -> ExitCode {
+    let options = Options::new("05_digits_mlp", "Handwritten digits with a network of three layers");
+    let options = options.option("epochs", 40, "How often every digit is seen");
+    run(options.option("data", DIGITS, "Table of pixels, the class last"), train)
+}
+
+fn train(options: &Options) -> Result {
+    let epochs: u32 = options.get("epochs")?;
+    let generator = &mut Generator::new(options.seed());
+    let (train, test) = digits(options.get::<String>("data")?, generator)?;
+    println!("{} digits to train on, {} held out", train.len(), test.len());
+
+    let mut model = Sequential::new()
+        .add(Linear::new(64, 128, generator))
+        .add(ReLU)
+        .add(Dropout::new(0.2))
+        .add(Linear::new(128, 64, generator))
+        .add(ReLU)
+        .add(Linear::new(64, 10, generator));
+    let mut adam = AdamW::new(2e-3);
+    let schedule = PolynomialLR::new(2e-3, epochs.into(), 1.0); // down to 0 in a straight line
+    let (mut losses, mut shares) = (Vec::new(), Vec::new());
+    for epoch in 1..=epochs {
+        adam.set_lr(schedule.lr(u64::from(epoch - 1)));
+        let mut sum = 0.0;
+        for (x, y) in train.shuffled(generator)?.batches(64) {
+            // On a training tape dropout drops ...
+            let (loss, gradients) = Tape::training(generator)
+                .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));
+            adam.step(&mut model, &gradients);
+            sum += f64::from(loss) * y.numel() as f64;
+        }
+        // ... and `infer` uses a tape that evaluates.
+        let right = accuracy(&infer(|x| model.forward(x), test.inputs()), test.targets());
+        losses.push((f64::from(epoch), sum / train.len() as f64));
+        shares.push((f64::from(epoch), right));
+        if epoch % 5 == 0 || epoch == 1 {
+            println!("epoch {epoch:>3}   loss {:.4}   held out: {:.2}% right", sum / train.len() as f64, 100.0 * right);
+        }
+    }
+    let last = shares.last().map_or(0.0, |share| share.1);
+    let picture = options.file("training.svg")?;
+    Chart::new("Loss in training, and share of held-out digits read rightly", "epoch", "")
+        .line("loss", 0, losses)
+        .line(format!("share: {last:.4} at last"), 1, shares)
+        .save(&picture)?;
+    println!("wrote {}\ntest accuracy: {:.2}%", picture.display(), 100.0 * last);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! 6. The same digits with a convolutional network.
+//!
+//! New are images as `[n, 1, 8, 8]`, convolutions with batch normalisation, training data that is moved about by a pixel at random
+//! each time it is seen, and looking at the result: what the first layer's filters react to, and the digits that were read worst.
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::infer;
+use wengert::nn::schedule::CosineAnnealingLR;
+use wengert::nn::{Flatten, Schedule};
+use wengert::prelude::*;
+use wengert::tensor::index_items;
+use wengert_course::{DIGITS, Image, Options, Result, digits, run, save_images};
+
+fn main() -> ExitCode {
+    let options = Options::new("06_digits_cnn", "Handwritten digits with a convolutional network");
+    let options = options.option("epochs", 30, "How often every digit is seen");
+    run(options.option("data", DIGITS, "Table of pixels, the class last"), train)
+}
+
+/// `[n, 1, 8, 8]` to scores `[n, 10]`.
+#[derive(Module)]
+struct Cnn {
+    conv1: Conv2d,
+    norm1: BatchNorm2d,
+    conv2: Conv2d,
+    norm2: BatchNorm2d,
+    conv3: Conv2d,
+    norm3: BatchNorm2d,
+    drop: Dropout,
+    fc: Linear,
+}
+
+impl Cnn {
+    fn new(generator: &mut Generator) -> Self {
+        let conv = |i, o, g: &mut Generator| Conv2d::builder(i, o, 3).padding(1).bias(false).build(g);
+        Cnn {
+            conv1: conv(1, 24, generator),
+            norm1: BatchNorm2d::new(24),
+            conv2: conv(24, 48, generator),
+            norm2: BatchNorm2d::new(48),
+            conv3: conv(48, 64, generator),
+            norm3: BatchNorm2d::new(64),
+            drop: Dropout::new(0.3),
+            fc: Linear::new(64 * 2 * 2, 10, generator),
+        }
+    }
+
+    fn forward<'t>(&self, x: Var<'t>) -> Var<'t> {
+        let pool = MaxPool2d::new(2);
+        let x = self.norm1.forward(self.conv1.forward(x)).relu();
+        let x = pool.forward(self.norm2.forward(self.conv2.forward(x)).relu()); // [n, 48, 4, 4]
+        let x = pool.forward(self.norm3.forward(self.conv3.forward(x)).relu()); // [n, 64, 2, 2]
+        self.fc.forward(self.drop.forward(Flatten::default().forward(x)))
+    }
+}
+
+/// Each image moved by -1, 0 or 1 pixel in both directions.
+fn moved(images: &Tensor, generator: &mut Generator) -> Tensor {
+    let n = images.shape()[0];
+    let padded = images.pad(&[1, 1, 1, 1], wengert::nn::PadMode::Constant(-1.0)); // paper
+    // Row and column of each pixel, plus one offset for each image: [n, 1, 1] + [8, 1] and + [8].
+    let offset = |g: &mut Generator| Tensor::randint(0, 3, [n, 1, 1], g);
+    let rows = offset(generator) + Tensor::arange(8).unsqueeze(1);
+    let columns = offset(generator) + Tensor::<i64>::arange(8);
+    let image = Tensor::<i64>::arange(n).reshape([n, 1, 1]);
+    padded.squeeze(1).index(&index_items![&image, &rows, &columns]).unsqueeze(1)
+}
+
+fn train(options: &Options) -> Result {
+    let epochs: u32 = options.get("epochs")?;
+    let generator = &mut Generator::new(options.seed());
+    let (train, test) = digits(options.get::<String>("data")?, generator)?;
+    let mut model = Cnn::new(generator);
+    let mut adam = AdamW::new(4e-3).weight_decay(0.02);
+    let schedule = CosineAnnealingLR::new(4e-3, epochs.into());
+    let criterion = CrossEntropyLoss::new().label_smoothing(0.05);
+    let images = test.inputs().reshape([test.len(), 1, 8, 8]);
+    for epoch in 1..=epochs {
+        adam.set_lr(schedule.lr(u64::from(epoch - 1)));
+        let mut sum = 0.0;
+        for (x, y) in train.shuffled(generator)?.batches(64) {
+            let x = moved(&x.reshape([y.numel(), 1, 8, 8]), generator);
+            let (loss, gradients) = Tape::training(generator)
+                .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&x)), &y));
+            adam.step(&mut model, &gradients);
+            sum += f64::from(loss) * y.numel() as f64;
+        }
+        if epoch % 5 == 0 || epoch == 1 {
+            let right = accuracy(&infer(|x| model.forward(x), &images), test.targets());
+            println!("epoch {epoch:>3}   loss {:.4}   held out: {:.2}% right", sum / train.len() as f64, 100.0 * right);
+        }
+    }
+
+    // The filters, from the most negative weight (white) to the most positive (black).
+    let filters = &model.conv1.weight.value; // [24, 1, 3, 3]
+    let largest = filters.abs().amax(..);
+    let shown = (filters / largest + 1.0) / 2.0;
+    let shown = (0..24).map(|k| Image { pixels: shown.select(0, k).squeeze(0), caption: String::new() });
+    let path = options.file("filters.svg")?;
+    save_images(&path, "The filters of the first layer", 8, &shown.collect::<Vec<_>>())?;
+    println!("wrote {}", path.display());
+
+    // The digits whose right class got the smallest probability.
+    let scores = infer(|x| model.forward(x), &images);
+    let probability = scores.softmax(1);
+    let right = probability.gather(1, &test.targets().unsqueeze(1)).squeeze(1);
+    let guesses = scores.argmax(1);
+    let order = right.argsort(0, false).narrow(0, 0, 12);
+    let worst = order.iter().map(|k| {
+        let [label, guess] = [test.targets(), &guesses].map(|of| of.select(0, k as isize).item());
+        let share = 100.0 * right.select(0, k as isize).item();
+        let caption =
+            format!("{label}: {share:.0}%{}", if label == guess { String::new() } else { format!(", read {guess}") });
+        Image { pixels: (images.select(0, k as isize).squeeze(0) + 1.0) / 2.0, caption }
+    });
+    let path = options.file("worst.svg")?;
+    save_images(&path, "The held-out digits read worst", 6, &worst.collect::<Vec<_>>())?;
+    println!("wrote {}", path.display());
+    println!("test accuracy: {:.2}%", 100.0 * accuracy(&scores, test.targets()));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! 8. Second order: steps that know how the ground is curved.
+//!
+//! Gradient descent knows the slope. Newton's method also uses the Hessian, which is a derivative of a derivative on the same tape.
+//! Where there are too many numbers for a Hessian, L-BFGS makes an approximation from the last gradients.
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::{grad, hessian, hvp, objective_of_one};
+use wengert::nn::{Lbfgs, Tanh};
+use wengert::prelude::*;
+use wengert_course::{Chart, Options, Result, run};
+
+fn main() -> ExitCode {
+    run(Options::new("08_second_order", "Newton's method, products with a Hessian, and L-BFGS"), second_order)
+}
+
+/// Rosenbrock's valley (1960): curved, narrow, nearly flat along its floor, and lowest at (1, 1).
+fn valley(p: Var<'_, f64>) -> Var<'_, f64> {
+    let (x, y) = (p.select(0, 0), p.select(0, 1));
+    (y - x.square()).square() * 100.0 + (1.0 - x).square()
+}
+
+fn value(p: &Tensor<f64>) -> f64 {
+    valley(Tape::new().constant(p)).item()
+}
+
+fn point(p: &Tensor<f64>) -> (f64, f64) {
+    (p.select(0, 0).item(), p.select(0, 1).item())
+}
+
+fn second_order(options: &Options) -> Result {
+    let start = Tensor::from([-1.2, 1.0]);
+
+    println!("1. Rosenbrock's valley by gradient descent, from (-1.2, 1)\n");
+    let (mut p, mut slow) = (start.clone(), vec![point(&start)]);
+    for step in 1..=5000 {
+        let [slope] = grad(|[p]| valley(p), [&p]);
+        p -= &(slope * 0.0015);
+        slow.push(point(&p));
+        if [10, 100, 1000, 5000].contains(&step) {
+            println!("   step {step:>4}   {:.6?}   value {:.2e}", point(&p), value(&p));
+        }
+    }
+
+    println!("\n2. The same by Newton's method: -H⁻¹ times the slope\n");
+    let (mut p, mut quick) = (start.clone(), vec![point(&start)]);
+    for step in 1..=6 {
+        let [slope] = grad(|[p]| valley(p), [&p]);
+        let h = hessian(valley, &p).to_vec(); // [2, 2]
+        let [a, b, c, d] = [h[0], h[1], h[2], h[3]];
+        let inverse = Tensor::from([[d, -b], [-c, a]]) / (a * d - b * c);
+        p -= &inverse.matmul(&slope);
+        quick.push(point(&p));
+        println!("   step {step:>4}   {:.6?}   value {:.2e}", point(&p), value(&p));
+    }
+    assert!(value(&p) < 1e-20);
+    let path = options.file("valley.svg")?;
+    Chart::new("Down Rosenbrock's valley", "x", "y")
+        .line("5,000 steps of gradient descent", 0, slow)
+        .line("6 steps of Newton's method", 1, quick.clone())
+        .points("", 1, quick)
+        .points("lowest", 3, [(1.0, 1.0)])
+        .save(&path)?;
+    println!("wrote {}\n", path.display());
+
+    println!("3. Of many numbers, a product of the Hessian with a vector costs as much as two gradients\n");
+    let f = objective_of_one(|x: Var<'_, f64>| (x.square().sum(..) + 1.0).log());
+    let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
+    let along = hvp(f, &x, &Tensor::ones([100_000]));
+    println!(
+        "   100,000 numbers; the Hessian would have 10 billion; its row sums begin with {:.3e}\n",
+        along.to_vec()[0]
+    );
+
+    println!("4. L-BFGS fits a network to a curve, to far below what noise would allow\n");
+    let generator = &mut Generator::new(options.seed());
+    let mut network = Sequential::<f64>::new();
+    network = network.add(Linear::new(1, 20, generator)).add(Tanh).add(Linear::new(20, 20, generator)).add(Tanh);
+    let mut network = network.add(Linear::new(20, 1, generator));
+    let x = Tensor::<f64>::linspace(-2.0, 2.0, 100).unsqueeze(1);
+    let y = (x.square() * 2.0).sin() * (-&x).exp();
+    let mut lbfgs = Lbfgs::new(1.0).strong_wolfe();
+    for step in 0..=30 {
+        let loss = lbfgs.step(&mut network, |network| {
+            Tape::new().value_and_gradients(|tape| mse_loss(network.forward(tape.constant(&x)), &y))
+        });
+        if step % 10 == 0 {
+            println!("   step {step:>3}   mean square error {loss:.2e}");
+        }
+    }
+    let fitted = network.forward(Tape::new().constant(&x)).value();
+    let path = options.file("curve.svg")?;
+    let against = |of: &Tensor<f64>| x.iter().zip(of.to_vec()).collect::<Vec<_>>();
+    let chart = Chart::new("A curve and a network", "x", "y").points("curve", 7, against(&y));
+    chart.line("network", 1, against(&fitted)).save(&path)?;
+    println!("wrote {}", path.display());
+    Ok(())
+}

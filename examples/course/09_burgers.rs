@@ -1,0 +1,119 @@
+//! 9. An equation solved by a network: Burgers' equation, where a smooth wave becomes a front.
+//!
+//! ```text
+//! u_t + u u_x = ν u_xx      u(x, 0) = -sin(πx)      u(-1, t) = u(1, t) = 0
+//! ```
+//!
+//! There is no data. The network is asked for u at points in space and time, and the loss is what is left of the equation there, made
+//! of derivatives of the network to its *inputs*; the gradient of that loss to the weights is a derivative of third order. The first
+//! values and the borders are built into the formula of u. Beside it is the exact solution (Cole 1951, Hopf 1950), an integral.
+
+use std::f64::consts::PI;
+use std::process::ExitCode;
+
+use wengert::nn::Lbfgs;
+use wengert::prelude::*;
+use wengert_course::{Chart, Options, Result, run, save_row};
+
+fn main() -> ExitCode {
+    let options = Options::new("09_burgers", "Burgers' equation solved by a network");
+    run(options.option("steps", 50, "Steps of L-BFGS, of up to 20 moves each"), solve)
+}
+
+/// The viscosity: the smaller, the steeper the front.
+const NU: f64 = 0.02;
+
+#[derive(Module)]
+#[module(f64)]
+struct Network(Vec<Linear<f64>>);
+
+impl Network {
+    fn new(sizes: &[usize], generator: &mut Generator) -> Self {
+        Network(sizes.windows(2).map(|pair| Linear::new(pair[0], pair[1], generator)).collect())
+    }
+
+    /// u at places x `[n, 1]` and times t `[n, 1]`.
+    fn u<'t>(&self, x: Var<'t, f64>, t: Var<'t, f64>) -> Var<'t, f64> {
+        let (last, hidden) = self.0.split_last().expect("a network has layers");
+        let inner = last.forward(hidden.iter().fold(cat(&[x, t], 1), |y, layer| layer.forward(y).tanh()));
+        // At t = 0 and at x = ±1 this is what it must be, whatever the network says.
+        t * (1.0 - x.square()) * inner - (x * PI).sin()
+    }
+
+    /// What is left of the equation, squared, on average.
+    fn loss<'t>(&self, x: Var<'t, f64>, t: Var<'t, f64>) -> Var<'t, f64> {
+        let u = self.u(x, t);
+        let [ux, ut] = u.sum(..).grad([x, t]);
+        let [uxx] = ux.sum(..).grad([x]);
+        (ut + u * ux - uxx * NU).square().mean(..)
+    }
+}
+
+/// The exact solution at one place and time: the transform of Cole and Hopf turns the equation into that of heat, whose solution is an
+/// integral over the first values; the substitution makes its weight exp(-z²), and the sum over z is exact to the last digits.
+fn exact(x: f64, t: f64) -> f64 {
+    let spread = (4.0 * NU * t).sqrt();
+    let (mut above, mut below) = (0.0, 0.0);
+    for step in -400..=400 {
+        let z = f64::from(step) * 0.02;
+        let y = x - spread * z;
+        // The largest exponent is left out above and below.
+        let weight = (-z * z - ((PI * y).cos() + 1.0) / (2.0 * PI * NU)).exp();
+        above -= (PI * y).sin() * weight;
+        below += weight;
+    }
+    above / below
+}
+
+fn solve(options: &Options) -> Result {
+    let steps: usize = options.get("steps")?;
+    let generator = &mut Generator::new(options.seed());
+    let mut network = Network::new(&[2, 24, 24, 24, 1], generator);
+
+    // Points everywhere, and as many again where the front will be.
+    let x = Tensor::<f64>::rand([800, 1], generator) * 2.0 - 1.0;
+    let x = cat(&[x.clone(), x * 0.2], 0);
+    let t = Tensor::<f64>::rand([1600, 1], generator);
+
+    // Whether it is right is asked elsewhere: on a grid of 101 places at 21 times.
+    let grid = [Tensor::<f64>::linspace(-1.0, 1.0, 101), Tensor::linspace(0.0, 1.0, 21)];
+    let truth =
+        Tensor::from_fn([101, 21], |i| exact(grid[0].get(&[i[0]]).unwrap_or(0.0), grid[1].get(&[i[1]]).unwrap_or(0.0)));
+    let on_grid = |network: &Network| {
+        let [gx, gt] = [grid[0].unsqueeze(1).expand([101, 21]), grid[1].expand([101, 21])].map(|g| g.reshape([-1, 1]));
+        let tape = Tape::new();
+        network.u(tape.constant(&gx), tape.constant(&gt)).value().reshape([101, 21])
+    };
+    let error = |u: &Tensor<f64>| (u - &truth).square().sum(..).item().sqrt() / truth.square().sum(..).item().sqrt();
+
+    let mut lbfgs = Lbfgs::new(1.0).strong_wolfe();
+    for step in 0..=steps {
+        if step % 10 == 0 || step == steps {
+            let tape = Tape::new();
+            let loss = network.loss(tape.var(&x), tape.var(&t)).item();
+            println!("step {step:>3}   loss {loss:.2e}   error {:.3}%", 100.0 * error(&on_grid(&network)));
+        }
+        if step < steps {
+            lbfgs.step(&mut network, |network| {
+                Tape::new().value_and_gradients(|tape| network.loss(tape.var(&x), tape.var(&t)))
+            });
+        }
+    }
+
+    let u = on_grid(&network);
+    let charts = [5, 10, 20].map(|moment| {
+        let at = |of: &Tensor<f64>| grid[0].iter().zip(of.select(1, moment).to_vec()).collect::<Vec<_>>();
+        let time = grid[1].get(&[moment as usize]).unwrap_or(0.0);
+        let chart = Chart::new(format!("t = {time:.2}"), "x", "u").ranges(-1.0..1.0, -1.15..1.15);
+        chart.line("exact", 0, at(&truth)).dashes("network", 1, at(&u))
+    });
+    let picture = options.file("burgers.svg")?;
+    save_row(&picture, &charts)?;
+    println!("wrote {}", picture.display());
+    let error = error(&u);
+    println!("relative error: {:.3}%", 100.0 * error);
+    if error > 0.01 {
+        return Err("the error is above 1%: try more --steps".into());
+    }
+    Ok(())
+}

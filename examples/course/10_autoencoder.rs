@@ -1,0 +1,124 @@
+//! 10. An autoencoder, then a variational one: digits pressed through a few numbers and out again.
+//!
+//! The first network squeezes 64 pixels into two numbers, so that every digit is a point in the plane. The second one says a *range*
+//! for each of its eight numbers, draws from it, and is told to keep these ranges close to a standard normal distribution. So one can
+//! draw eight numbers oneself and get a digit that nobody wrote. (Kingma and Welling 2013, "Auto-encoding variational Bayes".)
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::infer;
+use wengert::prelude::*;
+use wengert_course::{Chart, DIGITS, Image, Options, Result, digits, run, save_images};
+
+fn main() -> ExitCode {
+    let options = Options::new("10_autoencoder", "An autoencoder and a variational one");
+    run(options.option("epochs", 60, "How often every digit is seen"), autoencoders)
+}
+
+fn network(sizes: [usize; 4], generator: &mut Generator) -> Sequential {
+    let [a, b, c, d] = sizes;
+    let (first, second) = (Linear::new(a, b, generator), Linear::new(b, c, generator));
+    Sequential::new().add(first).add(ReLU).add(second).add(ReLU).add(Linear::new(c, d, generator))
+}
+
+#[derive(Module)]
+struct Autoencoder {
+    encoder: Sequential,
+    decoder: Sequential,
+}
+
+/// The latent numbers of the variational one.
+const LATENT: usize = 8;
+
+impl Autoencoder {
+    /// Means and logarithms of variances, `[n, LATENT]` each.
+    fn ranges<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
+        self.encoder.forward(x).chunk_into(1)
+    }
+
+    /// What the digits lose on the way, and how far the ranges are from a standard normal distribution (Kullback and Leibler), in nats
+    /// a digit.
+    fn variational_loss<'t>(&self, x: Var<'t>, noise: &Tensor) -> [Var<'t>; 2] {
+        let [mean, log_variance] = self.ranges(x);
+        // The randomness comes from outside, so that a gradient goes through mean and variance.
+        let drawn = mean + (log_variance * 0.5).exp() * noise;
+        let pixels = self.decoder.forward(drawn);
+        let n = x.shape()[0] as f32;
+        let lost = (pixels - x).square().sum(..) / n * 4.0;
+        let far = (mean.square() + log_variance.exp() - log_variance - 1.0).sum(..) * 0.5 / n;
+        [lost, far]
+    }
+}
+
+fn autoencoders(options: &Options) -> Result {
+    let epochs: u32 = options.get("epochs")?;
+    let generator = &mut Generator::new(options.seed());
+    let (train, test) = digits(DIGITS, generator)?;
+    let ink = |images: &Tensor| (images + 1.0) * 0.5; // from 0, paper, to 1
+    let images = ink(test.inputs());
+
+    println!("1. Through two numbers\n");
+    let mut plain =
+        Autoencoder { encoder: network([64, 128, 64, 2], generator), decoder: network([2, 64, 128, 64], generator) };
+    let mut adam = AdamW::new(3e-3);
+    for epoch in 1..=epochs {
+        let mut last = 0.0;
+        for (x, _) in train.shuffled(generator)?.batches(64) {
+            let x = ink(&x);
+            let (loss, gradients) = Tape::training(generator).value_and_gradients(|tape| {
+                mse_loss(plain.decoder.forward(plain.encoder.forward(tape.constant(&x))), &x)
+            });
+            adam.step(&mut plain, &gradients);
+            last = loss;
+        }
+        if epoch % 20 == 0 {
+            println!("epoch {epoch:>3}   mean square error {last:.4}");
+        }
+    }
+    let places = infer(|x| plain.encoder.forward(x), &images);
+    let mut chart = Chart::new("Where the held-out digits lie in the plane", "first number", "second number");
+    for digit in 0..10 {
+        let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
+        let points = of.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
+        chart = chart.points(digit.to_string(), digit as usize, points);
+    }
+    let path = options.file("plane.svg")?;
+    chart.save(&path)?;
+    println!("wrote {}\n", path.display());
+
+    println!("2. Through eight ranges\n");
+    let (encoder, decoder) = (network([64, 128, 64, 2 * LATENT], generator), network([LATENT, 64, 128, 64], generator));
+    let mut variational = Autoencoder { encoder, decoder };
+    let mut adam = AdamW::new(3e-3);
+    for epoch in 1..=2 * epochs {
+        for (x, _) in train.shuffled(generator)?.batches(64) {
+            let x = ink(&x);
+            let noise = Tensor::randn([x.shape()[0], LATENT], generator);
+            let (_, gradients) = Tape::training(generator).value_and_gradients(|tape| {
+                let [lost, far] = variational.variational_loss(tape.constant(&x), &noise);
+                lost + far
+            });
+            adam.step(&mut variational, &gradients);
+        }
+        if epoch % 40 == 0 {
+            let tape = Tape::new();
+            let noise = Tensor::randn([images.shape()[0], LATENT], generator);
+            let [lost, far] = variational.variational_loss(tape.constant(&images), &noise).map(Var::item);
+            println!("epoch {epoch:>3}   held out: {lost:.2} lost, {far:.2} from the normal distribution");
+        }
+    }
+    let image = |row: &Tensor| Image { pixels: row.reshape([8, 8]), caption: String::new() };
+    let few = images.narrow(0, 0, 12);
+    let again = infer(|x| variational.decoder.forward(variational.ranges(x)[0]), &few);
+    let rows = (0..12).map(|k| image(&few.select(0, k))).chain((0..12).map(|k| image(&again.select(0, k))));
+    let path = options.file("reconstructions.svg")?;
+    save_images(&path, "Held-out digits, and what is left of them", 12, &rows.collect::<Vec<_>>())?;
+    println!("wrote {}", path.display());
+
+    let drawn = infer(|z| variational.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
+    let path = options.file("samples.svg")?;
+    let samples = (0..24).map(|k| image(&drawn.select(0, k))).collect::<Vec<_>>();
+    save_images(&path, "Digits that nobody wrote", 12, &samples)?;
+    println!("wrote {}", path.display());
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! 15. Gradients of single samples, and a private step.
+//!
+//! A batch's gradient is a mean, in which one odd sample can weigh as much as all others together. With the gradient of every sample
+//! each one can be made no longer than a bound, and noise added that hides whether it was there at all. (Abadi et al. 2016, "Deep
+//! learning with differential privacy".)
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::infer;
+use wengert::prelude::*;
+use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
+
+fn main() -> ExitCode {
+    let options = Options::new("15_private_step", "Gradients of single samples, clipped, with noise");
+    let options =
+        options.option("steps", 150, "Number of steps").option("bound", 1.0, "Length that no gradient may exceed");
+    run(options.option("noise", 0.6, "Deviation of the noise, in units of the bound"), train)
+}
+
+fn loss<'t>(model: &Linear, tape: &'t Tape, x: &Tensor, y: &Tensor<i64>) -> Var<'t> {
+    cross_entropy(&model.forward(tape.constant(x)), y)
+}
+
+/// The gradients of each sample: weights `[n, 10, 64]` and biases `[n, 10]`.
+fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
+    let of = |row: isize| {
+        let gradients = loss(model, &Tape::new(), &x.narrow(0, row, 1), &y.narrow(0, row, 1)).backward();
+        model.parameters().into_iter().map(|parameter| gradients.of(parameter).clone()).collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<Tensor>> = (0..x.shape()[0] as isize).map(of).collect();
+    [0, 1].map(|parameter| stack(&rows.iter().map(|row| row[parameter].clone()).collect::<Vec<_>>(), 0))
+}
+
+fn train(options: &Options) -> Result {
+    let steps: usize = options.get("steps")?;
+    let (bound, noise): (f32, f32) = (options.get("bound")?, options.get("noise")?);
+    let generator = &mut Generator::new(options.seed());
+    let (train, test) = digits(DIGITS, generator)?;
+
+    println!("1. The mean of the samples' gradients is the batch's gradient\n");
+    let model: Linear = Linear::new(64, 10, generator);
+    let (x, y) = train.batches(64).next().ok_or("there are no digits")?;
+    let [weights, _] = per_sample(&model, &x, &y);
+    let batch = loss(&model, &Tape::new(), &x, &y).backward();
+    let difference = (weights.mean(0) - batch.of(&model.weight)).abs().amax(..).item();
+    println!(
+        "   {} gradients of {}, largest difference of the mean {difference:.1e}",
+        weights.shape()[0],
+        model.weight.value.shape()
+    );
+    let lengths = weights.flatten(1, 2).square().sum(1).sqrt();
+    println!("   their lengths: {:.2} to {:.2}\n", lengths.amin(..).item(), lengths.amax(..).item());
+    assert!(difference < 1e-5);
+
+    println!("2. Training with and without privacy: samples with wrong labels have long gradients\n");
+    let mut curves = Vec::new();
+    for (name, private) in [("plain", false), ("private", true)] {
+        let mut model: Linear = Linear::new(64, 10, &mut Generator::new(options.seed()));
+        let mut curve = Vec::new();
+        for step in 0..=steps {
+            if step % 10 == 0 {
+                let right = accuracy(&infer(|x| model.forward(x), test.inputs()), test.targets());
+                curve.push((step as f64, right));
+            }
+            let rows = Tensor::randint(0, train.len() as i64, [64], generator);
+            let (x, y) = (train.inputs().index_select(0, &rows), train.targets().index_select(0, &rows));
+            let mut gradients = per_sample(&model, &x, &y);
+            if private {
+                // One factor for each sample, the same for all of its numbers: [n, 1, 1] and [n, 1].
+                let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
+                let factor = (bound / squares.sqrt()).clamp_max(1.0);
+                gradients = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];
+            }
+            let mut means = gradients.map(|gradient| gradient.mean(0));
+            if private {
+                let deviation = noise * bound / 64.0;
+                means = means.map(|mean| &mean + Tensor::randn(mean.shape(), generator) * deviation);
+            }
+            for (parameter, mean) in model.parameters_mut().into_iter().zip(means) {
+                parameter.value -= &(mean * 0.3);
+            }
+        }
+        let last = curve.last().map_or(0.0, |point| point.1);
+        println!("   {name:<8} {:.2}% of the held-out digits read rightly", 100.0 * last);
+        curves.push((name, curve));
+    }
+    let mut chart = Chart::new("Held-out digits read rightly", "step", "share");
+    for (colour, (name, curve)) in curves.into_iter().enumerate() {
+        chart = chart.line(name, colour, curve);
+    }
+    let path = options.file("private.svg")?;
+    chart.save(&path)?;
+    println!("\nwrote {}", path.display());
+    Ok(())
+}

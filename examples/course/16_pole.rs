@@ -1,0 +1,114 @@
+//! 16. Reinforcement learning: a pole on a cart is kept upright by a network that nobody tells how.
+//!
+//! In each of many worlds at once the network says how likely it is to push to the right, a push is drawn, and the world goes on. Pushes
+//! that were followed by more time upright than usual are made likelier: the gradient of Σ log π(push) · (return - usual return).
+//! (Williams 1992, "Simple statistical gradient-following algorithms". The cart is that of Barto, Sutton and Anderson, 1983.)
+
+use std::process::ExitCode;
+
+use wengert::autograd::transforms::infer;
+use wengert::prelude::*;
+use wengert_course::{Chart, Options, Result, run};
+
+fn main() -> ExitCode {
+    let options = Options::new("16_pole", "A pole on a cart, kept upright by policy gradients");
+    run(options.option("rounds", 60, "Number of updates"), learn)
+}
+
+/// As many carts as learn at the same time.
+const CARTS: usize = 32;
+/// Steps of 0.02 s after which it counts as solved.
+const LONGEST: usize = 300;
+
+/// Carts `[CARTS, 4]`: place, speed, angle of the pole, its speed. One step of 0.02 s with a push of 10 N to the right (1) or left (0).
+fn moved(state: &Tensor, push: &Tensor) -> Tensor {
+    const CART: f32 = 1.0;
+    const POLE: f32 = 0.1;
+    const HALF: f32 = 0.5; // of the pole's length
+    let [x, v, angle, spin] = state.chunk_into(1);
+    let push = (push * 2.0 - 1.0).unsqueeze(1) * 10.0;
+    let (sin, cos) = (angle.sin(), angle.cos());
+    let along = (&push + spin.square() * &sin * (POLE * HALF)) / (CART + POLE);
+    let turn = (&sin * 9.8 - &cos * &along) / ((cos.square() * (-POLE / (CART + POLE)) + 4.0 / 3.0) * HALF);
+    let pull = along - &turn * cos * (POLE * HALF / (CART + POLE));
+    cat(&[x + &v * 0.02, v + pull * 0.02, angle + &spin * 0.02, spin + turn * 0.02], 1)
+}
+
+/// Which carts are still on their track with the pole upright, as ones and zeros.
+fn upright(state: &Tensor) -> Tensor {
+    let (x, angle) = (state.select(1, 0), state.select(1, 2));
+    x.abs().lt(2.4).logical_and(angle.abs().lt(12f32.to_radians())).cast()
+}
+
+/// What happened: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and whether a cart was still upright then.
+struct Episodes {
+    states: Tensor,
+    pushes: Tensor,
+    alive: Tensor,
+}
+
+fn play(policy: &Sequential, generator: &mut Generator) -> Episodes {
+    let mut state = Tensor::rand([CARTS, 4], generator) * 0.1 - 0.05;
+    let mut alive = Tensor::ones([CARTS]);
+    let (mut states, mut pushes, mut lives) = (Vec::new(), Vec::new(), Vec::new());
+    while states.len() < LONGEST && alive.sum(..).item() > 0.0 {
+        let right = infer(|x| policy.forward(x), &state).squeeze(1).sigmoid();
+        let push: Tensor = Tensor::rand([CARTS], generator).lt(&right).cast();
+        let next = moved(&state, &push);
+        states.push(state);
+        pushes.push(push);
+        lives.push(alive.clone());
+        alive = &alive * upright(&next);
+        state = next;
+    }
+    Episodes { states: stack(&states, 0), pushes: stack(&pushes, 0), alive: stack(&lives, 0) }
+}
+
+fn learn(options: &Options) -> Result {
+    let rounds: usize = options.get("rounds")?;
+    let generator = &mut Generator::new(options.seed());
+    let mut policy =
+        Sequential::new().add(Linear::new(4, 32, generator)).add(wengert::nn::Tanh).add(Linear::new(32, 1, generator));
+    let mut adam = AdamW::new(2e-2);
+    let mut lengths = Vec::new();
+    for round in 1..=rounds {
+        let Episodes { states, pushes, alive } = play(&policy, generator);
+        // The time upright from each step on, discounted: a sum from behind.
+        let mut left = Tensor::<f32>::zeros([CARTS]);
+        let mut returns = Vec::new();
+        for step in (0..alive.shape()[0]).rev() {
+            left = alive.select(0, step as isize) * (left * 0.98 + 1.0);
+            returns.push(left.clone());
+        }
+        returns.reverse();
+        let returns = stack(&returns, 0);
+        // Better or worse than all carts on average, in units of the deviation, counting only those upright.
+        let count = alive.sum(..);
+        let mean = (&returns * &alive).sum(..) / &count;
+        let difference = (&returns - mean) * &alive;
+        let deviation = (difference.square().sum(..) / &count).sqrt() + 1e-6;
+        let advantage = difference / deviation;
+
+        let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| {
+            let score = policy.forward(tape.constant(&states)).squeeze(-1);
+            // log π of the push that was drawn: log σ(s) to the right, log σ(-s) to the left.
+            let likelihood = (score * (&pushes * 2.0 - 1.0)).logsigmoid();
+            -(likelihood * &advantage).sum(..) / count.item()
+        });
+        gradients.clip_norm(1.0);
+        adam.step(&mut policy, &gradients);
+
+        let mean = count.item() / CARTS as f32;
+        lengths.push((round as f64, f64::from(mean)));
+        if round == 1 || round % 10 == 0 {
+            println!("round {round:>3}   upright for {mean:.0} steps of at most {LONGEST}");
+        }
+    }
+
+    let (first, last) = (lengths[0].1, lengths[lengths.len() - 1].1);
+    let path = options.file("upright.svg")?;
+    Chart::new("Time upright, mean of 32 carts", "round", "steps of 0.02 s").line("", 0, lengths).save(&path)?;
+    println!("wrote {}", path.display());
+    println!("upright for {:.1} s at last, {:.1} s at first", last * 0.02, first * 0.02);
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Lines, points and regions in the plane, as SVG.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::Result;
+
+/// The colours, in the order in which layers take them.
+const COLOURS: [RGBColor; 10] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 96, 20),
+    RGBColor(44, 140, 60),
+    RGBColor(190, 40, 60),
+    RGBColor(120, 90, 170),
+    RGBColor(130, 90, 70),
+    RGBColor(215, 110, 180),
+    RGBColor(110, 110, 110),
+    RGBColor(160, 160, 30),
+    RGBColor(20, 160, 180),
+];
+const INK: RGBColor = RGBColor(60, 60, 60);
+const PALE: RGBColor = RGBColor(232, 232, 232);
+const SIZE: (u32, u32) = (560, 420);
+
+/// A chart: layers over two axes, drawn in the order in which they are added.
+pub struct Chart {
+    title: String,
+    axes: [&'static str; 2],
+    ranges: Option<[Range<f64>; 2]>,
+    layers: Vec<Layer>,
+}
+
+struct Layer {
+    name: String,
+    points: Vec<(f64, f64)>,
+    colour: RGBColor,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Line,
+    Dashes,
+    Points,
+    Cells { width: f64, height: f64 },
+}
+
+impl Chart {
+    /// Axes with their names.
+    pub fn new(title: impl Into<String>, x: &'static str, y: &'static str) -> Self {
+        Chart { title: title.into(), axes: [x, y], ranges: None, layers: Vec::new() }
+    }
+
+    /// What the axes show; without it, all of the layers.
+    #[must_use]
+    pub fn ranges(mut self, x: Range<f64>, y: Range<f64>) -> Self {
+        self.ranges = Some([x, y]);
+        self
+    }
+
+    /// A line through `points`, in a colour by number.
+    #[must_use]
+    pub fn line(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.layer(name, colour, Kind::Line, points)
+    }
+
+    /// A dashed line through `points`.
+    #[must_use]
+    pub fn dashes(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.layer(name, colour, Kind::Dashes, points)
+    }
+
+    /// Points without a line.
+    #[must_use]
+    pub fn points(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.layer(name, colour, Kind::Points, points)
+    }
+
+    /// The plane in the colours that `colour` gives to the middles of a grid of 60 x 60 cells, paler than points and lines.
+    ///
+    /// # Panics
+    ///
+    /// Without [`ranges`](Self::ranges).
+    #[must_use]
+    pub fn regions(mut self, colour: impl FnOnce(&[(f64, f64)]) -> Vec<usize>) -> Self {
+        const CELLS: usize = 60;
+        let [x, y] = self.ranges.clone().expect("regions need ranges");
+        let (width, height) = ((x.end - x.start) / CELLS as f64, (y.end - y.start) / CELLS as f64);
+        let middle = |cell: usize| {
+            (x.start + width * ((cell % CELLS) as f64 + 0.5), y.start + height * ((cell / CELLS) as f64 + 0.5))
+        };
+        let middles: Vec<_> = (0..CELLS * CELLS).map(middle).collect();
+        let colours = colour(&middles);
+        for number in 0..COLOURS.len() {
+            let of = middles.iter().zip(&colours).filter(|(_, colour)| **colour == number).map(|(point, _)| *point);
+            self = self.layer("", number, Kind::Cells { width, height }, of);
+        }
+        self
+    }
+
+    fn layer(
+        mut self,
+        name: impl Into<String>,
+        colour: usize,
+        kind: Kind,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let (points, colour) = (points.into_iter().collect(), COLOURS[colour % COLOURS.len()]);
+        self.layers.push(Layer { name: name.into(), points, colour, kind });
+        self
+    }
+
+    /// Writes the chart.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn save(self, path: &Path) -> Result {
+        save_row(path, &[self])
+    }
+
+    /// The ranges of the axes: those that are said, or what holds all points with a little room.
+    fn shown(&self) -> [Range<f64>; 2] {
+        if let Some(ranges) = &self.ranges {
+            return ranges.clone();
+        }
+        let around = |of: fn(&(f64, f64)) -> f64| {
+            let values = self.layers.iter().flat_map(|layer| &layer.points).map(of).filter(|value| value.is_finite());
+            let (low, high) =
+                values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (value.min(low), value.max(high)));
+            let room = if high > low { 0.04 * (high - low) } else { 1.0 };
+            if low <= high { low - room..high + room } else { 0.0..1.0 }
+        };
+        [around(|point| point.0), around(|point| point.1)]
+    }
+
+    /// The corner in which the fewest points lie: there the names stand.
+    fn free_corner(&self, [x, y]: &[Range<f64>; 2]) -> SeriesLabelPosition {
+        let share = |value: f64, range: &Range<f64>| (value - range.start) / (range.end - range.start);
+        let shares = |layer: &Layer| {
+            let along = layer.points.windows(2).flat_map(|ends| {
+                [0.0, 0.25, 0.5, 0.75]
+                    .map(|k| (ends[0].0 + k * (ends[1].0 - ends[0].0), ends[0].1 + k * (ends[1].1 - ends[0].1)))
+            });
+            let of: Vec<(f64, f64)> = match layer.kind {
+                Kind::Line | Kind::Dashes => along.collect(),
+                Kind::Points => layer.points.clone(),
+                Kind::Cells { .. } => Vec::new(),
+            };
+            of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
+        };
+        let points: Vec<(f64, f64)> = self.layers.iter().flat_map(shares).collect();
+        let corners = [
+            (SeriesLabelPosition::UpperRight, (0.6..1.0), (0.65..1.0)),
+            (SeriesLabelPosition::LowerRight, (0.6..1.0), (0.0..0.35)),
+            (SeriesLabelPosition::UpperLeft, (0.0..0.4), (0.65..1.0)),
+            (SeriesLabelPosition::LowerLeft, (0.0..0.4), (0.0..0.35)),
+        ];
+        let inside = |(_, x, y): &(_, Range<f64>, Range<f64>)| {
+            points.iter().filter(|p| x.contains(&p.0) && y.contains(&p.1)).count()
+        };
+        corners.into_iter().min_by_key(inside).map_or(SeriesLabelPosition::UpperRight, |corner| corner.0)
+    }
+
+    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let text = |size: u32| ("sans-serif", size).into_font().color(&INK);
+        let ranges = self.shown();
+        let [x, y] = ranges.clone();
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, text(18))
+            .margin(14)
+            .x_label_area_size(42)
+            .y_label_area_size(58)
+            .build_cartesian_2d(x, y)
+            .map_err(owned)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(self.axes[0])
+            .y_desc(self.axes[1])
+            .axis_style(INK)
+            .bold_line_style(PALE)
+            .light_line_style(TRANSPARENT);
+        mesh.label_style(text(13)).axis_desc_style(text(14)).x_labels(7).y_labels(7).draw().map_err(owned)?;
+        for Layer { name, points, colour, kind } in &self.layers {
+            let (colour, points) = (*colour, points.iter().copied());
+            let drawn = match *kind {
+                Kind::Line => chart.draw_series(LineSeries::new(points, colour.stroke_width(2))),
+                Kind::Dashes => chart.draw_series(DashedLineSeries::new(points, 6, 4, colour.stroke_width(2))),
+                Kind::Points => chart.draw_series(points.map(|point| Circle::new(point, 3, colour.mix(0.7).filled()))),
+                Kind::Cells { width, height } => chart.draw_series(points.map(|(x, y)| {
+                    let corners = [(x - width / 2.0, y - height / 2.0), (x + width / 2.0, y + height / 2.0)];
+                    Rectangle::new(corners, colour.mix(0.18).filled())
+                })),
+            };
+            let series = drawn.map_err(owned)?;
+            if !name.is_empty() {
+                series.label(name).legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 16, y + 4)], colour.filled()));
+            }
+        }
+        if self.layers.iter().any(|layer| !layer.name.is_empty()) {
+            let mut labels = chart.configure_series_labels();
+            labels.position(self.free_corner(&ranges)).background_style(WHITE.mix(0.85)).border_style(PALE);
+            labels.label_font(text(13)).margin(8).draw().map_err(owned)?;
+        }
+        Ok(())
+    }
+}
+
+/// Charts side by side in one picture.
+///
+/// # Errors
+///
+/// If the file cannot be written.
+pub fn save_row(path: &Path, charts: &[Chart]) -> Result {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (SIZE.0 * charts.len() as u32, SIZE.1)).into_drawing_area();
+        area.fill(&WHITE).map_err(owned)?;
+        for (chart, part) in charts.iter().zip(area.split_evenly((1, charts.len()))) {
+            chart.draw(&part)?;
+        }
+        area.present().map_err(owned)?;
+    }
+    Ok(fs::write(path, svg)?)
+}
+
+/// An error of the drawing library without what it borrows.
+fn owned(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
