@@ -1,10 +1,69 @@
 //! Autograd for small models: PyTorch's broadcasting, exact gradients of any order, fast on a CPU.
+//!
+//! ```
+//! use wengert::prelude::*;
+//!
+//! let x = Tensor::from([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]); // [3, 2], of f32
+//! let y = Tensor::from([[3.0], [8.0], [13.0]]);
+//!
+//! // A step of training: a tape records what is computed, and gives the loss with its gradients.
+//! let generator = &mut Generator::new(0);
+//! let mut model: Linear = Linear::new(2, 1, generator);
+//! let mut adam = Adam::new(0.3);
+//! for _ in 0..200 {
+//!     let (_, gradients) = Tape::training(generator)
+//!         .value_and_gradients(|tape| mse_loss(model.forward(tape.constant(&x)), &y));
+//!     adam.step(&mut model, &gradients);
+//! }
+//!
+//! let prediction = wengert::autograd::transforms::infer(|x| model.forward(x), &x);
+//! assert!((prediction - y).abs().amax(..).item() < 0.1);
+//! ```
+//!
+//! `use wengert::prelude::*` is what most programs begin with: it brings tensors and variables with their operations, the tape, and the
+//! common layers, losses and optimisers.
+//!
+//! # The map
+//!
+//! | looking for | it is in |
+//! |---|---|
+//! | a tensor, and every operation in one table | [`Tensor`] |
+//! | the same recorded, with derivatives | [`Var`], made by [`Tape::var`], [`Tape::constant`] and [`Tape::parameter`] |
+//! | how shapes broadcast | [`tensor::broadcast`], drawn by [`tensor::explain`](mod@tensor::explain); warnings and rules in [`compat`] |
+//! | gradients of a variable, of a model | [`Var::grad`], [`Var::backward`], [`Tape::value_and_gradients`] |
+//! | gradients, Jacobians, Hessians of a function | [`autograd::transforms`] |
+//! | whether a derivative is right | [`autograd::gradcheck`](mod@autograd::gradcheck) |
+//! | an operation of your own | [`autograd::Function`], [`autograd::Operation`] |
+//! | layers, and models of layers | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
+//! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the others of [`nn`] |
+//! | optimisers, learning rates | [`nn::Optimizer`], [`nn::schedule`] |
+//! | data, checkpoints | [`nn::Dataset`], [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
+//! | random numbers | [`nn::Generator`] |
+//!
+//! # What to read next
+//!
+//! - The course, sixteen numbered examples with something to look at: `cargo run --release --example 01_broadcasting` in the repository,
+//!   and `examples/README.md` there.
+//! - The guide, in short chapters: `docs/guide` in the repository.
+//! - [`Tensor`], whose page has all operations in one table, and [`Tape`].
+//!
+//! # Rules that hold everywhere
+//!
+//! - A mistake in a program (shapes that do not fit) panics at the line that made it; each method that does so has a twin that begins with
+//!   `try_` and returns the error. What the outside world may refuse (a file) is always a `Result`.
+//! - The same program gives the same bits, on any number of threads; everything random is drawn from a [`nn::Generator`].
+//! - Tensors copy on write: no operation in place changes another tensor.
 
+#[doc(inline)]
 pub use wengert_autograd as autograd;
+#[doc(inline)]
 pub use wengert_nn as nn;
+#[doc(inline)]
 pub use wengert_tensor as tensor;
 
+#[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
+#[doc(inline)]
 pub use wengert_tensor::{Shape, Tensor, compat};
 
 /// What most programs want: tensors and their operations, the tape, the common layers, losses and optimisers.

@@ -1,6 +1,6 @@
 //! The list of all operations, read from where they are written: what a test compares with it cannot forget one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,20 @@ use std::path::{Path, PathBuf};
 ///
 /// Where the sources cannot be read.
 pub fn operations() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+    homes().into_keys().collect()
+}
+
+/// Every public operation with the trait that it is a method of; `None` for a free function.
+///
+/// # Panics
+///
+/// Where the sources cannot be read.
+pub fn homes() -> BTreeMap<String, Option<String>> {
+    let mut homes = BTreeMap::new();
     for source in texts("crates/tensor/src/ops") {
-        collect(&source, &mut names);
+        collect(&source, &mut homes);
     }
-    names
+    homes
 }
 
 /// The texts of all Rust files under a folder of the workspace.
@@ -59,6 +68,15 @@ pub fn text(path: &str) -> String {
     read(&root().join(path))
 }
 
+/// Writes a file of the workspace, by its path in it.
+///
+/// # Panics
+///
+/// Where that is not possible.
+pub fn write(path: &str, text: &str) {
+    fs::write(root().join(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
+}
+
 fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
@@ -76,19 +94,34 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn collect(source: &str, names: &mut BTreeSet<String>) {
+fn collect(source: &str, homes: &mut BTreeMap<String, Option<String>>) {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     // A free function that is not public is not an operation; a method of a trait is indented.
-    let mut in_place = false;
+    let (mut in_place, mut family) = (false, None);
     for line in code.lines() {
+        if let Some(name) = line.strip_prefix("pub trait ") {
+            family = Some(identifier(name));
+        }
         in_place |= line.starts_with("    #[in_place");
-        let Some(rest) = line.strip_prefix("    fn try_").or(line.strip_prefix("pub fn try_")) else { continue };
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        names.insert(rest[..end].to_owned());
+        let (rest, home) = match (line.strip_prefix("    fn try_"), line.strip_prefix("pub fn try_")) {
+            (Some(rest), _) => (rest, family),
+            (None, Some(rest)) => (rest, None),
+            (None, None) => continue,
+        };
+        let (name, home) = (identifier(rest).to_owned(), home.map(str::to_owned));
         if std::mem::take(&mut in_place) {
-            names.insert(format!("{}_", &rest[..end]));
+            homes.insert(format!("{name}_"), home.clone());
+        }
+        // Of a function and a method of one name, the method counts.
+        if home.is_some() || !homes.contains_key(&name) {
+            homes.insert(name, home);
         }
     }
+}
+
+/// The name that a text begins with.
+fn identifier(text: &str) -> &str {
+    &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
 }
 
 #[cfg(test)]
@@ -101,6 +134,7 @@ mod tests {
 /// Not this: fn try_comment.
 fn try_own(x: &Tensor<f64>) -> Result<Tensor<f64>, Error> {
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
+pub trait Family: TensorLike {
     #[in_place]
     fn try_neg(&self) -> Result<Self, Self::Error>
     #[in_place(Binary::Add)]
@@ -108,9 +142,11 @@ pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> 
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
 #[cfg(test)]
     fn try_inside(&self)";
-        let mut names = BTreeSet::new();
-        collect(source, &mut names);
-        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["add", "add_", "cat", "copy_", "neg", "neg_"]);
+        let mut homes = BTreeMap::new();
+        collect(source, &mut homes);
+        assert_eq!(homes["cat"], None);
+        assert!(homes.iter().all(|(name, home)| name == "cat" || home.as_deref() == Some("Family")));
+        assert_eq!(homes.into_keys().collect::<Vec<_>>(), ["add", "add_", "cat", "copy_", "neg", "neg_"]);
     }
 
     #[test]

@@ -13,11 +13,10 @@ use wengert_course::{Options, PLAY, Result, Text, draw, run};
 fn main() -> ExitCode {
     let options = Options::new("11_gru_text", "A recurrent network that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("steps", 400, "Number of training steps");
+    let options = options.option("lr", 1e-2, "Largest learning rate").option("width", 64, "").option("rows", 32, "");
     run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
 }
 
-const WIDTH: usize = 128;
-const ROWS: usize = 32;
 const LENGTH: usize = 64;
 
 #[derive(Module)]
@@ -28,11 +27,11 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(characters: usize, generator: &mut Generator) -> Self {
+    fn new(characters: usize, width: usize, generator: &mut Generator) -> Self {
         Writer {
-            embedding: Embedding::new(characters, WIDTH, generator),
-            gru: GRU::builder(WIDTH, WIDTH).batch_first().build(generator),
-            head: Linear::new(WIDTH, characters, generator),
+            embedding: Embedding::new(characters, width, generator),
+            gru: GRU::builder(width, width).batch_first().build(generator),
+            head: Linear::new(width, characters, generator),
         }
     }
 
@@ -52,18 +51,18 @@ fn write_text(options: &Options) -> Result {
     let (steps, temperature): (u64, f64) = (options.get("steps")?, options.get("temperature")?);
     let generator = &mut Generator::new(options.seed());
     let text = Text::read(options.get::<String>("text")?, 20 * LENGTH)?;
-    let mut model = Writer::new(text.characters.len(), generator);
+    let mut model = Writer::new(text.characters.len(), options.get("width")?, generator);
     println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
 
-    let mut adam = AdamW::new(1e-2);
-    let schedule = CosineAnnealingLR::new(1e-2, steps);
+    let mut adam = AdamW::new(options.get("lr")?);
+    let schedule = CosineAnnealingLR::new(options.get("lr")?, steps);
     let held_out = text.held_out(LENGTH);
     for step in 0..=steps {
         if step % 100 == 0 || step == steps {
             println!("step {step:>4}   held out: {:.3} nats a character", model.loss(&Tape::new(), &held_out).item());
         }
         adam.set_lr(schedule.lr(step));
-        let batch = text.batch(ROWS, LENGTH, generator);
+        let batch = text.batch(options.get("rows")?, LENGTH, generator);
         let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| model.loss(tape, &batch));
         gradients.clip_norm(1.0);
         adam.step(&mut model, &gradients);

@@ -7,44 +7,48 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use wengert::nn::schedule::CosineAnnealingLR;
-use wengert::nn::{AttentionMasks, LearnedPositions, Schedule, TransformerEncoder, TransformerOptions};
+use wengert::nn::{AttentionMasks, Schedule, TransformerEncoder, TransformerOptions, sinusoidal_positions};
 use wengert::prelude::*;
 use wengert_course::{Options, PLAY, Result, Text, draw, run};
 
 fn main() -> ExitCode {
     let options = Options::new("12_transformer_text", "A small transformer that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("steps", 400, "Number of training steps");
-    let options = options.option("lr", 4e-3, "Largest learning rate");
+    let options = options
+        .option("lr", 6e-3, "Largest learning rate")
+        .option("width", 64, "")
+        .option("layers", 2, "")
+        .option("rows", 32, "");
     run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
 }
 
-const WIDTH: usize = 128;
-const ROWS: usize = 32;
 const LENGTH: usize = 64;
 
 #[derive(Module)]
 struct Writer {
     embedding: Embedding,
-    positions: LearnedPositions,
     blocks: TransformerEncoder,
     head: Linear,
+    /// Sines of the places, `[LENGTH, width]`, added to the characters.
+    #[module(skip)]
+    positions: Tensor,
 }
 
 impl Writer {
-    fn new(characters: usize, generator: &mut Generator) -> Self {
-        let options = TransformerOptions::new(WIDTH, 4).dim_feedforward(2 * WIDTH).dropout(0.0).gelu();
+    fn new(characters: usize, width: usize, layers: usize, generator: &mut Generator) -> Self {
+        let options = TransformerOptions::new(width, 4).dim_feedforward(2 * width).dropout(0.0).gelu();
         let options = options.norm_first().final_norm().batch_first();
         Writer {
-            embedding: Embedding::new(characters, WIDTH, generator),
-            positions: LearnedPositions::new(LENGTH, WIDTH, generator),
-            blocks: TransformerEncoder::new(&options, 2, generator),
-            head: Linear::new(WIDTH, characters, generator),
+            embedding: Embedding::new(characters, width, generator),
+            blocks: TransformerEncoder::new(&options, layers, generator),
+            head: Linear::new(width, characters, generator),
+            positions: sinusoidal_positions(LENGTH, width),
         }
     }
 
     /// Characters `[rows, length]` to scores of the next ones, `[rows, length, characters]`.
     fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>) -> Var<'t> {
-        let x = self.positions.forward(self.embedding.forward(tape, x));
+        let x = self.embedding.forward(tape, x) + self.positions.narrow(0, 0, x.shape()[1] as isize);
         self.head.forward(self.blocks.forward_masked(x, AttentionMasks::causal()))
     }
 
@@ -60,7 +64,7 @@ impl Writer {
         while written.len() < LENGTH {
             let tape = Tape::new();
             let new = Tensor::from(&written[seen..]);
-            let places = tape.parameter(&self.positions.weight).narrow(0, seen as isize, new.numel() as isize);
+            let places = self.positions.narrow(0, seen as isize, new.numel() as isize);
             let x = self.embedding.forward(&tape, &new.unsqueeze(0)) + places;
             let scores = self.head.forward(self.blocks.decode(x, &mut caches));
             seen = written.len();
@@ -74,7 +78,7 @@ fn write_text(options: &Options) -> Result {
     let (steps, temperature): (u64, f64) = (options.get("steps")?, options.get("temperature")?);
     let generator = &mut Generator::new(options.seed());
     let text = Text::read(options.get::<String>("text")?, 20 * LENGTH)?;
-    let mut model = Writer::new(text.characters.len(), generator);
+    let mut model = Writer::new(text.characters.len(), options.get("width")?, options.get("layers")?, generator);
     println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
 
     let mut adam = AdamW::new(1e-3);
@@ -87,7 +91,7 @@ fn write_text(options: &Options) -> Result {
             println!("step {step:>4}   held out: {:.3} nats a character", model.loss(&Tape::new(), &held_out).item());
         }
         adam.set_lr(schedule.lr(step));
-        let batch = text.batch(ROWS, LENGTH, generator);
+        let batch = text.batch(options.get("rows")?, LENGTH, generator);
         let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| model.loss(tape, &batch));
         gradients.clip_norm(1.0);
         adam.step(&mut model, &gradients);

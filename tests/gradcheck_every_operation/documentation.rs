@@ -22,6 +22,54 @@ pub fn operations() -> Vec<Line> {
     text("docs/operations.md").lines().filter_map(line).collect()
 }
 
+/// The table with which the page of a type begins: the families of `docs/operations.md`, each operation a link to its documentation
+/// in the module `ops`, which is called `module` there.
+pub fn table(module: &str) -> String {
+    let homes = sources::homes();
+    let link = |name: &str| {
+        let home = homes.get(name).unwrap_or_else(|| panic!("docs/operations.md: {name} is not found in the sources"));
+        let family = home.as_ref().map_or(String::new(), |family| format!("::{family}"));
+        format!("[`{name}`]({module}{family}::{name})")
+    };
+    let page = text("docs/operations.md");
+    let mut rows = Vec::new();
+    let mut in_place = Vec::new();
+    for section in page.split("\n## ").skip(1) {
+        let title = section.lines().next().unwrap_or_default();
+        let lines: Vec<Line> = section.lines().filter_map(line).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        in_place.extend(lines.iter().filter(|line| line.in_place.ends_with('_')).map(|line| link(&line.in_place)));
+        let mut names: Vec<String> = lines.iter().map(|line| link(&line.name)).collect();
+        if title == "Only in place" {
+            in_place.append(&mut names);
+        } else {
+            rows.push(format!("| {title} | {} |", names.join(" ")));
+        }
+    }
+    rows.push(format!("| In place | {} |", in_place.join(" ")));
+    format!("| family | operations |\n|---|---|\n{}\n", rows.join("\n"))
+}
+
+/// The pages are written by `WENGERT_WRITE_DOCS=1 cargo test --test laws the_pages_of_tensors`.
+#[test]
+fn the_pages_of_tensors_and_variables_list_every_operation() {
+    for (path, module) in [
+        ("crates/tensor/src/tensor/operations.md", "crate::ops"),
+        ("crates/autograd/src/tape/operations.md", "wengert_tensor::ops"),
+    ] {
+        let expected = table(module);
+        if std::env::var_os("WENGERT_WRITE_DOCS").is_some() {
+            sources::write(path, &expected);
+        }
+        assert!(
+            text(path) == expected,
+            "{path} is not the table of docs/operations.md; the test's documentation says how to write it"
+        );
+    }
+}
+
 /// A line of eight columns that begins with a name in code.
 fn line(text: &str) -> Option<Line> {
     let cells: Vec<&str> = text.split('|').map(str::trim).collect();

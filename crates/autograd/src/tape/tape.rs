@@ -314,6 +314,23 @@ impl<T: Float> fmt::Debug for Tape<T> {
 ///
 /// The operations are the same as a tensor's, from the traits in the prelude, and `+ - * / %` with variables, tensors and numbers.
 /// If two shapes differ, an `expand` is recorded before the operation: it is the only operation that broadcasts.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+///
+/// let tape = Tape::<f64>::new();
+/// let x = tape.var(&Tensor::from([1.0, 2.0]));
+/// let y = (x.square() + 1.0).log().sum(..); // recorded, not computed
+/// let [slope] = y.grad([x]); // recorded too: 2x / (x² + 1)
+/// assert_eq!(slope.value().to_vec(), [1.0, 0.8]); // computed here
+/// ```
+///
+/// # Operations
+///
+/// They are methods of the traits of [`wengert_tensor::ops`], which `use wengert::prelude::*` brings along (in this crate the
+/// [`prelude`](crate::prelude)), and functions there.
+///
+#[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {
     pub(crate) tape: &'t Tape<T>,
     pub(crate) index: Index,

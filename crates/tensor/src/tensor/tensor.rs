@@ -15,8 +15,7 @@ use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
-/// Cloning shares the elements; writing in place copies them first where another tensor holds them too. The operations
-/// are in the traits of [`ops`](crate::ops), all in the [`prelude`](crate::prelude).
+/// Cloning shares the elements; writing in place copies them first where another tensor holds them too.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -27,6 +26,20 @@ use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
 /// assert_eq!(shifted.shape(), &[4, 3, 2, 2]);
 /// assert_eq!(shifted.get(&[2, 1, 0, 0]), Some(0.25));
 /// ```
+///
+/// # Operations
+///
+/// They are methods of the traits of [`ops`](crate::ops), which `use wengert::prelude::*` brings along (in this crate the
+/// [`prelude`](crate::prelude)), and functions there. Operators: `+ - * / %`, unary `-`, and their assigning forms. Each `name` has a twin
+/// `try_name`, which returns the error that `name` panics with.
+///
+#[doc = include_str!("operations.md")]
+///
+/// # Making, reading and converting
+///
+/// The methods below: [`zeros`](Self::zeros), [`full`](Self::full), [`arange`](Self::arange), [`linspace`](Self::linspace),
+/// [`from_fn`](Self::from_fn), [`from_vec`](Self::from_vec), `Tensor::from` of an array, [`rand`](Self::rand), [`randn`](Self::randn);
+/// [`item`](Self::item), [`to_vec`](Self::to_vec), [`iter`](Self::iter), [`get`](Self::get); [`cast`](Self::cast).
 pub struct Tensor<T: Element = f32> {
     storage: Storage<T>,
     layout: Layout,

@@ -13,6 +13,14 @@ use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, TensorLike, Vi
 use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
 /// Activation functions.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([-2.0, 0.0, 3.0]);
+/// assert_eq!(x.leaky_relu(0.1).to_vec(), [-0.2, 0.0, 3.0]);
+/// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec(), [-1.0, 0.0, 1.0]);
+/// ```
 #[twins]
 pub trait Activations: TensorLike<Elem: Float> {
     /// min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.

@@ -10,6 +10,15 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 ///
 /// The other operand may be a tensor of any shape that broadcasts, or a number. The result has the broadcast shape of both
 /// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` are the same operations.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let column = Tensor::from([[10.0], [20.0]]);
+/// let row = Tensor::from([1.0, 2.0, 3.0]);
+/// assert_eq!(column.add(&row), Tensor::from([[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]])); // or &column + &row
+/// assert_eq!(row.maximum(2.0).to_vec(), [2.0, 2.0, 3.0]);
+/// ```
 #[twins]
 pub trait Arithmetic: TensorLike {
     /// `self + other`. For `bool`: or. PyTorch: `add`.

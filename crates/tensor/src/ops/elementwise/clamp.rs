@@ -11,6 +11,14 @@ use crate::ops::{Argument, Arithmetic, Comparison, Operand, TensorLike, try_wher
 use crate::{Binary, Error, Float, Scalar, Site, Tensor, Unary};
 
 /// `clamp` and its kin.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([-1.5, 0.25, 4.0]);
+/// assert_eq!(x.clamp(0.0, 1.0).to_vec(), [0.0, 0.25, 1.0]);
+/// assert_eq!(x.clamp_min(0.0).to_vec(), [0.0, 0.25, 4.0]);
+/// ```
 #[twins]
 pub trait Clamp: TensorLike<Elem: Float> {
     /// At least `min`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
@@ -114,6 +122,13 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
 }
 
 /// Replacing what is no number, and functions with bounds of their own.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([0.5, f64::NAN, f64::INFINITY]);
+/// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec(), [0.5, 0.0, 9.0]);
+/// ```
 #[twins]
 pub trait Bounded: TensorLike<Elem: Float> {
     /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0

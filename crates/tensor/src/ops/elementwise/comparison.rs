@@ -10,6 +10,15 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 ///
 /// On tensors a comparison gives a `Tensor<bool>`, on recorded variables zeros and ones. A NaN compares unequal to
 /// everything, itself included. No gradient flows through a comparison.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0, 5.0, 3.0]);
+/// let large = x.gt(2.0);
+/// assert_eq!(large.to_vec(), [false, true, true]);
+/// assert_eq!(where_(&large, &x, &Tensor::scalar(0.0)).to_vec(), [0.0, 5.0, 3.0]);
+/// ```
 #[twins]
 pub trait Comparison: TensorLike {
     /// Where both are equal. PyTorch: `eq`.

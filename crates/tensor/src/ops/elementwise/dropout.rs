@@ -8,6 +8,15 @@ use crate::ops::random::draw_each;
 use crate::{Error, Float, Generator, Scalar, Site, Tensor};
 
 /// Dropout.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::<f32>::ones([1000]);
+/// let dropped = x.dropout(0.5, true, &mut Generator::new(0));
+/// assert!(dropped.iter().all(|x| x == 0.0 || x == 2.0)); // what stays is scaled
+/// assert_eq!(x.dropout(0.5, false, &mut Generator::new(0)), x);
+/// ```
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
     /// Each element made 0 with probability `p`, the others divided by 1 - p; itself where not `training`. With `p` 1

@@ -7,6 +7,14 @@ use crate::{Float, Site, Unary};
 
 /// Elementwise functions. They work in the element's own precision and follow IEEE 754 at infinities and NaN.
 /// How accurate each is, in units in the last place, is in the repository's `docs/accuracy.md`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0, 4.0, 9.0]);
+/// assert_eq!(x.sqrt().to_vec(), [1.0, 2.0, 3.0]);
+/// assert!((x.log().exp() - &x).abs().amax(..).item() < 1e-14);
+/// ```
 #[twins]
 pub trait Functions: TensorLike<Elem: Float> {
     /// 1/x. PyTorch: `reciprocal`.

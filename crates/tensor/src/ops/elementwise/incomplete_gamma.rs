@@ -9,6 +9,15 @@ use crate::{Float, Scalar, Site, Tensor};
 
 /// Parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, cut at `other`. NaN where either is negative. A gradient with respect to `self` must not
 /// be asked for.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0]);
+/// let y = Tensor::from([0.5f64]);
+/// let difference = x.igamma(&y).item() - (1.0 - (-0.5f64).exp()); // P(1, y) = 1 - e⁻ʸ
+/// assert!(difference.abs() < 1e-15);
+/// ```
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// The share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.

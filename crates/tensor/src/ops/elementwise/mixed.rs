@@ -7,6 +7,13 @@ use crate::ops::{Argument, Arithmetic, ArrayOperand, Comparison, Functions, Oper
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
 /// Mixed arithmetic.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let (x, y) = (Tensor::from([0.0, 10.0]), Tensor::from([4.0, 20.0]));
+/// assert_eq!(x.lerp(&y, 0.25).to_vec(), [1.0, 12.5]);
+/// ```
 #[twins]
 pub trait Mixed: TensorLike<Elem: Float> {
     /// `self + weight · (end - self)`, from the nearer end. PyTorch: `lerp`.
@@ -152,6 +159,14 @@ pub trait Mixed: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Mixed for A {}
 
 /// Filling by a mask, for every element type.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let scores = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// let padding = Tensor::from([false, true]); // broadcasts
+/// assert_eq!(scores.masked_fill(&padding, -1.0), Tensor::from([[1.0, -1.0], [3.0, -1.0]]));
+/// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
     /// `value` where `mask` holds, `self` elsewhere; both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.

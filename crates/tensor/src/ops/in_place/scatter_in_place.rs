@@ -9,6 +9,14 @@ use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
 
 /// Writing by index tensors, in place.
+///
+/// ```
+/// use wengert_tensor::{index_items, prelude::*};
+///
+/// let mut x = Tensor::<f64>::zeros([3, 2]);
+/// x.index_set_(&index_items![1], &Tensor::from([5.0, 6.0]));
+/// assert_eq!(x, Tensor::from([[0.0, 0.0], [5.0, 6.0], [0.0, 0.0]]));
+/// ```
 #[twins]
 pub trait ScatterInPlace: InPlace {
     /// `self = self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.

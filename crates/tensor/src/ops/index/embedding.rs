@@ -19,6 +19,14 @@ pub struct EmbeddingOptions {
 }
 
 /// Embeddings.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let table = Tensor::from([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]]);
+/// let words = Tensor::from([2, 1]);
+/// assert_eq!(table.embedding(&words, Default::default()), Tensor::from([[3.0, 4.0], [1.0, 2.0]]));
+/// ```
 #[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
     /// The rows of `self`, a table `[rows, width]`, whose numbers are in `index`: of shape `index.shape()` and `width`.

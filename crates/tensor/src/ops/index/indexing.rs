@@ -13,6 +13,15 @@ use crate::shape::dims;
 use crate::{Error, Shape, Site, Tensor};
 
 /// Reading by index tensors. Where one position is read several times, its gradients add up.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+/// assert_eq!(x.index_select(1, &Tensor::from([2, 0])), Tensor::from([[3.0, 1.0], [6.0, 4.0]]));
+/// assert_eq!(x.gather(1, &Tensor::from([[0], [2]])), Tensor::from([[1.0], [6.0]]));
+/// assert_eq!(x.masked_select(&x.gt(3.0)).to_vec(), [4.0, 5.0, 6.0]);
+/// ```
 #[twins]
 pub trait Indexing: TensorLike {
     /// Along dimension `dim`, the elements at the positions `index`, a vector; negative ones are refused. PyTorch:

@@ -16,6 +16,15 @@ use crate::ops::index::resolve::{resolve, taken};
 use crate::{Error, Shape, Site, Tensor};
 
 /// Indexing with a list of items.
+///
+/// ```
+/// use wengert_tensor::{index_items, prelude::*};
+///
+/// let x = Tensor::arange(12).reshape([3, 4]).cast::<f64>();
+/// assert_eq!(x.index(&index_items![1]).to_vec(), [4.0, 5.0, 6.0, 7.0]);
+/// let rows = Tensor::from([2, 0]);
+/// assert_eq!(x.index(&index_items![&rows, 1]).to_vec(), [9.0, 1.0]);
+/// ```
 #[twins]
 pub trait ItemIndexing: TensorLike {
     /// The elements that `items` choose. A view where they have no index tensor and no mask. PyTorch: `x[items]`.

@@ -7,6 +7,13 @@ use crate::ops::index::positions::{of_mask, unravel};
 use crate::{Compare, Error, Scalar, Site, Tensor};
 
 /// Where elements are not zero.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
+/// assert_eq!(x.nonzero(), Tensor::from([[0, 1], [1, 0]]));
+/// ```
 #[twins]
 pub trait Nonzero: TensorLike {
     /// Indices `[count, rank]` of the elements that are not zero (or `true`), in row-major order; a NaN counts. PyTorch:

@@ -17,6 +17,14 @@ use crate::shape::dims;
 use crate::{Error, Number, Shape, Site, Tensor};
 
 /// Writing by index tensors.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let points = Tensor::from([1.0, 2.0, 4.0]);
+/// let team = Tensor::from([0, 1, 0]);
+/// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
+/// ```
 #[twins]
 pub trait Scatter: TensorLike {
     /// `self` with `source` written, along dimension `dim`, to the positions that `index` gives: the inverse of

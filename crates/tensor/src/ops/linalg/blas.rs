@@ -14,6 +14,16 @@ use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
 ///
 /// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
 /// is ignored, NaN included; with `alpha` = 0, the product is.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let a = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// let x = Tensor::from([1.0, 1.0]);
+/// assert_eq!(a.mv(&x).to_vec(), [3.0, 7.0]);
+/// assert_eq!(x.dot(&x).item(), 2.0);
+/// assert_eq!(x.addmm(&a, &a, 1.0, 1.0), Tensor::from([[8.0, 11.0], [16.0, 23.0]])); // x + a a
+/// ```
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.

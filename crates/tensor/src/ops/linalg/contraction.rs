@@ -41,6 +41,15 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 }
 
 /// `tensordot`; see [`einsum`] for dimensions with names.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let a = Tensor::<f64>::ones([2, 3, 4]);
+/// let b = Tensor::<f64>::ones([3, 4, 5]);
+/// assert_eq!(a.tensordot(&b, 2), Tensor::full([2, 5], 12.0));
+/// assert_eq!(einsum("ijk,jkl->il", &[&a, &b]), Tensor::full([2, 5], 12.0));
+/// ```
 #[twins]
 pub trait Contractions: TensorLike<Elem: Number> {
     /// Sums of products over pairs of dimensions: the last `n` of `self` with the first `n` of `other`, or two lists of

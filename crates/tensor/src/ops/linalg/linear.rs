@@ -10,6 +10,14 @@ use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Error, Number, Reduction, Shape, Site, View};
 
 /// `linear` and `bilinear`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 2.0]]); // [n, in]
+/// let weight = Tensor::from([[1.0, 1.0], [0.0, 3.0], [2.0, 0.0]]); // [out, in]
+/// assert_eq!(x.linear(&weight, None), Tensor::from([[3.0, 6.0, 2.0]]));
+/// ```
 #[twins]
 pub trait LinearMaps: TensorLike<Elem: Number> {
     /// x Wᵀ + b: `self` is `[…, k]`, `weight` `[n, k]` (or `[k]`, which gives `[…]`), `bias` expands to the result,

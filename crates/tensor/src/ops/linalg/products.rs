@@ -8,6 +8,14 @@ use crate::shape::broadcast;
 use crate::{Error, Number, Shape, Site, View};
 
 /// Matrix products.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let images = Tensor::<f32>::ones([8, 2, 3]);
+/// let weight = Tensor::<f32>::ones([3, 4]);
+/// assert_eq!(images.matmul(&weight), Tensor::full([8, 2, 4], 3.0)); // batches broadcast
+/// ```
 #[twins]
 pub trait Products: TensorLike {
     /// The matrix product, with batch dimensions that broadcast. PyTorch: `matmul`.

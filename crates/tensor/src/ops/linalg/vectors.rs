@@ -10,6 +10,13 @@ use crate::shape::dims;
 use crate::{Binary, Dims, Error, Number, Reduction, Scalar, Shape, Site, View};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0, 5.0]));
+/// assert_eq!(x.outer(&y), Tensor::from([[3.0, 4.0, 5.0], [6.0, 8.0, 10.0]]));
+/// ```
 #[twins]
 pub trait Vectors: TensorLike<Elem: Number> {
     /// Every product of an element of one vector, `[m]`, and an element of another, `[n]`: `[m, n]`. PyTorch: `outer`.

@@ -22,6 +22,18 @@ pub enum AttentionMask<'m, A> {
 }
 
 /// Attention.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::AttentionMask;
+///
+/// let generator = &mut Generator::new(0);
+/// let [query, key, value] = [(); 3].map(|()| Tensor::<f32>::randn([2, 4, 10, 8], generator)); // [batch, heads, time, width]
+/// let y = query.scaled_dot_product_attention(&key, &value, AttentionMask::Causal, None);
+/// assert_eq!(y.shape(), [2, 4, 10, 8]);
+/// // The first place sees itself only.
+/// assert!((y.select(2, 0) - value.select(2, 0)).abs().amax(..).item() < 1e-6);
+/// ```
 #[twins]
 pub trait Attention: TensorLike<Elem: Float> {
     /// softmax(q kᵀ · scale) v of queries `[…, l, e]` (`self`), keys `[…, s, e]` and values `[…, s, ev]`, whose batch

@@ -30,6 +30,17 @@ impl<A> Clone for CellWeights<'_, A> {
 impl<A> Copy for CellWeights<'_, A> {}
 
 /// Recurrent cells.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::CellWeights;
+///
+/// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]]));
+/// let (input, hidden) = (Tensor::zeros([9, 2]), Tensor::zeros([9, 3]));
+/// let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
+/// // Without weights the gate is a half and the candidate 0.
+/// assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
+/// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
     /// tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.

@@ -13,6 +13,14 @@ use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Scalar, Site, Unary, View};
 
 /// `cumsum` and its kin.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0, 2.0, 3.0]);
+/// assert_eq!(x.cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
+/// assert_eq!(x.cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
+/// ```
 #[twins]
 pub trait Cumulative: TensorLike<Elem: Number> {
     /// The sum of the elements up to each along `dim`. `f32` is summed in `f64`; integers wrap. PyTorch: `cumsum`.

@@ -14,6 +14,14 @@ use crate::{Dims, Error, Reduction, Shape, Site, View};
 
 /// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
 /// alone, with the derivative shared between ties.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 9.0, 3.0], [7.0, 5.0, 6.0]]);
+/// let (largest, places) = x.max(1);
+/// assert_eq!((largest.to_vec(), places.to_vec()), (vec![9.0, 7.0], vec![1, 0]));
+/// ```
 #[twins]
 pub trait Extremes: TensorLike {
     /// The largest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.

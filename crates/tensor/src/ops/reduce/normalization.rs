@@ -21,6 +21,14 @@ pub struct BatchNormed<A> {
 }
 
 /// Normalizations.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0f64]]);
+/// let y = x.layer_norm([2], None, None, 0.0);
+/// assert_eq!(y, Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
+/// ```
 #[twins]
 pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalized over the last dimensions, which have the sizes `shape`, as have `weight` and `bias`. Over one element:

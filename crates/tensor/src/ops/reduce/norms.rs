@@ -13,6 +13,14 @@ use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Reduction, Shape, Site, Unary, View};
 
 /// Norms and distances.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[3.0, 4.0], [0.0, 5.0]]);
+/// assert_eq!(x.vector_norm(2.0, 1).to_vec(), [5.0, 5.0]);
+/// assert_eq!(x.cdist(&Tensor::from([[0.0, 0.0]]), 1.0), Tensor::from([[7.0], [5.0]]));
+/// ```
 #[twins]
 pub trait Norms: TensorLike<Elem: Float> {
     /// The `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord) for any `ord`, negative ones and those below 1 included; the

@@ -12,6 +12,15 @@ use crate::{
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are
 /// removed, or stay with size 1 where the name ends in `_keepdim`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(x.sum(..).item(), 10.0); // all dimensions
+/// assert_eq!(x.mean(0).to_vec(), [2.0, 3.0]);
+/// assert_eq!(x.amax_keepdim(-1), Tensor::from([[2.0], [4.0]])); // broadcasts with x again
+/// ```
 #[twins]
 pub trait Reductions: TensorLike {
     /// The sum over `dims`, pairwise; 0 if empty. Sums of i64 wrap; a sum of u8 would be of little use and is refused (cast

@@ -9,6 +9,14 @@ use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Scalar, Site, Unary, View};
 
 /// `softmax` and its kin.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([[0.0, 0.0], [0.0, 1000.0f64]]);
+/// assert_eq!(x.softmax(1), Tensor::from([[0.5, 0.5], [0.0, 1.0]])); // no overflow
+/// assert_eq!(x.logsumexp(1).to_vec(), [2f64.ln(), 1000.0]);
+/// ```
 #[twins]
 pub trait Softmax: TensorLike<Elem: Float> {
     /// eˣ / Σ eˣ along `dim`. A line of only -∞, or with an ∞, gives NaN. PyTorch: `softmax`.

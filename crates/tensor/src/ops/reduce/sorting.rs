@@ -12,6 +12,15 @@ use crate::ops::reduce::reductions::reduced;
 use crate::{Dims, Error, Float, Reduction, Shape, Site, Tensor, View};
 
 /// `sort`, `topk`, `median` and their kin.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([3.0, 1.0, 2.0]);
+/// assert_eq!(x.sort(0, false).0.to_vec(), [1.0, 2.0, 3.0]);
+/// let (two, places) = x.topk(2, 0, true);
+/// assert_eq!((two.to_vec(), places.to_vec()), (vec![3.0, 2.0], vec![0, 2]));
+/// ```
 #[twins]
 pub trait Sorting: TensorLike {
     /// The elements in ascending (or `descending`) order along `dim`, and their positions; ties keep their order.

@@ -15,6 +15,15 @@ use crate::{Scalar, Shape};
 
 /// `var`, `std` and their kin. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced
 /// dimensions are removed, or stay with size 1 where the name ends in `_keepdim`.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+/// assert_eq!(x.var(.., 0).item(), 1.25); // divided by n
+/// let (variance, mean) = x.var_mean(.., 1); // by n - 1
+/// assert_eq!((variance.item(), mean.item()), (5.0 / 3.0, 2.5));
+/// ```
 #[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
     /// The variance over `dims`: squared distances from the mean, summed and divided by n - `correction` (1: unbiased,

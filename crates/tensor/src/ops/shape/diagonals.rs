@@ -8,6 +8,14 @@ use crate::shape::dims;
 use crate::{Error, Scalar, Shape, Site, Tensor, View};
 
 /// Triangles and diagonals.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::<f64>::ones([3, 3]);
+/// assert_eq!(x.tril(0).sum(..).item(), 6.0);
+/// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
+/// ```
 #[twins]
 pub trait Diagonals: TensorLike {
     /// The elements of each matrix `[…, m, n]` on and below a diagonal (`diagonal` above the main one), 0 elsewhere,

@@ -23,6 +23,15 @@ pub enum PadMode {
 }
 
 /// Padding.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::PadMode;
+///
+/// let x = Tensor::from([1.0, 2.0, 3.0]);
+/// assert_eq!(x.pad(&[1, 2], PadMode::Constant(0.0)).to_vec(), [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
+/// assert_eq!(x.pad(&[1, 1], PadMode::Reflect).to_vec(), [2.0, 1.0, 2.0, 3.0, 2.0]);
+/// ```
 #[twins]
 pub trait Padding: TensorLike {
     /// Padded by `sizes`, two numbers per dimension beginning with the last one: `[left, right, top, bottom]` for

@@ -9,6 +9,15 @@ use crate::shape::dims;
 use crate::{DType, Error, Shape, Site, Tensor};
 
 /// Repeating and rolling.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::from([1.0, 2.0]);
+/// assert_eq!(x.repeat(&[2]).to_vec(), [1.0, 2.0, 1.0, 2.0]);
+/// assert_eq!(x.repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
+/// assert_eq!(x.roll(&[1], &[0]).to_vec(), [2.0, 1.0]);
+/// ```
 #[twins]
 pub trait Repetition: TensorLike {
     /// The whole tensor `repeats[k]` times along each dimension `k`; more repeats than dimensions make new ones in

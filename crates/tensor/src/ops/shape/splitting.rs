@@ -9,6 +9,15 @@ use crate::shape::dims;
 use crate::{DType, Error, Site};
 
 /// Splitting along a dimension. All parts are views.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::arange(6).reshape([2, 3]);
+/// let [first, second] = x.chunk_into(0);
+/// assert_eq!((first.to_vec(), second.to_vec()), (vec![0, 1, 2], vec![3, 4, 5]));
+/// assert_eq!(x.split(2, 1).len(), 2); // of sizes 2 and 1
+/// ```
 #[twins]
 pub trait Splitting: TensorLike {
     /// Parts of `size` elements along dimension `dim`; the last one may be smaller. PyTorch: `split`.

@@ -11,6 +11,16 @@ use crate::shape::dims;
 use crate::{Axes, Dims, Error, Reduction, Scalar, Shape, Site, Sizes, View};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end where negative.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let x = Tensor::arange(6);
+/// let table = x.reshape([2, 3]);
+/// assert_eq!(table.t(), Tensor::from([[0, 3], [1, 4], [2, 5]]));
+/// let many = table.unsqueeze(0).expand([1000, 2, 3]);
+/// assert!(many.shares_storage(&x)); // nothing was copied
+/// ```
 #[twins]
 pub trait Views: TensorLike {
     /// Expanded to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps an existing dimension.

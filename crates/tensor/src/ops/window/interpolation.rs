@@ -32,6 +32,15 @@ pub enum InterpolateMode {
 }
 
 /// Interpolation.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::InterpolateMode;
+///
+/// let image = Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]);
+/// let large = image.interpolate([4, 4], InterpolateMode::Nearest);
+/// assert_eq!(large.select(2, 0).to_vec(), [1.0, 1.0, 2.0, 2.0]);
+/// ```
 #[twins]
 pub trait Interpolation: Windowed<Elem: Float> {
     /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:

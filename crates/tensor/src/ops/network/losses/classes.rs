@@ -26,6 +26,15 @@ impl<A> Clone for Classes<'_, A> {
 impl<A> Copy for Classes<'_, A> {}
 
 /// Losses of classification.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::{ClassOptions, Classes};
+///
+/// let scores = Tensor::<f64>::zeros([1, 4]);
+/// let loss = scores.cross_entropy(Classes::Indices(&Tensor::from([2])), ClassOptions::default());
+/// assert!((loss.item() - 4f64.ln()).abs() < 1e-15); // four classes, equally likely
+/// ```
 #[twins]
 pub trait ClassLosses: TensorLike<Elem: Float> {
     /// Minus the log-probability, in `self` `[n, c, …]`, of the class in `target` `[n, …]`, times the class's weight.

@@ -11,6 +11,15 @@ use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// Negative log-likelihoods.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::LossReduction;
+///
+/// let (logits, target) = (Tensor::from([0.0f64, 0.0]), Tensor::from([0.0, 1.0]));
+/// let loss = logits.binary_cross_entropy_with_logits(&target, None, None, LossReduction::Mean);
+/// assert!((loss.item() - 2f64.ln()).abs() < 1e-15);
+/// ```
 #[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Kullback-Leibler divergence y (ln y - x) of log-probabilities `self` from probabilities `target`; 0 where the

@@ -8,6 +8,15 @@ use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Site, Unary};
 
 /// Losses with a margin.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::LossReduction;
+///
+/// let (first, second) = (Tensor::from([2.0, 0.0]), Tensor::from([1.0, 1.0]));
+/// let loss = first.margin_ranking_loss(&second, &Tensor::from([1.0, 1.0]), 0.5, LossReduction::None);
+/// assert_eq!(loss.to_vec(), [0.0, 1.5]); // the first ought to be larger by 0.5
+/// ```
 #[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
     /// max(0, -y (x₁ - x₂) + margin) for `self` x₁ and `other` x₂: the first should be larger where `target` y is 1,

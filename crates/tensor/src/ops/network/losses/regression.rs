@@ -9,6 +9,13 @@ use crate::ops::{ArrayOperand, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary};
 
 /// Losses of regression. A `weight` has the shape of the prediction.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let (prediction, target) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
+/// assert_eq!(mse_loss(&prediction, &target).item(), 2.0); // the functions have PyTorch's defaults
+/// ```
 #[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.

@@ -20,6 +20,16 @@ use crate::ops::window::windowed::Windowed;
 use crate::{Number, Site};
 
 /// Convolutions.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::ConvOptions;
+///
+/// let images = Tensor::<f32>::ones([4, 3, 8, 8]);
+/// let kernels = Tensor::<f32>::ones([16, 3, 3, 3]); // [out, in, height, width]
+/// let maps = images.conv2d(&kernels, None, &ConvOptions::default());
+/// assert_eq!(maps, Tensor::full([4, 16, 6, 6], 27.0));
+/// ```
 #[twins]
 pub trait Convolution: Windowed<Elem: Number> {
     /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:

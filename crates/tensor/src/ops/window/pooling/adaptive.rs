@@ -13,6 +13,13 @@ use crate::ops::window::windows::{at_least, batched, unbatched};
 use crate::{Error, Float, Scalar, Site, Sizes, View};
 
 /// Poolings to a size.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let images = Tensor::arange(16).reshape([1, 1, 4, 4]).cast::<f64>();
+/// assert_eq!(images.adaptive_avg_pool2d(1).item(), 7.5);
+/// ```
 #[twins]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Means of `[n, c, l]` (or `[c, l]`) over `size` windows. PyTorch: `nn.functional.adaptive_avg_pool1d`.

@@ -21,6 +21,15 @@ use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
 /// Poolings.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+/// use wengert_tensor::ops::PoolOptions;
+///
+/// let images = Tensor::arange(16).reshape([1, 1, 4, 4]).cast::<f64>();
+/// let largest = images.max_pool2d(2, &PoolOptions::default());
+/// assert_eq!(largest.to_vec(), [5.0, 7.0, 13.0, 15.0]);
+/// ```
 #[twins]
 pub trait Pooling: Windowed<Elem: Float> {
     /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
