@@ -71,3 +71,30 @@ pub mod prelude {
     pub use wengert_autograd::prelude::*;
     pub use wengert_nn::prelude::*;
 }
+
+/// The chapters of the guide, whose blocks of code are tests.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! chapters {
+        ($($name:ident $file:literal)*) => {
+            $(#[doc = include_str!(concat!("../docs/guide/", $file))] struct $name;)*
+        };
+    }
+
+    chapters! {
+        Introduction "introduction.md"
+        Broadcasting "broadcasting.md"
+        Gradients "gradients.md"
+        Training "training.md"
+        SecondOrder "second-order.md"
+        Speed "speed.md"
+        Reproducibility "reproducibility.md"
+        Errors "errors.md"
+        Extending "extending.md"
+        FromPyTorch "from-pytorch.md"
+        FromCandleAndBurn "from-candle-and-burn.md"
+    }
+
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}

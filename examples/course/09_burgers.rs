@@ -17,7 +17,7 @@ use wengert_course::{Chart, Options, Result, run, save_row};
 
 fn main() -> ExitCode {
     let options = Options::new("09_burgers", "Burgers' equation solved by a network");
-    run(options.option("steps", 50, "Steps of L-BFGS, of up to 20 moves each"), solve)
+    run(options.option("steps", 40, "Steps of L-BFGS, of up to 20 moves each"), solve)
 }
 
 /// The viscosity: the smaller, the steeper the front.

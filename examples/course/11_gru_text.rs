@@ -12,11 +12,13 @@ use wengert_course::{Options, PLAY, Result, Text, draw, run};
 
 fn main() -> ExitCode {
     let options = Options::new("11_gru_text", "A recurrent network that writes text");
-    let options = options.option("text", PLAY, "Text to learn from").option("steps", 400, "Number of training steps");
-    let options = options.option("lr", 1e-2, "Largest learning rate").option("width", 64, "").option("rows", 32, "");
+    let options = options.option("text", PLAY, "Text to learn from").option("steps", 300, "Number of training steps");
+    let options = options.option("lr", 1e-2, "Learning rate of the first step");
     run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
 }
 
+const WIDTH: usize = 64;
+const ROWS: usize = 16;
 const LENGTH: usize = 64;
 
 #[derive(Module)]
@@ -27,11 +29,11 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(characters: usize, width: usize, generator: &mut Generator) -> Self {
+    fn new(characters: usize, generator: &mut Generator) -> Self {
         Writer {
-            embedding: Embedding::new(characters, width, generator),
-            gru: GRU::builder(width, width).batch_first().build(generator),
-            head: Linear::new(width, characters, generator),
+            embedding: Embedding::new(characters, WIDTH, generator),
+            gru: GRU::builder(WIDTH, WIDTH).batch_first().build(generator),
+            head: Linear::new(WIDTH, characters, generator),
         }
     }
 
@@ -49,20 +51,24 @@ impl Writer {
 
 fn write_text(options: &Options) -> Result {
     let (steps, temperature): (u64, f64) = (options.get("steps")?, options.get("temperature")?);
+    let lr: f64 = options.get("lr")?;
     let generator = &mut Generator::new(options.seed());
     let text = Text::read(options.get::<String>("text")?, 20 * LENGTH)?;
-    let mut model = Writer::new(text.characters.len(), options.get("width")?, generator);
+    let mut model = Writer::new(text.characters.len(), generator);
     println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
 
-    let mut adam = AdamW::new(options.get("lr")?);
-    let schedule = CosineAnnealingLR::new(options.get("lr")?, steps);
+    let mut adam = AdamW::new(lr);
+    let schedule = CosineAnnealingLR::new(lr, steps);
     let held_out = text.held_out(LENGTH);
     for step in 0..=steps {
         if step % 100 == 0 || step == steps {
             println!("step {step:>4}   held out: {:.3} nats a character", model.loss(&Tape::new(), &held_out).item());
         }
+        if step == steps {
+            break;
+        }
         adam.set_lr(schedule.lr(step));
-        let batch = text.batch(options.get("rows")?, LENGTH, generator);
+        let batch = text.batch(ROWS, LENGTH, generator);
         let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| model.loss(tape, &batch));
         gradients.clip_norm(1.0);
         adam.step(&mut model, &gradients);

@@ -2,73 +2,132 @@
 //!
 //! New is attention: every character looks at all those before it, at once, so that training has no loop over places. Writing has one;
 //! a cache keeps what was computed for the characters so far, and each new one costs a single row.
+//!
+//! The blocks are written out here, in plain operations. `wengert::nn` has them ready: `TransformerEncoder`, `MultiheadAttention`.
 
 use std::process::ExitCode;
-use std::time::Instant;
 
+use wengert::nn::Schedule;
 use wengert::nn::schedule::CosineAnnealingLR;
-use wengert::nn::{AttentionMasks, Schedule, TransformerEncoder, TransformerOptions, sinusoidal_positions};
 use wengert::prelude::*;
+use wengert::tensor::ops::AttentionMask;
 use wengert_course::{Options, PLAY, Result, Text, draw, run};
 
 fn main() -> ExitCode {
     let options = Options::new("12_transformer_text", "A small transformer that writes text");
-    let options = options.option("text", PLAY, "Text to learn from").option("steps", 400, "Number of training steps");
-    let options = options
-        .option("lr", 6e-3, "Largest learning rate")
-        .option("width", 64, "")
-        .option("layers", 2, "")
-        .option("rows", 32, "");
+    let options = options.option("text", PLAY, "Text to learn from").option("steps", 300, "Number of training steps");
+    let options = options.option("lr", 1e-2, "Largest learning rate");
     run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
 }
 
+const WIDTH: usize = 64;
+const HEADS: usize = 8;
+const BLOCKS: usize = 2;
+const ROWS: usize = 16;
 const LENGTH: usize = 64;
+
+/// A block: attention, then two layers for each place; both are added to what came in.
+#[derive(Module)]
+struct Block {
+    norm1: LayerNorm,
+    qkv: Linear,
+    /// How much each head looks so many characters back, `[HEADS, LENGTH]`. (Raffel et al. 2020, "T5", 2.1)
+    back: Parameter,
+    out: Linear,
+    norm2: LayerNorm,
+    up: Linear,
+    down: Linear,
+}
+
+/// Keys and values of the characters so far, `[rows, HEADS, seen, WIDTH / HEADS]` each.
+type Cache = Option<[Tensor; 2]>;
+
+impl Block {
+    fn new(generator: &mut Generator) -> Self {
+        Block {
+            norm1: LayerNorm::new(WIDTH),
+            qkv: Linear::new(WIDTH, 3 * WIDTH, generator),
+            // Most heads begin with a look at one place: the character itself, the one before, ... The last two look everywhere.
+            back: Parameter::new(Tensor::from_fn([HEADS, LENGTH], |i| {
+                if i[0] < HEADS - 2 { -(i[0].abs_diff(i[1]) as f32) } else { 0.0 }
+            })),
+            out: Linear::new(WIDTH, WIDTH, generator),
+            norm2: LayerNorm::new(WIDTH),
+            up: Linear::new(WIDTH, 4 * WIDTH, generator),
+            down: Linear::new(4 * WIDTH, WIDTH, generator),
+        }
+    }
+
+    /// `x` is `[rows, new, WIDTH]`, the characters after those in the cache.
+    fn forward<'t>(&self, x: Var<'t>, cache: Option<&mut Cache>) -> Var<'t> {
+        let [rows, new, _] = *x.shape().sizes() else { panic!("expected [rows, length, width], got {}", x.shape()) };
+        let tape = x.tape();
+        let heads = |y: Var<'t>| y.reshape([rows, new, HEADS, WIDTH / HEADS]).transpose(1, 2);
+        let [query, mut key, mut value] = self.qkv.forward(self.norm1.forward(x)).chunk_into(-1).map(heads);
+        if let Some(cache) = cache {
+            if let Some([keys, values]) = cache {
+                key = cat(&[tape.constant(keys), key], 2);
+                value = cat(&[tape.constant(values), value], 2);
+            }
+            *cache = Some([key.value(), value.value()]);
+        }
+
+        // From every place to every place so far, the distance; what comes later is hidden.
+        let seen = key.shape()[2];
+        let to = Tensor::<i64>::arange(seen);
+        let from = to.narrow(0, (seen - new) as isize, new as isize).unsqueeze(1).expand([new, seen]);
+        let distance = from - &to;
+        let hidden = where_(&distance.lt(0), &Tensor::scalar(f32::NEG_INFINITY), &Tensor::scalar(0.0));
+        let back = tape.parameter(&self.back).index_select(1, &distance.maximum(0).flatten(0, 1));
+        let mask = back.reshape([HEADS, new, seen]) + hidden;
+
+        let seen = query.scaled_dot_product_attention(key, value, AttentionMask::Add(&mask), None);
+        let x = x + self.out.forward(seen.transpose(1, 2).reshape([rows, new, WIDTH]));
+        x + self.down.forward(self.up.forward(self.norm2.forward(x)).gelu())
+    }
+}
 
 #[derive(Module)]
 struct Writer {
     embedding: Embedding,
-    blocks: TransformerEncoder,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
     head: Linear,
-    /// Sines of the places, `[LENGTH, width]`, added to the characters.
-    #[module(skip)]
-    positions: Tensor,
 }
 
 impl Writer {
-    fn new(characters: usize, width: usize, layers: usize, generator: &mut Generator) -> Self {
-        let options = TransformerOptions::new(width, 4).dim_feedforward(2 * width).dropout(0.0).gelu();
-        let options = options.norm_first().final_norm().batch_first();
+    fn new(characters: usize, generator: &mut Generator) -> Self {
         Writer {
-            embedding: Embedding::new(characters, width, generator),
-            blocks: TransformerEncoder::new(&options, layers, generator),
-            head: Linear::new(width, characters, generator),
-            positions: sinusoidal_positions(LENGTH, width),
+            embedding: Embedding::new(characters, WIDTH, generator),
+            blocks: (0..BLOCKS).map(|_| Block::new(generator)).collect(),
+            norm: LayerNorm::new(WIDTH),
+            head: Linear::new(WIDTH, characters, generator),
         }
     }
 
-    /// Characters `[rows, length]` to scores of the next ones, `[rows, length, characters]`.
-    fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>) -> Var<'t> {
-        let x = self.embedding.forward(tape, x) + self.positions.narrow(0, 0, x.shape()[1] as isize);
-        self.head.forward(self.blocks.forward_masked(x, AttentionMasks::causal()))
+    /// Characters `[rows, length]`, after those in the caches if there are any, to scores of the next ones `[rows, length, characters]`.
+    fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>, caches: &mut [Cache]) -> Var<'t> {
+        let mut x = self.embedding.forward(tape, x);
+        for (number, block) in self.blocks.iter().enumerate() {
+            x = block.forward(x, caches.get_mut(number));
+        }
+        self.head.forward(self.norm.forward(x))
     }
 
     /// The mean loss of each character, in nats.
     fn loss<'t>(&self, tape: &'t Tape, [x, y]: &[Tensor<i64>; 2]) -> Var<'t> {
-        cross_entropy(&self.forward(tape, x).flatten(0, 1), &y.flatten(0, 1))
+        cross_entropy(&self.forward(tape, x, &mut []).flatten(0, 1), &y.flatten(0, 1))
     }
 
-    /// Goes on where `start` ends, up to the longest text that it can see at once.
+    /// Goes on where `start` ends, until there are LENGTH characters, which is as far as a head looks back.
     fn write(&self, start: &[i64], temperature: f64, generator: &mut Generator) -> Vec<i64> {
-        let (mut caches, mut written) = (self.blocks.caches(), start.to_vec());
-        let mut seen = 0;
+        let (mut caches, mut written, mut seen) = ([const { None }; BLOCKS], start.to_vec(), 0);
         while written.len() < LENGTH {
-            let tape = Tape::new();
-            let new = Tensor::from(&written[seen..]);
-            let places = self.positions.narrow(0, seen as isize, new.numel() as isize);
-            let x = self.embedding.forward(&tape, &new.unsqueeze(0)) + places;
-            let scores = self.head.forward(self.blocks.decode(x, &mut caches));
+            let new = Tensor::from(&written[seen..]).unsqueeze(0);
             seen = written.len();
-            written.push(draw(&scores.select(1, -1).squeeze(0).value(), temperature, generator));
+            let tape = Tape::new();
+            let scores = self.forward(&tape, &new, &mut caches).select(1, -1).squeeze(0);
+            written.push(draw(&scores.value(), temperature, generator));
         }
         written
     }
@@ -76,29 +135,30 @@ impl Writer {
 
 fn write_text(options: &Options) -> Result {
     let (steps, temperature): (u64, f64) = (options.get("steps")?, options.get("temperature")?);
+    let lr: f64 = options.get("lr")?;
     let generator = &mut Generator::new(options.seed());
     let text = Text::read(options.get::<String>("text")?, 20 * LENGTH)?;
-    let mut model = Writer::new(text.characters.len(), options.get("width")?, options.get("layers")?, generator);
+    let mut model = Writer::new(text.characters.len(), generator);
     println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
 
-    let mut adam = AdamW::new(1e-3);
-    let lr: f64 = options.get("lr")?;
-    let schedule = CosineAnnealingLR::new(lr, steps.saturating_sub(30)).warmup(30);
+    let mut adam = AdamW::new(lr);
+    let schedule = CosineAnnealingLR::new(lr, steps.saturating_sub(20)).warmup(20);
     let held_out = text.held_out(LENGTH);
-    let start = Instant::now();
     for step in 0..=steps {
         if step % 100 == 0 || step == steps {
             println!("step {step:>4}   held out: {:.3} nats a character", model.loss(&Tape::new(), &held_out).item());
         }
+        if step == steps {
+            break;
+        }
         adam.set_lr(schedule.lr(step));
-        let batch = text.batch(options.get("rows")?, LENGTH, generator);
+        let batch = text.batch(ROWS, LENGTH, generator);
         let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| model.loss(tape, &batch));
         gradients.clip_norm(1.0);
         adam.step(&mut model, &gradients);
     }
-    eprintln!("{:?}", start.elapsed());
 
-    // It sees at most LENGTH characters: what it wrote last begins the next piece.
+    // What it wrote last begins the next piece.
     let mut written = text.encode("MENENIUS:\n")?.to_vec();
     while written.len() < 400 {
         let start = written.split_off(written.len() - written.len().min(LENGTH / 2));
