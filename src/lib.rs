@@ -37,7 +37,7 @@
 //! | layers, and models of layers | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
 //! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the others of [`nn`] |
 //! | optimisers, learning rates | [`nn::Optimizer`], [`nn::schedule`] |
-//! | data, checkpoints | [`nn::Dataset`], [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
+//! | data, checkpoints | [`nn::Samples`], [`nn::Table`], [`nn::DataLoader`], [`nn::augment`]; [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | random numbers | [`nn::Generator`] |
 //!
 //! # What to read next

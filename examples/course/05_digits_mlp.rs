@@ -34,11 +34,13 @@ fn train(options: &Options) -> Result {
         .add(Linear::new(64, 10, generator));
     let mut adam = AdamW::new(2e-3);
     let schedule = PolynomialLR::new(2e-3, epochs.into(), 1.0); // down to 0 in a straight line
+    let batches = DataLoader::new(train.clone(), 64).shuffle().seed(options.seed());
     let (mut losses, mut shares) = (Vec::new(), Vec::new());
     for epoch in 1..=epochs {
         adam.set_lr(schedule.lr(u64::from(epoch - 1)));
         let mut sum = 0.0;
-        for (x, y) in train.shuffled(generator)?.batches(64) {
+        for batch in batches.epoch(epoch.into()) {
+            let (x, y) = batch?;
             // On a training tape dropout drops ...
             let (loss, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));

@@ -7,9 +7,8 @@ use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
 use wengert::nn::schedule::CosineAnnealingLR;
-use wengert::nn::{Flatten, Schedule};
+use wengert::nn::{Flatten, Schedule, augment};
 use wengert::prelude::*;
-use wengert::tensor::index_items;
 use wengert_course::{DIGITS, Image, Options, Result, digits, run, save_images};
 
 fn main() -> ExitCode {
@@ -55,18 +54,6 @@ impl Cnn {
     }
 }
 
-/// Each image moved by -1, 0 or 1 pixel in both directions.
-fn moved(images: &Tensor, generator: &mut Generator) -> Tensor {
-    let n = images.shape()[0];
-    let padded = images.pad(&[1, 1, 1, 1], wengert::nn::PadMode::Constant(-1.0)); // paper
-    // Row and column of each pixel, plus one offset for each image: [n, 1, 1] + [8, 1] and + [8].
-    let offset = |g: &mut Generator| Tensor::randint(0, 3, [n, 1, 1], g);
-    let rows = offset(generator) + Tensor::arange(8).unsqueeze(1);
-    let columns = offset(generator) + Tensor::<i64>::arange(8);
-    let image = Tensor::<i64>::arange(n).reshape([n, 1, 1]);
-    padded.squeeze(1).index(&index_items![&image, &rows, &columns]).unsqueeze(1)
-}
-
 fn train(options: &Options) -> Result {
     let epochs: u32 = options.get("epochs")?;
     let generator = &mut Generator::new(options.seed());
@@ -75,12 +62,17 @@ fn train(options: &Options) -> Result {
     let mut adam = AdamW::new(4e-3).weight_decay(0.02);
     let schedule = CosineAnnealingLR::new(4e-3, epochs.into());
     let criterion = CrossEntropyLoss::new().label_smoothing(0.05);
-    let images = test.inputs().reshape([test.len(), 1, 8, 8]);
+    let images = test.inputs().reshape([-1, 1, 8, 8]);
+    // Each image is moved by up to one pixel in both directions, by another distance in every epoch.
+    let batches = DataLoader::new(train.clone(), 64)
+        .shuffle()
+        .seed(options.seed())
+        .map(|(x, y), generator| Ok((augment::random_shift(&x.reshape([-1, 1, 8, 8]), 1, generator)?, y)));
     for epoch in 1..=epochs {
         adam.set_lr(schedule.lr(u64::from(epoch - 1)));
         let mut sum = 0.0;
-        for (x, y) in train.shuffled(generator)?.batches(64) {
-            let x = moved(&x.reshape([y.numel(), 1, 8, 8]), generator);
+        for batch in batches.epoch(epoch.into()) {
+            let (x, y) = batch?;
             let (loss, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&x)), &y));
             adam.step(&mut model, &gradients);
@@ -112,7 +104,7 @@ fn train(options: &Options) -> Result {
         let share = 100.0 * right.select(0, k as isize).item();
         let caption =
             format!("{label}: {share:.0}%{}", if label == guess { String::new() } else { format!(", read {guess}") });
-        Image { pixels: (images.select(0, k as isize).squeeze(0) + 1.0) / 2.0, caption }
+        Image { pixels: images.select(0, k as isize).squeeze(0), caption }
     });
     let path = options.file("worst.svg")?;
     save_images(&path, "The held-out digits read worst", 6, &worst.collect::<Vec<_>>())?;

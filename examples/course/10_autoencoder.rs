@@ -54,8 +54,8 @@ fn autoencoders(options: &Options) -> Result {
     let epochs: u32 = options.get("epochs")?;
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
-    let ink = |images: &Tensor| (images + 1.0) * 0.5; // from 0, paper, to 1
-    let images = ink(test.inputs());
+    let batches = DataLoader::new(train.inputs().clone(), 64).shuffle().seed(options.seed());
+    let images = test.inputs();
 
     println!("1. Through two numbers\n");
     let mut plain =
@@ -63,8 +63,8 @@ fn autoencoders(options: &Options) -> Result {
     let mut adam = AdamW::new(3e-3);
     for epoch in 1..=epochs {
         let mut last = 0.0;
-        for (x, _) in train.shuffled(generator)?.batches(64) {
-            let x = ink(&x);
+        for x in batches.epoch(epoch.into()) {
+            let x = x?;
             let (loss, gradients) = Tape::training(generator).value_and_gradients(|tape| {
                 mse_loss(plain.decoder.forward(plain.encoder.forward(tape.constant(&x))), &x)
             });
@@ -75,7 +75,7 @@ fn autoencoders(options: &Options) -> Result {
             println!("epoch {epoch:>3}   mean square error {last:.4}");
         }
     }
-    let places = infer(|x| plain.encoder.forward(x), &images);
+    let places = infer(|x| plain.encoder.forward(x), images);
     let mut chart = Chart::new("Where the held-out digits lie in the plane", "first number", "second number");
     for digit in 0..10 {
         let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
@@ -91,8 +91,8 @@ fn autoencoders(options: &Options) -> Result {
     let mut variational = Autoencoder { encoder, decoder };
     let mut adam = AdamW::new(3e-3);
     for epoch in 1..=2 * epochs {
-        for (x, _) in train.shuffled(generator)?.batches(64) {
-            let x = ink(&x);
+        for x in batches.epoch(epoch.into()) {
+            let x = x?;
             let noise = Tensor::randn([x.shape()[0], LATENT], generator);
             let (_, gradients) = Tape::training(generator).value_and_gradients(|tape| {
                 let [lost, far] = variational.variational_loss(tape.constant(&x), &noise);
@@ -103,7 +103,7 @@ fn autoencoders(options: &Options) -> Result {
         if epoch % 40 == 0 {
             let tape = Tape::new();
             let noise = Tensor::randn([images.shape()[0], LATENT], generator);
-            let [lost, far] = variational.variational_loss(tape.constant(&images), &noise).map(Var::item);
+            let [lost, far] = variational.variational_loss(tape.constant(images), &noise).map(Var::item);
             println!("epoch {epoch:>3}   held out: {lost:.2} lost, {far:.2} from the normal distribution");
         }
     }

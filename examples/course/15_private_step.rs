@@ -39,7 +39,7 @@ fn train(options: &Options) -> Result {
 
     println!("1. The mean of the samples' gradients is the batch's gradient\n");
     let model: Linear = Linear::new(64, 10, generator);
-    let (x, y) = train.batches(64).next().ok_or("there are no digits")?;
+    let (x, y) = train.batch(&(0..64).collect::<Vec<_>>())?;
     let [weights, _] = per_sample(&model, &x, &y);
     let batch = loss(&model, &Tape::new(), &x, &y).backward();
     let difference = (weights.mean(0) - batch.of(&model.weight)).abs().amax(..).item();
