@@ -20,7 +20,7 @@ use crate::{Error, Shape, Site, Tensor};
 /// ```
 /// use wengert_tensor::{index_items, prelude::*};
 ///
-/// let x = Tensor::arange(12).reshape([3, 4]).cast::<f64>();
+/// let x = Tensor::<f64>::arange(12).reshape([3, 4]);
 /// assert_eq!(x.index(&index_items![1]).to_vec(), [4.0, 5.0, 6.0, 7.0]);
 /// let rows = Tensor::from([2, 0]);
 /// assert_eq!(x.index(&index_items![&rows, 1]).to_vec(), [9.0, 1.0]);

@@ -48,7 +48,7 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 /// let a = Tensor::<f64>::ones([2, 3, 4]);
 /// let b = Tensor::<f64>::ones([3, 4, 5]);
 /// assert_eq!(a.tensordot(&b, 2), Tensor::full([2, 5], 12.0));
-/// assert_eq!(einsum("ijk,jkl->il", &[&a, &b]), Tensor::full([2, 5], 12.0));
+/// assert_eq!(einsum("ijk,jkl->il", &[a, b]), Tensor::full([2, 5], 12.0));
 /// ```
 #[twins]
 pub trait Contractions: TensorLike<Elem: Number> {

@@ -30,7 +30,7 @@ pub enum AttentionMask<'m, A> {
 /// let generator = &mut Generator::new(0);
 /// let [query, key, value] = [(); 3].map(|()| Tensor::<f32>::randn([2, 4, 10, 8], generator)); // [batch, heads, time, width]
 /// let y = query.scaled_dot_product_attention(&key, &value, AttentionMask::Causal, None);
-/// assert_eq!(y.shape(), [2, 4, 10, 8]);
+/// assert_eq!(y.shape(), &[2, 4, 10, 8]);
 /// // The first place sees itself only.
 /// assert!((y.select(2, 0) - value.select(2, 0)).abs().amax(..).item() < 1e-6);
 /// ```

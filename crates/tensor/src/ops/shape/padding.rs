@@ -30,7 +30,8 @@ pub enum PadMode {
 ///
 /// let x = Tensor::from([1.0, 2.0, 3.0]);
 /// assert_eq!(x.pad(&[1, 2], PadMode::Constant(0.0)).to_vec(), [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
-/// assert_eq!(x.pad(&[1, 1], PadMode::Reflect).to_vec(), [2.0, 1.0, 2.0, 3.0, 2.0]);
+/// let row = x.unsqueeze(0);
+/// assert_eq!(row.pad(&[1, 1], PadMode::Reflect).to_vec(), [2.0, 1.0, 2.0, 3.0, 2.0]);
 /// ```
 #[twins]
 pub trait Padding: TensorLike {

@@ -13,7 +13,7 @@ use crate::{DType, Error, Site};
 /// ```
 /// use wengert_tensor::prelude::*;
 ///
-/// let x = Tensor::arange(6).reshape([2, 3]);
+/// let x = Tensor::<i64>::arange(6).reshape([2, 3]);
 /// let [first, second] = x.chunk_into(0);
 /// assert_eq!((first.to_vec(), second.to_vec()), (vec![0, 1, 2], vec![3, 4, 5]));
 /// assert_eq!(x.split(2, 1).len(), 2); // of sizes 2 and 1

@@ -15,7 +15,7 @@ use crate::{Axes, Dims, Error, Reduction, Scalar, Shape, Site, Sizes, View};
 /// ```
 /// use wengert_tensor::prelude::*;
 ///
-/// let x = Tensor::arange(6);
+/// let x = Tensor::<i64>::arange(6);
 /// let table = x.reshape([2, 3]);
 /// assert_eq!(table.t(), Tensor::from([[0, 3], [1, 4], [2, 5]]));
 /// let many = table.unsqueeze(0).expand([1000, 2, 3]);

@@ -13,9 +13,9 @@ use crate::{Error, Site, Sizes};
 /// ```
 /// use wengert_tensor::prelude::*;
 ///
-/// let image = Tensor::arange(9).reshape([1, 1, 3, 3]).cast::<f64>();
+/// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
 /// let columns = image.im2col([2, 2], 1, 0, 1); // [n, c · 2 · 2, windows]
-/// assert_eq!(columns.shape(), [1, 4, 4]);
+/// assert_eq!(columns.shape(), &[1, 4, 4]);
 /// assert_eq!(columns.select(2, 0).to_vec(), [0.0, 1.0, 3.0, 4.0]); // the first window
 /// ```
 #[twins]

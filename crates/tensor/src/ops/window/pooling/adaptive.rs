@@ -17,7 +17,7 @@ use crate::{Error, Float, Scalar, Site, Sizes, View};
 /// ```
 /// use wengert_tensor::prelude::*;
 ///
-/// let images = Tensor::arange(16).reshape([1, 1, 4, 4]).cast::<f64>();
+/// let images = Tensor::<f64>::arange(16).reshape([1, 1, 4, 4]);
 /// assert_eq!(images.adaptive_avg_pool2d(1).item(), 7.5);
 /// ```
 #[twins]

@@ -26,7 +26,7 @@ use crate::{Float, Site, Sizes, Tensor};
 /// use wengert_tensor::prelude::*;
 /// use wengert_tensor::ops::PoolOptions;
 ///
-/// let images = Tensor::arange(16).reshape([1, 1, 4, 4]).cast::<f64>();
+/// let images = Tensor::<f64>::arange(16).reshape([1, 1, 4, 4]);
 /// let largest = images.max_pool2d(2, &PoolOptions::default());
 /// assert_eq!(largest.to_vec(), [5.0, 7.0, 13.0, 15.0]);
 /// ```
