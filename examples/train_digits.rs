@@ -11,9 +11,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
+use wengert::nn::metrics::Accuracy;
 use wengert::nn::schedule::PolynomialLR;
 use wengert::nn::{
     AdamW, CrossEntropyLoss, DataLoader, Dataset, Epoch, Error, Generator, History, Layer, Linear, Module,
+    cross_entropy, evaluate,
 };
 use wengert::nn::{Normalize, Optimizer, Result, Samples, Schedule, save};
 use wengert::prelude::*;
@@ -126,10 +128,20 @@ fn train(arguments: &Arguments) -> Result<()> {
                 .value_and_gradients(|tape| criterion.of(&model.forward(tape.constant(&inputs)), &targets));
             optimizer.step(&mut model, &gradients);
         }
-        let result = Epoch::measure(|x| model.forward(x), &train, &test)?;
+        let scores = |samples: &Samples| {
+            evaluate(
+                &model,
+                &DataLoader::new(samples.clone(), 1024),
+                &mut [("accuracy", &mut Accuracy::new())],
+                |model, tape, x| model.forward(tape.constant(x)),
+                |logits, classes| cross_entropy(&logits, classes),
+            )
+        };
+        let result = Epoch { lr: optimizer.learning_rate(), train: scores(&train)?, validation: Some(scores(&test)?) };
         println!("epoch {:3}   {result}", epoch + 1);
+        let diverged = !result.train.loss.is_finite();
         history.push(result);
-        if !result.train_loss.is_finite() {
+        if diverged {
             return Err(Error::Diverged(format!("the loss is not finite: try a smaller --lr than {}", arguments.lr)));
         }
     }
@@ -137,7 +149,7 @@ fn train(arguments: &Arguments) -> Result<()> {
     history.save_loss_curve(&curve)?;
     save(&model, &checkpoint)?;
     println!("wrote {} and {}", curve.display(), checkpoint.display());
-    let accuracy = history.last().map_or(0.0, |epoch| epoch.test_accuracy);
+    let accuracy = history.last().and_then(|epoch| epoch.validation.as_ref()?.get("accuracy")).unwrap_or(0.0);
     println!("test accuracy: {:.2}%", 100.0 * accuracy);
     if accuracy < 2.0 / CLASSES as f64 {
         return Err(Error::Diverged("hardly better than chance: try another --lr, or more --epochs".to_owned()));

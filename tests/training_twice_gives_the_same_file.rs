@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use wengert::nn::{
-    DataLoader, Dataset, Epoch, Generator, History, Layer, Linear, Module, Normalize, Optimizer, Samples, Sgd,
+    DataLoader, Dataset, Epoch, Generator, History, Layer, Linear, Module, Normalize, Optimizer, Samples, Scores, Sgd,
 };
 use wengert::nn::{accuracy, cross_entropy, load, save};
 use wengert::prelude::*;
@@ -37,6 +37,11 @@ fn digits() -> Samples {
     Samples::read_csv(path, 10).unwrap().normalized(&Normalize::range(0.0, 16.0)).unwrap()
 }
 
+fn scores(logits: &Tensor<f32>, targets: &Tensor<i64>) -> Scores {
+    let loss = cross_entropy(logits, targets).item().into();
+    Scores { loss, metrics: vec![("accuracy".to_owned(), accuracy(logits, targets))] }
+}
+
 /// Trains for three epochs with so many threads. Batches are large enough for products to be divided among threads.
 fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
     let (checkpoint, curve) = (folder.join("model.safetensors"), folder.join("loss.svg"));
@@ -56,13 +61,13 @@ fn train(seed: u64, threads: usize, folder: &Path) -> (PathBuf, PathBuf) {
         }
         let (seen, held_out) = (model.logits(train.inputs()), model.logits(test.inputs()));
         history.push(Epoch {
-            train_loss: cross_entropy(&seen, train.targets()).item().into(),
-            test_loss: cross_entropy(&held_out, test.targets()).item().into(),
-            train_accuracy: accuracy(&seen, train.targets()),
-            test_accuracy: accuracy(&held_out, test.targets()),
+            lr: sgd.learning_rate(),
+            train: scores(&seen, train.targets()),
+            validation: Some(scores(&held_out, test.targets())),
         });
     }
-    assert!(history.last().unwrap().test_accuracy > 0.7, "it learns: {:?}", history.last());
+    let held_out = history.last().unwrap().validation.as_ref().unwrap();
+    assert!(held_out.get("accuracy").unwrap() > 0.7, "it learns: {:?}", history.last());
     save(&model, &checkpoint).unwrap();
     history.save_loss_curve(&curve).unwrap();
     (checkpoint, curve)

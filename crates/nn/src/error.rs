@@ -250,6 +250,19 @@ pub enum Error {
         mismatched: Vec<KeyMismatch>,
     },
 
+    /// A loss or a gradient that is NaN or infinite.
+    #[error("epoch {epoch}, batch {batch}: {what}{}", origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}")))]
+    NonFinite {
+        /// Counted from 1.
+        epoch: u64,
+        /// Counted from 1.
+        batch: u64,
+        /// What is not finite.
+        what: String,
+        /// The operation that made it, with its line.
+        origin: Option<Box<wengert_autograd::NonFinite>>,
+    },
+
     /// A training that came to nothing, and what to try.
     #[error("{0}")]
     Diverged(String),

@@ -49,8 +49,10 @@
 //! | [`init`], [`schedule`] | initial values of parameters; learning rates by step |
 //! | [`Dataset`], [`DataLoader`] and `data`, [`Normalize`] | tables and other files; splits, batches, augmentation; inputs of one scale |
 //! | [`per_sample_gradients`], [`check_model`] | the gradients of every sample by itself; a model's derivatives against differences |
+//! | [`metrics`] | accuracy, confusion, curves, errors, streaming over batches |
 //! | [`Checkpoint`], `file`, `bytes` | models and the state of their training in files that PyTorch reads; files written whole or not at all, regular files read |
-//! | `report`, `plots` | loss and accuracy per epoch; as a curve, with the feature `plots` |
+//! | [`Fit`], [`History`] | a training loop; how it went, epoch by epoch |
+//! | `plots` | pictures, with the feature `plots` |
 //! | `error` | what can go wrong, as values |
 
 mod bytes;
@@ -58,26 +60,34 @@ mod checkpoint;
 mod data;
 mod error;
 mod file;
+mod fit;
 mod gradcheck;
+mod history;
 pub mod init;
 mod layers;
 mod loss;
+pub mod metrics;
 mod module;
 mod normalize;
 mod optim;
 mod per_sample;
 #[cfg(feature = "plots")]
-mod plots;
-mod report;
+pub mod plots;
 pub mod schedule;
 mod trace;
 
 pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
-pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table};
-pub use data::{augment, pad_sequence, read_idx, read_table, split};
+#[cfg(feature = "npz")]
+pub use data::read_npz;
+pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
+#[cfg(feature = "images")]
+pub use data::{ImageFolder, read_image};
+pub use data::{augment, next_tokens, pad_sequence, read_idx, read_npy, read_table, read_text, split};
 pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;
+pub use fit::{EarlyStopping, Fit, Progress, evaluate};
 pub use gradcheck::{ModelFailure, check_model};
+pub use history::{Epoch, History, Scores};
 pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use layers::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
 pub use layers::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
@@ -116,7 +126,6 @@ pub use optim::{
     RMSprop, Range, Resume, Setting, Sgd, States, WeightAverage,
 };
 pub use per_sample::{per_sample_gradients, try_per_sample_gradients};
-pub use report::{Epoch, History};
 pub use schedule::Schedule;
 
 pub(crate) use error::raise;

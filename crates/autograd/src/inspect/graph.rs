@@ -23,22 +23,22 @@ use wengert_tensor::plan::{Index, Op};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Graph {
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
-    index: Index,
-    name: &'static str,
-    inputs: Vec<Index>,
-    shape: String,
-    file: &'static str,
-    line: u32,
-    kind: Kind,
+pub(super) struct Row {
+    pub(super) index: Index,
+    pub(super) name: &'static str,
+    pub(super) inputs: Vec<Index>,
+    pub(super) shape: String,
+    pub(super) file: &'static str,
+    pub(super) line: u32,
+    pub(super) kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     Variable,
     Constant,
     Operation,

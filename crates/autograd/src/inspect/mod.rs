@@ -2,6 +2,7 @@
 
 mod graph;
 mod non_finite;
+mod svg;
 
 pub use graph::Graph;
 pub use non_finite::{NonFinite, NonFiniteOperand};

@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use wengert_tensor::{DType, Element, Shape, Tensor};
+use wengert_tensor::{Element, Shape, Tensor};
 
-use crate::data::source::{open, unreadable};
-use crate::error::Place;
-use crate::{Error, Result};
+use crate::Result;
+use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
+use crate::data::source::{open, refused};
 
 /// The tensor of an IDX file, gzipped or not, as one of type `E`: MNIST's images as `[60000, 28, 28]` numbers from 0 to 255, its labels
 /// as `[60000]`.
@@ -30,82 +30,33 @@ use crate::{Error, Result};
 ///   `u8`): [`Error::Malformed`], with the byte. Numbers are rounded to floating-point types.
 pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
-    let refuse =
-        |byte: u64, problem: String| Error::Malformed { path: path.to_owned(), place: Place::Byte(byte), problem };
     let mut reader = open(path)?;
-    let mut bytes = Vec::new();
-    // Grows with what is there, not with what the header says.
-    let mut take = |count: u64, bytes: &mut Vec<u8>| {
-        bytes.clear();
-        reader.by_ref().take(count).read_to_end(bytes).map_err(|source| unreadable(path, source))
-    };
-    take(4, &mut bytes)?;
-    let [0, 0, kind, rank] = bytes[..] else {
-        return Err(refuse(0, "expected the start of an IDX file, two bytes of 0 and two of its header".to_owned()));
+    let read = read_header(&mut reader).and_then(|header| read_numbers(&mut reader, header));
+    read.map_err(|refusal| refused(path, refusal))
+}
+
+fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
+    let start = take(reader, 4)?;
+    let [0, 0, kind, rank] = start[..] else {
+        let problem = "expected the start of an IDX file, two bytes of 0 and two of its header";
+        return Err(Refusal::Malformed(0, problem.to_owned()));
     };
     let Some((width, decode)) = decoder(kind) else {
-        return Err(refuse(2, format!("expected the number of an element type (8, 9, 11, 12, 13, 14), found {kind}")));
+        let problem = format!("expected the number of an element type (8, 9, 11, 12, 13, 14), found {kind}");
+        return Err(Refusal::Malformed(2, problem));
     };
-    let start = 4 + 4 * u64::from(rank);
-    take(4 * u64::from(rank), &mut bytes)?;
-    if bytes.len() < 4 * usize::from(rank) {
-        return Err(refuse(
-            4,
-            format!("expected the {rank} sizes of the header, the file ends after {start} bytes at most"),
-        ));
+    let sizes = take(reader, 4 * u64::from(rank))?;
+    if sizes.len() < 4 * usize::from(rank) {
+        let problem = format!("expected {rank} sizes of 4 bytes, the file ends");
+        return Err(Refusal::Malformed(4 + sizes.len() as u64, problem));
     }
-    let sizes: Vec<usize> = bytes.as_chunks().0.iter().map(|&size| u32::from_be_bytes(size) as usize).collect();
-    let shape = Shape::from(&sizes[..]);
-    let expected = shape.checked_numel().and_then(|count| u64::try_from(count).ok()?.checked_mul(width as u64));
-    let Some(expected) = expected.filter(|&count| count < isize::MAX as u64) else {
-        return Err(refuse(4, format!("the header says a tensor of shape {shape}, which no file can hold")));
-    };
-    let found = take(expected + 1, &mut bytes)? as u64;
-    if found != expected {
-        let more = if found > expected { "more" } else { "fewer" };
-        let problem = format!("expected {expected} bytes of numbers for the shape {shape}, found {more}");
-        return Err(refuse(start + found.min(expected), problem));
-    }
-    let mut values = Vec::with_capacity(bytes.len() / width);
-    for (position, number) in bytes.chunks_exact(width).enumerate() {
-        match decode(number).as_element() {
-            Ok(value) => values.push(value),
-            Err(problem) => return Err(refuse(start + (position * width) as u64, problem)),
-        }
-    }
-    Ok(Tensor::try_from_vec(values, shape)?)
-}
-
-/// A number of a file.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Integer(i64),
-    Float(f64),
-}
-
-impl Number {
-    /// The number as an element, rounded to floating-point types, unchanged in integer types.
-    pub(super) fn as_element<E: Element>(self) -> std::result::Result<E, String> {
-        let value = match self {
-            Number::Integer(value) => E::from_i64(value),
-            Number::Float(value) => E::from_f64(value),
-        };
-        let rounds = matches!(E::DTYPE, DType::F32 | DType::F64);
-        match self {
-            Number::Integer(integer) if !rounds && value.to_i64() != integer => Err(integer.to_string()),
-            Number::Float(float) if !rounds && value.to_f64() != float => Err(float.to_string()),
-            _ => Ok(value),
-        }
-        .map_err(|number| format!("{number} is no number of the type {}", E::DTYPE))
-    }
+    let length = 4 + sizes.len() as u64;
+    let sizes: Vec<usize> = sizes.as_chunks().0.iter().map(|&size| u32::from_be_bytes(size) as usize).collect();
+    Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
 }
 
 /// Width in bytes and meaning of the numbers of a type.
-#[expect(clippy::type_complexity, reason = "a function is named where it is used once")]
-fn decoder(kind: u8) -> Option<(usize, fn(&[u8]) -> Number)> {
-    fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
-        *bytes.first_chunk().unwrap_or(&[0; N])
-    }
+fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),
         0x09 => (1, |bytes| Number::Integer((bytes[0] as i8).into())),
@@ -157,7 +108,7 @@ mod tests {
             ),
             (
                 vec![0, 0, 8, 2, 0, 0, 0, 1],
-                "'f', byte 4: expected the 2 sizes of the header, the file ends after 12 bytes at most".to_owned(),
+                "'f', byte 8: expected 2 sizes of 4 bytes, the file ends".to_owned(),
             ),
             (
                 idx(8, &[2, 3], &[1, 2, 3, 4]),
@@ -166,7 +117,7 @@ mod tests {
             (idx(8, &[1], &[1, 2]), "'f', byte 9: expected 1 bytes of numbers for the shape [1], found more".to_owned()),
             (
                 idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[1]),
-                "'f', byte 4: the header says a tensor of shape [4294967295, 4294967295, 4294967295], which no file can hold"
+                "'f', byte 0: the header says a tensor of shape [4294967295, 4294967295, 4294967295], which no file can hold"
                     .to_owned(),
             ),
             (

@@ -137,6 +137,11 @@ impl<B: Send + 'static> DataLoader<B> {
     pub fn samples(&self) -> usize {
         self.samples
     }
+
+    /// Number of samples of batch number `batch`.
+    pub fn batch_len(&self, batch: usize) -> usize {
+        self.batch_size.min(self.samples.saturating_sub(batch * self.batch_size))
+    }
 }
 
 /// Not of the data, which both use.

@@ -6,21 +6,33 @@
 //! | `split` | which samples are for training |
 //! | `loader` | batches, in the order of an epoch |
 //! | `augment` | images and inputs changed at random |
-//! | `source`, `table`, `idx` | files that are read in bounded memory; tables, IDX |
+//! | `source`, `numbers` | files that are read in bounded memory; numbers after a header |
+//! | `table`, `idx`, `npy`, `text`, `images` | readers |
 
 pub mod augment;
 mod dataset;
 mod idx;
+#[cfg(feature = "images")]
+mod images;
 mod loader;
+mod npy;
+mod numbers;
 mod samples;
 mod sequences;
 mod source;
 pub mod split;
 mod table;
+mod text;
 
 pub use dataset::Dataset;
 pub use idx::read_idx;
+#[cfg(feature = "images")]
+pub use images::{ImageFolder, read_image};
 pub use loader::{Batches, DataLoader};
+pub use npy::read_npy;
+#[cfg(feature = "npz")]
+pub use npy::read_npz;
 pub use samples::Samples;
 pub use sequences::{Padded, Sequences, pad_sequence};
 pub use table::{Classes, Table, read_table};
+pub use text::{Vocabulary, next_tokens, read_text};

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::data::numbers::Refusal;
+use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
@@ -20,31 +22,42 @@ const ALWAYS: u64 = 256 << 20;
 /// # Errors
 ///
 /// If it is missing, unreadable or no regular file: [`Error::Read`]. Reading ends in an error where too much comes out.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let (file, size) = open_regular(path)?;
     let mut file = BufReader::new(file);
     let start = file.fill_buf().map_err(|source| unreadable(path, source))?;
     if !start.starts_with(&[0x1f, 0x8b]) {
         return Ok(Box::new(file));
     }
-    let limit = decompressed_limit(size);
-    Ok(Box::new(BufReader::new(Limited { inner: MultiGzDecoder::new(file), left: limit, limit })))
+    Ok(Box::new(BufReader::new(Limited::new(MultiGzDecoder::new(file), size))))
 }
 
-/// How many bytes may come out of a compressed file of `size` bytes.
-pub(crate) fn decompressed_limit(size: u64) -> u64 {
-    size.saturating_mul(EXPANSION).max(ALWAYS)
-}
-
-pub(crate) fn unreadable(path: &Path, source: io::Error) -> Error {
+pub(super) fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Read { path: path.to_owned(), source }
 }
 
-/// A reader that fails where more than `limit` bytes come out.
-struct Limited<R> {
+/// The error of a binary file.
+pub(super) fn refused(path: &Path, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Unreadable(source) => unreadable(path, source),
+        Refusal::Malformed(byte, problem) => {
+            Error::Malformed { path: path.to_owned(), place: Place::Byte(byte), problem }
+        }
+    }
+}
+
+/// A reader of decompressed bytes that fails where more come out than the size of the compressed file makes likely.
+pub(super) struct Limited<R> {
     inner: R,
     left: u64,
     limit: u64,
+}
+
+impl<R> Limited<R> {
+    pub(super) fn new(inner: R, size: u64) -> Self {
+        let limit = size.saturating_mul(EXPANSION).max(ALWAYS);
+        Limited { inner, left: limit, limit }
+    }
 }
 
 impl<R: Read> Read for Limited<R> {

@@ -1,0 +1,150 @@
+//! A recorded program drawn as SVG, without Graphviz.
+//!
+//! Nodes lie in rows: each one row below the lowest of its operands. Within a row they are put in the order of the mean places of their
+//! operands (K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), one pass
+//! downwards.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::graph::{Graph, Kind, Row};
+
+const HEIGHT: usize = 40;
+const ROW: usize = 78;
+const GAP: usize = 18;
+/// Of a letter in a font of 12 pixels whose letters are equally wide.
+const LETTER: f64 = 7.3;
+
+/// A node with its place.
+struct Placed<'g> {
+    row: &'g Row,
+    middle: f64,
+    width: f64,
+    top: usize,
+}
+
+impl Graph {
+    /// The graph as an SVG image: variables as filled boxes, constants as boxes, operations rounded, each with its number, shape and line;
+    /// lines from operands down to results.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([1.0, 2.0]));
+    /// let y = (x.exp() * x).sum(..);
+    /// let svg = y.graph().to_svg();
+    /// assert!(svg.starts_with("<svg") && svg.contains("exp"));
+    /// ```
+    pub fn to_svg(&self) -> String {
+        let places = placed(&self.rows);
+        let width = places.iter().map(|node| node.middle + node.width / 2.0).fold(0.0, f64::max) + GAP as f64;
+        let height = places.iter().map(|node| node.top + HEIGHT).max().unwrap_or(0) + GAP;
+        let mut svg = format!(
+            "<svg width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\" xmlns=\"http://www.w3.org/2000/svg\" \
+             font-family=\"monospace\" font-size=\"12\" fill=\"#3c3c3c\" text-anchor=\"middle\">\n<rect width=\"100%\" \
+             height=\"100%\" fill=\"#ffffff\"/>\n"
+        );
+        let by_index: HashMap<_, &Placed<'_>> = places.iter().map(|node| (node.row.index, node)).collect();
+        for node in &places {
+            for input in &node.row.inputs {
+                if let Some(from) = by_index.get(input) {
+                    let (start, end) = (from.top + HEIGHT, node.top);
+                    let (x, to, middle) = (from.middle, node.middle, (start + end) / 2);
+                    let _ = writeln!(
+                        svg,
+                        "<path d=\"M{x:.1} {start} C{x:.1} {middle} {to:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>"
+                    );
+                }
+            }
+        }
+        for Placed { row, middle, width, top } in &places {
+            let [first, second] = labels(row);
+            let (fill, round) = match row.kind {
+                Kind::Variable => ("#cfe2ff", 2),
+                Kind::Constant => ("#f2f2f2", 2),
+                Kind::Operation => ("#ffffff", HEIGHT / 2),
+            };
+            let _ = writeln!(
+                svg,
+                "<g><title>{}:{}</title><rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"{round}\" \
+                 fill=\"{fill}\" stroke=\"#7a7a7a\"/><text x=\"{middle:.1}\" y=\"{}\">{}</text><text x=\"{middle:.1}\" y=\"{}\" \
+                 fill=\"#7a7a7a\">{}</text></g>",
+                escaped(row.file),
+                row.line,
+                middle - width / 2.0,
+                top + 16,
+                escaped(&first),
+                top + 32,
+                escaped(&second),
+            );
+        }
+        svg + "</svg>\n"
+    }
+}
+
+fn placed(rows: &[Row]) -> Vec<Placed<'_>> {
+    let (mut depths, mut levels): (HashMap<_, usize>, Vec<Vec<&Row>>) = (HashMap::new(), Vec::new());
+    for row in rows {
+        let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);
+        depths.insert(row.index, depth);
+        levels.resize_with(levels.len().max(depth + 1), Vec::new);
+        levels[depth].push(row);
+    }
+    let (mut middles, mut places): (HashMap<_, f64>, Vec<Placed<'_>>) = (HashMap::new(), Vec::new());
+    for (depth, level) in levels.into_iter().enumerate() {
+        let mean = |row: &Row| {
+            let of_inputs: Vec<f64> = row.inputs.iter().filter_map(|input| middles.get(input).copied()).collect();
+            if of_inputs.is_empty() { 0.0 } else { of_inputs.iter().sum::<f64>() / of_inputs.len() as f64 }
+        };
+        let mut wanted: Vec<(f64, &Row)> = level.into_iter().map(|row| (mean(row), row)).collect();
+        wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.index.cmp(&b.1.index)));
+        let mut right = 0.0;
+        for (wanted, row) in wanted {
+            let letters = labels(row).iter().map(|label| label.chars().count()).max().unwrap_or(0);
+            let width = LETTER * letters as f64 + 20.0;
+            let middle = wanted.max(right + GAP as f64 + width / 2.0);
+            right = middle + width / 2.0;
+            middles.insert(row.index, middle);
+            places.push(Placed { row, middle, width, top: GAP + depth * ROW });
+        }
+    }
+    places
+}
+
+/// `%2 exp [2, 3]` and `model.rs:12`.
+fn labels(row: &Row) -> [String; 2] {
+    let Row { index, name, shape, file, line, .. } = row;
+    let short = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    [format!("%{index} {name} {shape}"), format!("{short}:{line}")]
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+    use crate::Tape;
+
+    #[test]
+    fn every_node_has_a_box_and_no_two_meet() {
+        let tape = Tape::<f64>::new();
+        let (x, w) = (tape.var(&Tensor::ones([4, 3])), tape.var(&Tensor::ones([3, 2])));
+        let y = (x.matmul(&w).exp() * 2.0 + x.sum(..)).mean(..);
+        let graph = y.graph();
+        let svg = graph.to_svg();
+        let lines: usize = graph.rows.iter().map(|row| row.inputs.len()).sum();
+        assert_eq!((svg.matches("<g>").count(), svg.matches("<path").count()), (graph.rows.len(), lines));
+        let places = placed(&graph.rows);
+        for (position, a) in places.iter().enumerate() {
+            for b in &places[position + 1..] {
+                assert!(a.top != b.top || (a.middle - b.middle).abs() >= (a.width + b.width) / 2.0);
+            }
+        }
+        assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Arrays that NumPy saved: `.npy`, and with the feature `npz` archives of them. The format:
+//! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
+
+use std::io::Read;
+use std::path::Path;
+
+use half::f16;
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Element, Shape, Tensor};
+
+use crate::Result;
+use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
+use crate::data::source::{open, refused};
+
+/// The longest header that is read. Those that NumPy writes have some hundred bytes.
+const LONGEST_HEADER: u32 = 1 << 16;
+
+/// The array of a file that `numpy.save` wrote, as a tensor of the type `E`. NumPy: `numpy.load`.
+///
+/// ```
+/// use wengert_nn::read_npy;
+/// use wengert_tensor::prelude::*;
+///
+/// let header = b"\x93NUMPY\x01\0\x3a\0{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }\n";
+/// let file = tempfile::NamedTempFile::new()?;
+/// std::fs::write(&file, [&header[..], &[1, 0, 2, 0, 3, 0]].concat())?;
+/// assert_eq!(read_npy::<i64>(&file)?, Tensor::from([1, 2, 3]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// - The file is missing, unreadable or no regular file: [`Error::Read`](crate::Error::Read).
+/// - It is no such file, has complex numbers, texts or objects, ends too early or goes on after its last number, or has numbers that `E`
+///   does not (fractions for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte. Numbers are rounded to
+///   floating-point types.
+pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
+    let path = path.as_ref();
+    read(&mut open(path)?).map_err(|refusal| refused(path, refusal))
+}
+
+/// The array `name` of an archive that `numpy.savez` or `numpy.savez_compressed` wrote. NumPy: `numpy.load(path)[name]`.
+///
+/// # Errors
+///
+/// As for [`read_npy`], and if the file is no archive, or has no such array: [`Error::Malformed`](crate::Error::Malformed), which says what
+/// it has.
+#[cfg(feature = "npz")]
+pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
+    use crate::Error;
+    use crate::data::source::{Limited, unreadable};
+    use crate::error::Place;
+    use crate::file::open_regular;
+
+    let path = path.as_ref();
+    let (file, size) = open_regular(path)?;
+    let malformed = |place, problem| Error::Malformed { path: path.to_owned(), place, problem };
+    let mut archive = zip::ZipArchive::new(file)
+        .map_err(|error| malformed(Place::Byte(0), format!("expected a zip archive: {error}")))?;
+    let place = || Place::Entry(name.to_owned());
+    let index = archive.index_for_name(&format!("{name}.npy"));
+    let Some(index) = index.or_else(|| archive.index_for_name(name)) else {
+        let names = archive.file_names().flatten().take(20).map(|name| name.trim_end_matches(".npy").to_owned());
+        let names: Vec<String> = names.collect();
+        return Err(malformed(place(), format!("there is no such array, there are: {}", names.join(", "))));
+    };
+    let entry = archive.by_index(index).map_err(|error| malformed(place(), error.to_string()))?;
+    read(&mut Limited::new(entry, size)).map_err(|refusal| match refusal {
+        Refusal::Unreadable(source) => unreadable(path, source),
+        Refusal::Malformed(byte, problem) => malformed(place(), format!("byte {byte}: {problem}")),
+    })
+}
+
+fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
+    let (mut header, transposed) = read_header(reader)?;
+    if !transposed {
+        return read_numbers(reader, header);
+    }
+    header.shape = header.shape.iter().rev().copied().collect();
+    let tensor: Tensor<E> = read_numbers(reader, header)?;
+    let dims: Vec<isize> = (0..tensor.rank() as isize).rev().collect();
+    tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
+}
+
+/// The header, and whether the numbers are in Fortran's order.
+fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
+    let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
+    let start = take(reader, 8)?;
+    if start.len() < 8 || !start.starts_with(b"\x93NUMPY") {
+        return refuse(0, "expected the start of a file of NumPy, \\x93NUMPY and its version");
+    }
+    let wide = if start[6] == 1 { 2 } else { 4 };
+    let size = take(reader, wide)?;
+    if size.len() < wide as usize {
+        return refuse(8, "expected the length of the header, the file ends");
+    }
+    let size = if wide == 2 { u16::from_le_bytes(word(&size)).into() } else { u32::from_le_bytes(word(&size)) };
+    if size > LONGEST_HEADER {
+        return Err(Refusal::Malformed(8, format!("a header of {size} bytes, where {LONGEST_HEADER} are allowed")));
+    }
+    let at = 8 + wide;
+    let text = take(reader, size.into())?;
+    if text.len() < size as usize {
+        return Err(Refusal::Malformed(at, format!("expected a header of {size} bytes, the file ends")));
+    }
+    let text = String::from_utf8_lossy(&text);
+    let Some((descr, transposed, sizes)) = parsed(&text) else {
+        return refuse(at, "expected a header {'descr': …, 'fortran_order': …, 'shape': …}");
+    };
+    let Some((width, decode)) = decoder(descr) else {
+        let problem =
+            format!("numbers of the type '{descr}', where bool, integers and floats of up to 8 bytes are read");
+        return Err(Refusal::Malformed(at, problem));
+    };
+    let Some(shape) = sizes.iter().map(|size| size.parse().ok()).collect::<Option<Shape>>() else {
+        return Err(Refusal::Malformed(at, format!("expected sizes in the shape, found ({})", sizes.join(", "))));
+    };
+    Ok((Header { length: at + u64::from(size), shape, width, decode }, transposed))
+}
+
+/// Element type, Fortran's order and sizes of a header: a Python dictionary of one line.
+fn parsed(text: &str) -> Option<(&str, bool, Vec<&str>)> {
+    let after = |key: &str| {
+        let (_, rest) = text.split_once(&format!("'{key}'"))?;
+        Some(rest.trim_start().strip_prefix(':')?.trim_start())
+    };
+    let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0;
+    let order = after("fortran_order")?;
+    let transposed = order.starts_with("True");
+    if !transposed && !order.starts_with("False") {
+        return None;
+    }
+    let sizes = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
+    Some((descr, transposed, sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).collect()))
+}
+
+/// Width in bytes and meaning of the numbers of a type, such as `<f4`.
+fn decoder(descr: &str) -> Option<(usize, Decode)> {
+    fn unsigned(value: u64) -> Number {
+        i64::try_from(value).map_or(Number::Large(value), Number::Integer)
+    }
+    let (order, kind) = descr.split_at_checked(1)?;
+    if !matches!(order, "<" | ">" | "|" | "=") {
+        return None;
+    }
+    Some(match (order, kind) {
+        (_, "b1" | "u1") => (1, |bytes| Number::Integer(bytes[0].into())),
+        (_, "i1") => (1, |bytes| Number::Integer((bytes[0] as i8).into())),
+        (">", "i2") => (2, |bytes| Number::Integer(i16::from_be_bytes(word(bytes)).into())),
+        (">", "i4") => (4, |bytes| Number::Integer(i32::from_be_bytes(word(bytes)).into())),
+        (">", "i8") => (8, |bytes| Number::Integer(i64::from_be_bytes(word(bytes)))),
+        (">", "u2") => (2, |bytes| Number::Integer(u16::from_be_bytes(word(bytes)).into())),
+        (">", "u4") => (4, |bytes| Number::Integer(u32::from_be_bytes(word(bytes)).into())),
+        (">", "u8") => (8, |bytes| unsigned(u64::from_be_bytes(word(bytes)))),
+        (">", "f2") => (2, |bytes| Number::Float(f16::from_be_bytes(word(bytes)).to_f64())),
+        (">", "f4") => (4, |bytes| Number::Float(f32::from_be_bytes(word(bytes)).into())),
+        (">", "f8") => (8, |bytes| Number::Float(f64::from_be_bytes(word(bytes)))),
+        (_, "i2") => (2, |bytes| Number::Integer(i16::from_le_bytes(word(bytes)).into())),
+        (_, "i4") => (4, |bytes| Number::Integer(i32::from_le_bytes(word(bytes)).into())),
+        (_, "i8") => (8, |bytes| Number::Integer(i64::from_le_bytes(word(bytes)))),
+        (_, "u2") => (2, |bytes| Number::Integer(u16::from_le_bytes(word(bytes)).into())),
+        (_, "u4") => (4, |bytes| Number::Integer(u32::from_le_bytes(word(bytes)).into())),
+        (_, "u8") => (8, |bytes| unsigned(u64::from_le_bytes(word(bytes)))),
+        (_, "f2") => (2, |bytes| Number::Float(f16::from_le_bytes(word(bytes)).to_f64())),
+        (_, "f4") => (4, |bytes| Number::Float(f32::from_le_bytes(word(bytes)).into())),
+        (_, "f8") => (8, |bytes| Number::Float(f64::from_le_bytes(word(bytes)))),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::source::tests::refusal;
+
+    fn npy(header: &str, numbers: &[u8]) -> Vec<u8> {
+        [b"\x93NUMPY\x01\0", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), numbers].concat()
+    }
+
+    fn header(descr: &str, order: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
+    }
+
+    fn read<E: Element>(descr: &str, shape: &str, numbers: &[u8]) -> Tensor<E> {
+        super::read(&mut &npy(&header(descr, "False", shape), numbers)[..]).ok().unwrap()
+    }
+
+    #[test]
+    fn every_type_is_read() {
+        assert_eq!(read::<bool>("|b1", "(2,)", &[0, 1]), Tensor::from([false, true]));
+        assert_eq!(read::<i64>("|i1", "()", &[255]), Tensor::scalar(-1));
+        assert_eq!(read::<i64>("<i8", "(1, 1)", &(-5i64).to_le_bytes()), Tensor::from([[-5]]));
+        assert_eq!(read::<i64>(">i4", "(1,)", &7i32.to_be_bytes()), Tensor::from([7]));
+        assert_eq!(read::<f32>("<u8", "(1,)", &u64::MAX.to_le_bytes()), Tensor::from([u64::MAX as f32]));
+        assert_eq!(read::<f64>("<f2", "(1,)", &[0, 0x3e]), Tensor::from([1.5]));
+        assert_eq!(read::<f32>(">f8", "(1,)", &0.1f64.to_be_bytes()), Tensor::from([0.1]));
+        assert_eq!(read::<f32>("<f4", "(0, 3)", &[]).shape().sizes(), [0, 3]);
+        // Columns one after the other.
+        let fortran = npy(&header("|u1", "True", "(2, 3)"), &[1, 4, 2, 5, 3, 6]);
+        assert_eq!(super::read::<i64>(&mut &fortran[..]).ok().unwrap(), Tensor::from([[1, 2, 3], [4, 5, 6]]));
+    }
+
+    #[test]
+    fn bad_files_say_at_which_byte() {
+        let start = "'f', byte 0: expected the start of a file of NumPy, \\x93NUMPY and its version";
+        let good = header("<f4", "False", "(2,)");
+        for (contents, expected) in [
+            (vec![], start.to_owned()),
+            (b"1,2\n3,4\n".to_vec(), start.to_owned()),
+            (npy(&good, &[])[..9].to_vec(), "'f', byte 8: expected the length of the header, the file ends".to_owned()),
+            (npy(&good, &[])[..30].to_vec(), format!("'f', byte 10: expected a header of {} bytes, the file ends", good.len())),
+            (
+                npy("{'shape': 3}", &[]),
+                "'f', byte 10: expected a header {'descr': …, 'fortran_order': …, 'shape': …}".to_owned(),
+            ),
+            (
+                npy(&header("|O", "False", "(2,)"), &[]),
+                "'f', byte 10: numbers of the type '|O', where bool, integers and floats of up to 8 bytes are read".to_owned(),
+            ),
+            (
+                npy(&header("<f4", "False", "(-1, 2)"), &[]),
+                "'f', byte 10: expected sizes in the shape, found (-1, 2)".to_owned(),
+            ),
+            (
+                npy(&good, &[0; 7]),
+                format!("'f', byte {}: expected 8 bytes of numbers for the shape [2], found fewer", 17 + good.len()),
+            ),
+            (
+                npy(&good, &[0; 9]),
+                format!("'f', byte {}: expected 8 bytes of numbers for the shape [2], found more", 18 + good.len()),
+            ),
+            (
+                npy(&header("|u1", "False", "(999999999999999, 2)"), &[]),
+                "'f', byte 84: expected 1999999999999998 bytes of numbers for the shape [999999999999999, 2], found fewer".to_owned(),
+            ),
+            (
+                [b"\x93NUMPY\x02\0", &u32::MAX.to_le_bytes()[..]].concat(),
+                "'f', byte 8: a header of 4294967295 bytes, where 65536 are allowed".to_owned(),
+            ),
+        ] {
+            assert_eq!(refusal(&contents, |path| read_npy::<f32>(path)), expected);
+        }
+        let half = npy(&header("<f4", "False", "(1,)"), &0.5f32.to_le_bytes());
+        assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is no number of the type i64"));
+    }
+
+    #[cfg(feature = "npz")]
+    #[test]
+    fn arrays_of_an_archive_are_read_by_name_and_bombs_are_not() {
+        use std::io::Write;
+
+        use zip::write::SimpleFileOptions;
+
+        let zipped = |name: &str, parts: &[&[u8]]| {
+            let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+            writer.start_file(name, SimpleFileOptions::default()).unwrap();
+            parts.iter().for_each(|part| writer.write_all(part).unwrap());
+            writer.finish().unwrap().into_inner()
+        };
+        let array = npy(&header("<f4", "False", "(1,)"), &1.5f32.to_le_bytes());
+        let good = zipped("x.npy", &[&array]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, &good).unwrap();
+        assert_eq!(read_npz::<f64>(&file, "x").unwrap(), Tensor::from([1.5]));
+        let read = |contents: &[u8], name| refusal(contents, |path| read_npz::<f32>(path, name));
+        assert_eq!(read(&good, "y"), "'f', entry 'y': there is no such array, there are: x");
+        assert!(read(&good[..good.len() / 2], "x").starts_with("'f', byte 0: expected a zip archive: "));
+        assert!(read(b"", "x").starts_with("'f', byte 0: expected a zip archive: "));
+        let short = zipped("x.npy", &[&array[..array.len() - 1]]);
+        assert!(read(&short, "x").contains("entry 'x': byte 71: expected 4 bytes"), "{}", read(&short, "x"));
+        let bomb = npy(&header("|u1", "False", "(1073741824,)"), &[]);
+        let zeros = vec![0; 1 << 20];
+        let bomb = zipped("x.npy", &[&[&bomb[..]], &vec![&zeros[..]; 300][..]].concat());
+        assert!(read(&bomb, "x").contains("it decompresses to more than 268435456 bytes"), "{}", read(&bomb, "x"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Texts as tokens: characters or bytes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
+use std::path::Path;
+
+use wengert_tensor::Tensor;
+use wengert_tensor::ops::Views as _;
+
+use crate::data::dataset::Dataset as _;
+use crate::data::samples::Samples;
+use crate::data::source::{open, unreadable};
+use crate::error::Place;
+use crate::{Error, Result};
+
+/// The text of a file, gzipped or not.
+///
+/// # Errors
+///
+/// If the file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`]. If it is not
+/// UTF-8: [`Error::Malformed`], with the byte.
+pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let place = Place::Byte(error.utf8_error().valid_up_to() as u64);
+        Error::Malformed { path: path.to_owned(), place, problem: "it is not text in UTF-8".to_owned() }
+    })
+}
+
+/// The tokens that a text is made of, by number: its characters, or bytes.
+///
+/// ```
+/// use wengert_nn::{Vocabulary, next_tokens};
+/// use wengert_tensor::prelude::*;
+///
+/// let text = "abracadabra";
+/// let vocabulary = Vocabulary::characters(text);
+/// let tokens = vocabulary.encode(text)?;
+/// assert_eq!((vocabulary.len(), tokens.narrow(0, 0, 3)), (5, Tensor::from([0, 1, 4])));
+/// assert_eq!(vocabulary.decode(&tokens), text);
+///
+/// // What a model of the text learns: after "abra" comes "c", and so on.
+/// let data = next_tokens(&tokens, 4)?;
+/// assert_eq!(vocabulary.decode(&data.inputs().select(0, 1)), "brac");
+/// assert_eq!(vocabulary.decode(&data.targets().select(0, 1)), "raca");
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vocabulary {
+    /// In ascending order; `None` where tokens are bytes.
+    characters: Option<Vec<char>>,
+}
+
+impl Vocabulary {
+    /// The characters of `text`, in ascending order.
+    pub fn characters(text: &str) -> Self {
+        let characters: BTreeSet<char> = text.chars().collect();
+        Vocabulary { characters: Some(characters.into_iter().collect()) }
+    }
+
+    /// The 256 bytes, of which any text is made.
+    pub fn bytes() -> Self {
+        Vocabulary { characters: None }
+    }
+
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.characters.as_ref().map_or(256, Vec::len)
+    }
+
+    /// Whether there are none: the characters of an empty text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tokens of `text`, `[length]`.
+    ///
+    /// # Errors
+    ///
+    /// If it has a character that is not in the vocabulary.
+    pub fn encode(&self, text: &str) -> Result<Tensor<i64>> {
+        let Some(characters) = &self.characters else {
+            return Ok(Tensor::from(text.bytes().map(i64::from).collect::<Vec<_>>()));
+        };
+        let tokens: HashMap<char, i64> = characters.iter().copied().zip(0..).collect();
+        let token = |(position, c): (usize, char)| {
+            let unknown = || Error::Dataset(format!("character {position}, {c:?}, is not in the vocabulary"));
+            tokens.get(&c).copied().ok_or_else(unknown)
+        };
+        Ok(Tensor::from(text.chars().enumerate().map(token).collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The text of `tokens`. Where there is no such token, or bytes are not UTF-8, it has `\u{fffd}`.
+    pub fn decode(&self, tokens: &Tensor<i64>) -> String {
+        match &self.characters {
+            Some(characters) => tokens
+                .iter()
+                .map(|token| usize::try_from(token).ok().and_then(|token| characters.get(token)).copied())
+                .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+            None => {
+                // No byte of UTF-8 is 0xff.
+                let bytes: Vec<u8> = tokens.iter().map(|token| u8::try_from(token).unwrap_or(0xff)).collect();
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        }
+    }
+}
+
+/// Each part of `length` tokens, with the same part one token later as its targets: both are views of `tokens`, `[n - length, length]`.
+///
+/// # Errors
+///
+/// If `tokens` is no vector, `length` is 0, or there are not more than `length` tokens.
+pub fn next_tokens(tokens: &Tensor<i64>, length: usize) -> Result<Samples<Tensor<i64>, Tensor<i64>>> {
+    if tokens.rank() != 1 || length == 0 || tokens.len() <= length {
+        let shape = tokens.shape();
+        return Err(Error::Dataset(format!("parts of {length} tokens, and one more, of tokens of shape {shape}")));
+    }
+    let parts = tokens.try_unfold(0, length + 1, 1)?;
+    let length = length as isize;
+    Samples::new(parts.try_narrow(1, 0, length)?, parts.try_narrow(1, 1, length)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataLoader;
+    use crate::data::source::tests::{gzipped, refusal};
+
+    #[test]
+    fn texts_are_tokens_and_back() {
+        let text = "größe 1\n";
+        for vocabulary in [Vocabulary::characters(text), Vocabulary::bytes()] {
+            assert_eq!(vocabulary.decode(&vocabulary.encode(text).unwrap()), text);
+        }
+        let characters = Vocabulary::characters("ba");
+        assert_eq!(characters.decode(&Tensor::from([1, 0, 2, -1])), "ba\u{fffd}\u{fffd}");
+        assert_eq!(Vocabulary::bytes().decode(&Tensor::from([97, 300])), "a\u{fffd}");
+        let text = characters.encode("abc").unwrap_err().to_string();
+        assert_eq!(text, "character 2, 'c', is not in the vocabulary");
+        assert!(Vocabulary::characters("").is_empty());
+    }
+
+    #[test]
+    fn parts_of_a_text_are_views_that_shuffle() {
+        let tokens = Tensor::arange(100);
+        let data = next_tokens(&tokens, 10).unwrap();
+        assert!(data.len() == 90 && data.inputs().shares_storage(&tokens));
+        for batch in DataLoader::new(data, 8).shuffle().epoch(0) {
+            let (inputs, targets) = batch.unwrap();
+            assert!(inputs.iter().zip(targets.iter()).all(|(input, target)| input + 1 == target));
+        }
+        assert!(next_tokens(&Tensor::arange(5), 5).is_err());
+        assert!(next_tokens(&Tensor::arange(5), 0).is_err());
+        assert_eq!(next_tokens(&Tensor::arange(5), 4).unwrap().targets(), &Tensor::from([[1, 2, 3, 4]]));
+    }
+
+    #[test]
+    fn bad_texts_say_at_which_byte() {
+        assert_eq!(refusal(b"abc\xff", |path| read_text(path)), "'f', byte 3: it is not text in UTF-8");
+        assert!(refusal(&gzipped(b"abc")[..9], |path| read_text(path)).starts_with("cannot read 'f': "));
+        assert!(read_text("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
+    }
+}

@@ -1,0 +1,82 @@
+//! When to stop.
+
+/// Watches a measure, and says when it has stopped to improve. Keras, PyTorch Lightning: `EarlyStopping`.
+///
+/// ```
+/// use wengert_nn::EarlyStopping;
+///
+/// let mut stopping = EarlyStopping::new(2);
+/// let improved = [3.0, 2.0, 2.5, 2.0].map(|loss| stopping.update(loss));
+/// assert_eq!(improved, [true, true, false, false]);
+/// assert!(stopping.should_stop() && stopping.best() == 2.0);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlyStopping {
+    patience: u64,
+    min_delta: f64,
+    maximize: bool,
+    best: f64,
+    waited: u64,
+}
+
+impl EarlyStopping {
+    /// Stops after `patience` measures in a row that are not below the best.
+    pub fn new(patience: u64) -> Self {
+        EarlyStopping { patience, min_delta: 0.0, maximize: false, best: f64::INFINITY, waited: 0 }
+    }
+
+    /// What is better by no more than this is no improvement.
+    #[must_use]
+    pub fn min_delta(self, min_delta: f64) -> Self {
+        EarlyStopping { min_delta, ..self }
+    }
+
+    /// Larger measures are better: an accuracy.
+    #[must_use]
+    pub fn maximize(self) -> Self {
+        EarlyStopping { maximize: true, best: f64::NEG_INFINITY, ..self }
+    }
+
+    /// Takes a measure, and says whether it is the best so far. NaN is not.
+    pub fn update(&mut self, measure: f64) -> bool {
+        let gain = if self.maximize { measure - self.best } else { self.best - measure };
+        let improved = gain > self.min_delta;
+        (self.best, self.waited) = if improved { (measure, 0) } else { (self.best, self.waited + 1) };
+        improved
+    }
+
+    /// Whether it has not improved for as long as one wanted to wait.
+    pub fn should_stop(&self) -> bool {
+        self.waited >= self.patience.max(1)
+    }
+
+    /// The best measure; infinite before the first.
+    pub fn best(&self) -> f64 {
+        self.best
+    }
+
+    /// The best measure, and how many have followed it: what is to be saved.
+    pub fn state(&self) -> (f64, u64) {
+        (self.best, self.waited)
+    }
+
+    /// Goes on from a state that was saved.
+    pub fn set_state(&mut self, (best, waited): (f64, u64)) {
+        (self.best, self.waited) = (best, waited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn improvements_are_counted_in_either_direction() {
+        let mut stopping = EarlyStopping::new(2).maximize().min_delta(0.1);
+        let improved = [0.5, 0.55, f64::NAN, 0.9].map(|accuracy| (stopping.update(accuracy), stopping.should_stop()));
+        assert_eq!(improved, [(true, false), (false, false), (false, true), (true, false)]);
+        let mut resumed = EarlyStopping::new(2).maximize();
+        resumed.set_state(stopping.state());
+        assert!(!resumed.update(0.9) && resumed.best() == 0.9);
+    }
+}

@@ -1,0 +1,118 @@
+//! What a training shows while it runs.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use crate::history::Epoch;
+
+/// How [`Fit`](crate::Fit) shows its progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// A bar for the batches of the epoch where the standard error is a terminal (with the feature `progress`), and a line on the standard
+    /// output for each epoch.
+    #[default]
+    Bar,
+    /// A line on the standard output for each epoch.
+    Lines,
+    /// Nothing.
+    Quiet,
+}
+
+/// The progress of one training.
+pub(super) struct Reporter {
+    progress: Progress,
+    epochs: u64,
+    batches: usize,
+    started: Instant,
+    done: u64,
+    #[cfg(feature = "progress")]
+    bar: Option<indicatif::ProgressBar>,
+}
+
+impl Reporter {
+    pub(super) fn new(progress: Progress, epochs: u64, batches: usize) -> Self {
+        Reporter {
+            progress,
+            epochs,
+            batches,
+            started: Instant::now(),
+            done: 0,
+            #[cfg(feature = "progress")]
+            bar: None,
+        }
+    }
+
+    /// An epoch begins.
+    #[cfg_attr(not(feature = "progress"), expect(unused_variables, clippy::unused_self, reason = "there is no bar"))]
+    pub(super) fn begin(&mut self, epoch: u64) {
+        #[cfg(feature = "progress")]
+        if self.progress == Progress::Bar {
+            let style = "epoch {prefix} {wide_bar} {pos}/{len}  {msg}  {eta} left";
+            let style = indicatif::ProgressStyle::with_template(style);
+            let bar = indicatif::ProgressBar::new(self.batches as u64).with_prefix(format!("{epoch}/{}", self.epochs));
+            self.bar = Some(bar.with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar())));
+        }
+    }
+
+    /// A batch is done; `loss` is the mean so far.
+    #[cfg_attr(not(feature = "progress"), expect(unused_variables, clippy::unused_self, reason = "there is no bar"))]
+    pub(super) fn batch(&self, loss: f64) {
+        #[cfg(feature = "progress")]
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("loss {loss:.4}"));
+            bar.inc(1);
+        }
+    }
+
+    /// An epoch is done.
+    pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch) {
+        #[cfg(feature = "progress")]
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        self.done += 1;
+        if self.progress != Progress::Quiet {
+            println!("{}", self.line(number, epoch, self.started.elapsed().as_secs_f64()));
+        }
+    }
+
+    /// `epoch  3/20   loss: train …   2 s, 15 s left`
+    fn line(&self, number: u64, epoch: &Epoch, seconds: f64) -> String {
+        let width = self.epochs.to_string().len();
+        let mut line = format!("epoch {number:width$}/{}   {epoch}", self.epochs);
+        let left = seconds / self.done as f64 * (self.epochs - number) as f64;
+        let _ = write!(line, "   {}", duration(seconds));
+        if number < self.epochs {
+            let _ = write!(line, ", {} left", duration(left));
+        }
+        line
+    }
+}
+
+/// `0.5 s`, `42 s`, `3 min 10 s`, `2 h 5 min`.
+fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..10 => format!("{seconds:.1} s"),
+        10..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Scores;
+
+    #[test]
+    fn lines_say_how_long_it_will_take() {
+        let mut reporter = Reporter::new(Progress::Lines, 20, 5);
+        reporter.done = 2;
+        let train = Scores { loss: 0.5, metrics: Vec::new() };
+        let epoch = Epoch { lr: 0.1, train, validation: None };
+        assert_eq!(reporter.line(2, &epoch, 10.0), "epoch  2/20   loss: train 0.5000   10 s, 1 min 30 s left");
+        assert_eq!(reporter.line(20, &epoch, 7530.0), "epoch 20/20   loss: train 0.5000   2 h 5 min");
+        assert_eq!([duration(0.04), duration(9.4), duration(59.7)], ["0.0 s", "9.4 s", "1 min 0 s"]);
+    }
+}

@@ -1,0 +1,191 @@
+//! How training went, epoch by epoch.
+
+use std::fmt::{self, Write as _};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::data::read_text;
+use crate::error::Place;
+use crate::file::write_atomically;
+use crate::{Error, Result};
+
+/// The mean loss of a data set, and what its metrics say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    /// The mean loss over the samples.
+    pub loss: f64,
+    /// The metrics by name, in their order.
+    pub metrics: Vec<(String, f64)>,
+}
+
+impl Scores {
+    /// The loss, or the metric of that name.
+    ///
+    /// ```
+    /// use wengert_nn::Scores;
+    ///
+    /// let scores = Scores { loss: 0.5, metrics: vec![("accuracy".to_owned(), 0.75)] };
+    /// assert_eq!((scores.get("loss"), scores.get("accuracy"), scores.get("f1")), (Some(0.5), Some(0.75), None));
+    /// ```
+    pub fn get(&self, name: &str) -> Option<f64> {
+        match name {
+            "loss" => Some(self.loss),
+            _ => self.metrics.iter().find(|(other, _)| other == name).map(|(_, value)| *value),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let metrics = self.metrics.iter().map(|(name, value)| (name.clone(), json!(value)));
+        Value::Object([("loss".to_owned(), json!(self.loss))].into_iter().chain(metrics).collect())
+    }
+
+    /// What was not finite is `null` in JSON, and NaN here.
+    fn from_json(object: &Map<String, Value>) -> Self {
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        let metrics = object.iter().filter(|(name, _)| *name != "loss");
+        let metrics = metrics.map(|(name, value)| (name.clone(), number(value))).collect();
+        Scores { loss: object.get("loss").map_or(f64::NAN, number), metrics }
+    }
+}
+
+/// The results of one epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Epoch {
+    /// Its learning rate, at the end.
+    pub lr: f64,
+    /// On the training samples.
+    pub train: Scores,
+    /// On samples held out.
+    pub validation: Option<Scores>,
+}
+
+/// `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
+        for (position, name) in ["loss"].into_iter().chain(names).enumerate() {
+            let gap = if position == 0 { "" } else { "   " };
+            write!(f, "{gap}{name}: train {:.4}", self.train.get(name).unwrap_or(f64::NAN))?;
+            if let Some(value) = self.validation.as_ref().and_then(|scores| scores.get(name)) {
+                write!(f, ", validation {value:.4}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The epochs of a training, in order.
+///
+/// ```
+/// use wengert_nn::{Epoch, History, Scores};
+///
+/// let mut history = History::default();
+/// for k in 1..=20 {
+///     let train = Scores { loss: 1.0 / f64::from(k), metrics: Vec::new() };
+///     history.push(Epoch { lr: 0.1, train, validation: None });
+/// }
+/// assert_eq!(history.last().unwrap().train.loss, 0.05);
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("log.jsonl");
+/// history.save(&path)?;
+/// assert_eq!(History::read(&path)?, history);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// With the feature `plots` it has `loss_curve` and `curve`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    pub(crate) epochs: Vec<Epoch>,
+}
+
+impl History {
+    /// Adds an epoch.
+    pub fn push(&mut self, epoch: Epoch) {
+        self.epochs.push(epoch);
+    }
+
+    /// The epochs.
+    pub fn epochs(&self) -> &[Epoch] {
+        &self.epochs
+    }
+
+    /// The last epoch.
+    pub fn last(&self) -> Option<&Epoch> {
+        self.epochs.last()
+    }
+
+    /// Forgets all epochs after the first `count`.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.epochs.truncate(count);
+    }
+
+    /// Writes a line of JSON for each epoch, the file whole or not at all ([`write_atomically`]):
+    /// `{"epoch":1,"lr":0.1,"train":{"loss":0.5},"validation":{"loss":0.6}}`. What is not finite is `null`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written: [`Error::Write`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let mut text = String::new();
+        for (number, Epoch { lr, train, validation }) in (1..).zip(&self.epochs) {
+            let number: u64 = number;
+            let mut line = json!({ "epoch": number, "lr": lr, "train": train.to_json() });
+            if let Some(validation) = validation {
+                line["validation"] = validation.to_json();
+            }
+            let _ = writeln!(text, "{line}");
+        }
+        write_atomically(path, text.as_bytes())
+    }
+
+    /// Reads what [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read ([`Error::Read`]), or a line is no epoch ([`Error::Malformed`]).
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut history = History::default();
+        for (number, line) in (1..).zip(read_text(path)?.lines()) {
+            let refuse =
+                |problem: String| Error::Malformed { path: path.to_owned(), place: Place::Line(number), problem };
+            let line: Value = serde_json::from_str(line).map_err(|error| refuse(format!("expected JSON: {error}")))?;
+            let Some(train) = line["train"].as_object() else {
+                return Err(refuse("expected an epoch, {\"epoch\":…,\"lr\":…,\"train\":{…}}".to_owned()));
+            };
+            let validation = line["validation"].as_object().map(Scores::from_json);
+            let lr = line["lr"].as_f64().unwrap_or(f64::NAN);
+            history.push(Epoch { lr, train: Scores::from_json(train), validation });
+        }
+        Ok(history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histories_are_read_back_and_bad_lines_are_named() {
+        let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 0.1 + 0.2)] };
+        let epoch = Epoch { lr: 0.1, train: scores(1.0 / 3.0), validation: Some(scores(1e-300)) };
+        assert_eq!(
+            epoch.to_string(),
+            "loss: train 0.3333, validation 0.0000   accuracy: train 0.3000, validation 0.3000"
+        );
+        let mut history = History { epochs: vec![epoch.clone(), epoch] };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        history.save(&file).unwrap();
+        assert_eq!(History::read(&file).unwrap(), history);
+        history.epochs[1].train.loss = f64::INFINITY;
+        history.save(&file).unwrap();
+        assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());
+        for (line, expected) in [("{", "line 2: expected JSON: "), ("[1]", "line 2: expected an epoch, ")] {
+            std::fs::write(&file, format!("{{\"train\":{{}}}}\n{line}\n")).unwrap();
+            let text = History::read(&file).unwrap_err().to_string();
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}

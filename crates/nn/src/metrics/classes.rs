@@ -1,0 +1,311 @@
+//! Metrics of classes: how often the right one was found, and which was taken for which.
+
+use wengert_tensor::{Float, Tensor};
+
+use super::{argmax, mean, samples};
+use crate::{Error, Result};
+
+/// The share of samples, from 0 to 1, whose class is among the `k` largest logits. Of equal logits the one of the smaller class is
+/// larger; NaN is larger than all, and a sample whose own logit is NaN is wrong. scikit-learn: `accuracy_score`,
+/// `top_k_accuracy_score`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accuracy {
+    k: usize,
+    right: u64,
+    count: u64,
+}
+
+impl Accuracy {
+    /// Of the largest logit.
+    pub fn new() -> Self {
+        Accuracy::top_k(1)
+    }
+
+    /// Of the `k` largest logits. With `k` = 0 nothing is right.
+    pub fn top_k(k: usize) -> Self {
+        Accuracy { k, right: 0, count: 0 }
+    }
+
+    /// Adds logits `[n, c, …]` and classes `[n, …]`; those of -100 are ignored.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a target is no class.
+    pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
+        let (classes, rows, targets) = samples(logits, targets)?;
+        for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
+            let own = row[target];
+            let before = |(class, &value): (usize, &T)| value.is_nan() || value > own || value == own && class < target;
+            let rank =
+                row.iter().enumerate().filter(|&(class, value)| class != target && before((class, value))).count();
+            self.right += u64::from(rank < self.k && !own.is_nan());
+        }
+        self.count += targets.len() as u64;
+        Ok(())
+    }
+
+    /// The share; NaN of no samples.
+    pub fn value(&self) -> f64 {
+        mean(self.right as f64, self.count)
+    }
+
+    /// Adds the samples of another one of the same `k`.
+    pub fn merge(&mut self, other: &Self) {
+        self.right += other.right;
+        self.count += other.count;
+    }
+
+    /// Forgets all samples.
+    pub fn reset(&mut self) {
+        *self = Accuracy::top_k(self.k);
+    }
+}
+
+impl Default for Accuracy {
+    fn default() -> Self {
+        Accuracy::new()
+    }
+}
+
+/// How the numbers of the classes become one. scikit-learn: `average`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Average {
+    /// The mean over the classes that occur, as targets or as predictions.
+    Macro,
+    /// Of all samples together: for samples of one class each, the accuracy.
+    Micro,
+    /// The mean over the classes by how often each is the target.
+    Weighted,
+}
+
+/// The numbers of one class. What has no sample to be divided by is 0, as with scikit-learn's `zero_division=0`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassScores {
+    /// The share of the predictions of this class that are right.
+    pub precision: f64,
+    /// The share of the samples of this class that are found.
+    pub recall: f64,
+    /// The harmonic mean of both.
+    pub f1: f64,
+    /// Samples of this class.
+    pub support: u64,
+}
+
+/// How often each class was taken for each. scikit-learn: `confusion_matrix`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfusionMatrix {
+    classes: usize,
+    /// By target, then by prediction.
+    counts: Vec<u64>,
+}
+
+impl ConfusionMatrix {
+    /// Of so many classes.
+    pub fn new(classes: usize) -> Self {
+        ConfusionMatrix { classes, counts: vec![0; classes * classes] }
+    }
+
+    /// Adds logits `[n, c, …]`, whose largest is the prediction, and classes `[n, …]`; those of -100 are ignored. Of equal logits the
+    /// first counts, and NaN before all.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, there are not as many logits as classes, or a target is no class.
+    pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
+        let (classes, rows, targets) = samples(logits, targets)?;
+        if classes != self.classes {
+            let expected = self.classes;
+            return Err(Error::Dataset(format!("a confusion matrix of {expected} classes and {classes} logits")));
+        }
+        for (row, target) in rows.chunks(classes.max(1)).zip(targets) {
+            self.counts[target * classes + argmax(row)] += 1;
+        }
+        Ok(())
+    }
+
+    /// The counts, `[classes, classes]`: rows are targets, columns predictions.
+    pub fn counts(&self) -> Tensor<i64> {
+        Tensor::from_fn([self.classes; 2], |i| self.count(i[0], i[1]) as i64)
+    }
+
+    /// The share of all samples that are right; NaN of no samples.
+    pub fn accuracy(&self) -> f64 {
+        let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
+        mean(right as f64, self.counts.iter().sum())
+    }
+
+    /// The numbers of each class.
+    pub fn by_class(&self) -> Vec<ClassScores> {
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let scores = |class: usize| {
+            let right = self.count(class, class);
+            let (support, predicted) = self.totals(class);
+            ClassScores {
+                precision: share(right, predicted),
+                recall: share(right, support),
+                f1: share(2 * right, support + predicted),
+                support,
+            }
+        };
+        (0..self.classes).map(scores).collect()
+    }
+
+    /// The precision; NaN of no samples.
+    pub fn precision(&self, average: Average) -> f64 {
+        self.averaged(average, |scores| scores.precision)
+    }
+
+    /// The recall; NaN of no samples.
+    pub fn recall(&self, average: Average) -> f64 {
+        self.averaged(average, |scores| scores.recall)
+    }
+
+    /// The F1 score; NaN of no samples.
+    pub fn f1(&self, average: Average) -> f64 {
+        self.averaged(average, |scores| scores.f1)
+    }
+
+    /// The [`accuracy`](Self::accuracy). For another number see [`Metric::by`](super::Metric::by).
+    pub fn value(&self) -> f64 {
+        self.accuracy()
+    }
+
+    /// Adds the samples of another one of as many classes.
+    ///
+    /// # Panics
+    ///
+    /// If it has another number of classes.
+    #[track_caller]
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!(self.classes, other.classes, "confusion matrices of different numbers of classes");
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+    }
+
+    /// Forgets all samples.
+    pub fn reset(&mut self) {
+        self.counts.fill(0);
+    }
+
+    fn count(&self, target: usize, prediction: usize) -> u64 {
+        self.counts[target * self.classes + prediction]
+    }
+
+    /// How often a class is the target, and how often the prediction.
+    fn totals(&self, class: usize) -> (u64, u64) {
+        let all = 0..self.classes;
+        (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
+    }
+
+    fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
+        let occurs = |class: usize| self.totals(class) != (0, 0);
+        let weight = |class: usize, scores: &ClassScores| match average {
+            Average::Weighted => scores.support as f64,
+            _ => f64::from(u8::from(occurs(class))),
+        };
+        if average == Average::Micro {
+            return self.accuracy();
+        }
+        let (mut sum, mut total) = (0.0, 0.0);
+        for (class, scores) in self.by_class().iter().enumerate() {
+            let weight = weight(class, scores);
+            (sum, total) = (sum + weight * number(scores), total + weight);
+        }
+        sum / total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Logits that predict these classes.
+    fn predicting(classes: &[usize], of: usize) -> Tensor<f64> {
+        Tensor::from_fn([classes.len(), of], |i| f64::from(u8::from(classes[i[0]] == i[1])))
+    }
+
+    fn close(x: f64, y: f64) {
+        assert!((x - y).abs() <= 4.0 * f64::EPSILON, "{x} is not {y}");
+    }
+
+    /// Values of scikit-learn 1.9.1: `confusion_matrix`, `precision_score`, `recall_score`, `f1_score` with `zero_division=0`. Class 3 is
+    /// never predicted, class 4 does not occur.
+    #[test]
+    fn scores_are_scikit_learns() {
+        let targets = Tensor::from([0, 1, 2, 2, 1, 0, 2, 1, 3, 0]);
+        let logits = predicting(&[0, 2, 2, 2, 1, 0, 1, 1, 0, 1], 5);
+        let mut confusion = ConfusionMatrix::new(5);
+        confusion.update(&logits, &targets).unwrap();
+        let expected = [[2, 1, 0, 0, 0], [0, 2, 1, 0, 0], [0, 1, 2, 0, 0], [1, 0, 0, 0, 0], [0; 5]];
+        assert_eq!(confusion.counts(), Tensor::from(expected));
+        for (average, expected) in [
+            (Average::Macro, [0.45833333333333326, 0.5, 0.47619047619047616]),
+            (Average::Micro, [0.6, 0.6, 0.6]),
+            (Average::Weighted, [0.55, 0.6, 0.5714285714285714]),
+        ] {
+            let found = [confusion.precision(average), confusion.recall(average), confusion.f1(average)];
+            found.into_iter().zip(expected).for_each(|(x, y)| close(x, y));
+        }
+        let scores = confusion.by_class();
+        close(scores[0].precision, 2.0 / 3.0);
+        close(scores[1].f1, 4.0 / 7.0);
+        assert_eq!(scores[3], ClassScores { precision: 0.0, recall: 0.0, f1: 0.0, support: 1 });
+        assert_eq!(scores[4], ClassScores { precision: 0.0, recall: 0.0, f1: 0.0, support: 0 });
+    }
+
+    /// `top_k_accuracy_score([2, 1, 3, 0], …, k=2)` is 0.75 with other ties: there the larger class comes first.
+    #[test]
+    fn the_first_of_equal_logits_is_the_largest() {
+        let logits = Tensor::from([[0.1, 0.5, 0.3, 0.1], [0.4, 0.3, 0.2, 0.1], [0.25; 4], [0.1, 0.2, 0.3, 0.4]]);
+        let of = |k: usize, targets: [i64; 4]| {
+            let mut accuracy = Accuracy::top_k(k);
+            accuracy.update(&logits, &Tensor::from(targets)).unwrap();
+            accuracy.value()
+        };
+        assert_eq!([of(1, [1, 0, 0, 3]), of(1, [1, 0, 1, 3])], [1.0, 0.75]);
+        assert_eq!(
+            [of(2, [2, 1, 1, 0]), of(2, [2, 1, 2, 0]), of(4, [0, 1, 2, 3]), of(0, [1, 0, 0, 3])],
+            [0.75, 0.5, 1.0, 0.0]
+        );
+        let nan = f64::NAN;
+        let (mut accuracy, mut confusion) = (Accuracy::new(), ConfusionMatrix::new(2));
+        let logits = Tensor::from([[nan, 1.0], [1.0, nan]]);
+        accuracy.update(&logits, &Tensor::from([0, 0])).unwrap();
+        confusion.update(&logits, &Tensor::from([0, 0])).unwrap();
+        assert_eq!(accuracy.value(), 0.0);
+        assert_eq!(confusion.counts(), Tensor::from([[1, 1], [0, 0]]));
+    }
+
+    #[test]
+    fn parts_together_are_the_whole_and_nothing_is_nan() {
+        let (logits, targets) = (predicting(&[0, 1, 2, 1, 0], 3), Tensor::from([0, 1, 1, -100, 2]));
+        let mut whole = ConfusionMatrix::new(3);
+        assert!(whole.accuracy().is_nan() && whole.f1(Average::Macro).is_nan() && Accuracy::new().value().is_nan());
+        whole.update(&logits, &targets).unwrap();
+        assert_eq!(whole.accuracy(), 0.5); // one of the five is ignored
+        use wengert_tensor::ops::Views;
+        let mut parts = [ConfusionMatrix::new(3), ConfusionMatrix::new(3)];
+        for (part, (start, len)) in parts.iter_mut().zip([(0, 2), (2, 3)]) {
+            part.update(&logits.narrow(0, start, len), &targets.narrow(0, start, len)).unwrap();
+        }
+        let [mut first, second] = parts;
+        first.merge(&second);
+        assert_eq!(first, whole);
+        first.reset();
+        assert_eq!(first, ConfusionMatrix::new(3));
+        // Classes of each point of a line, [n, c, d].
+        let mut points = Accuracy::new();
+        points.update(&logits.reshape([1, 5, 3]).transpose(1, 2), &targets.reshape([1, 5])).unwrap();
+        assert_eq!(points.value(), 0.5);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_changes_nothing() {
+        let mut accuracy = Accuracy::new();
+        let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::zeros([3])).unwrap_err().to_string();
+        assert_eq!(text, "a metric of classes needs logits [n, c, …] and targets [n, …], got [2, 3] and [3]");
+        let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 3])).unwrap_err().to_string();
+        assert_eq!(text, "target 3 is no class of logits [2, 3] (-100 would be ignored)");
+        assert_eq!(accuracy, Accuracy::new());
+        assert!(ConfusionMatrix::new(2).update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 1])).is_err());
+    }
+}

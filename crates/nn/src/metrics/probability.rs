@@ -1,0 +1,208 @@
+//! Metrics of the probabilities that a model gives to classes.
+
+use wengert_tensor::{Float, Tensor};
+
+use super::{argmax, mean, samples};
+use crate::Result;
+
+/// e to the mean cross-entropy: among how many equally likely tokens the model chooses. torchmetrics: `Perplexity`.
+///
+/// ```
+/// use wengert_nn::metrics::Perplexity;
+/// use wengert_tensor::prelude::*;
+///
+/// let mut perplexity = Perplexity::new();
+/// perplexity.update(&Tensor::<f64>::zeros([2, 4, 5]), &Tensor::zeros([2, 5]))?; // five tokens each of four
+/// assert!((perplexity.value() - 4.0).abs() < 1e-12);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Perplexity {
+    sum: f64,
+    count: u64,
+}
+
+impl Perplexity {
+    /// Of no tokens.
+    pub fn new() -> Self {
+        Perplexity::default()
+    }
+
+    /// Adds logits `[n, c, …]` and tokens `[n, …]`; those of -100 are ignored.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a target is no class.
+    pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
+        let (classes, rows, targets) = samples(logits, targets)?;
+        for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
+            self.sum -= log_probability(row, target);
+        }
+        self.count += targets.len() as u64;
+        Ok(())
+    }
+
+    /// The perplexity, from 1; NaN of no tokens, infinite where a token had the probability 0.
+    pub fn value(&self) -> f64 {
+        mean(self.sum, self.count).exp()
+    }
+
+    /// Adds the tokens of another one.
+    pub fn merge(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+
+    /// Forgets all tokens.
+    pub fn reset(&mut self) {
+        *self = Perplexity::new();
+    }
+}
+
+/// How far a model's confidence is from its accuracy: samples are put in bins of equal width by the probability of the class that is
+/// predicted, and the value is the mean over the bins of |accuracy - confidence|, by their numbers of samples (C. Guo et al., "On
+/// calibration of modern neural networks", 2017). torchmetrics: `CalibrationError`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalibrationError {
+    /// Samples, sum of confidences, right ones.
+    bins: Vec<(u64, f64, u64)>,
+}
+
+/// A bin of [`CalibrationError`], a point of a reliability diagram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CalibrationBin {
+    /// Number of samples.
+    pub count: u64,
+    /// Their mean confidence; NaN of no samples.
+    pub confidence: f64,
+    /// The share that is right; NaN of no samples.
+    pub accuracy: f64,
+}
+
+impl CalibrationError {
+    /// With so many bins, 15 in the literature.
+    ///
+    /// # Panics
+    ///
+    /// If `bins` is 0.
+    #[track_caller]
+    pub fn new(bins: usize) -> Self {
+        assert!(bins > 0, "CalibrationError: expected at least 1 bin, but got 0");
+        CalibrationError { bins: vec![(0, 0.0, 0); bins] }
+    }
+
+    /// Adds logits `[n, c, …]` and classes `[n, …]`; those of -100 are ignored. A confidence between two bins is in the lower one; one that
+    /// is NaN is in the lowest, and makes the value NaN.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or a target is no class.
+    pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
+        let (classes, rows, targets) = samples(logits, targets)?;
+        let count = self.bins.len();
+        for (row, target) in rows.chunks(classes.max(1)).zip(targets) {
+            let guess = argmax(row);
+            let confidence = log_probability(row, guess).exp();
+            let bin = ((confidence * count as f64).ceil() as usize).clamp(1, count) - 1;
+            let (samples, confidences, right) = &mut self.bins[bin];
+            (*samples, *confidences, *right) =
+                (*samples + 1, *confidences + confidence, *right + u64::from(guess == target));
+        }
+        Ok(())
+    }
+
+    /// The bins, from confidence 0 to 1.
+    pub fn bins(&self) -> Vec<CalibrationBin> {
+        let bin = |&(count, confidences, right): &(u64, f64, u64)| CalibrationBin {
+            count,
+            confidence: mean(confidences, count),
+            accuracy: mean(right as f64, count),
+        };
+        self.bins.iter().map(bin).collect()
+    }
+
+    /// The expected calibration error, from 0 to 1; NaN of no samples.
+    pub fn value(&self) -> f64 {
+        let total = self.bins.iter().map(|(count, ..)| count).sum();
+        // count · |right / count - confidences / count|
+        mean(self.bins.iter().map(|(_, confidences, right)| (*right as f64 - confidences).abs()).sum(), total)
+    }
+
+    /// Adds the samples of another one with as many bins.
+    ///
+    /// # Panics
+    ///
+    /// If it has another number of bins.
+    #[track_caller]
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!(self.bins.len(), other.bins.len(), "calibration errors of different numbers of bins");
+        for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
+            *bin = (bin.0 + more.0, bin.1 + more.1, bin.2 + more.2);
+        }
+    }
+
+    /// Forgets all samples.
+    pub fn reset(&mut self) {
+        self.bins.fill((0, 0.0, 0));
+    }
+}
+
+/// The logarithm of the softmax.
+pub(super) fn log_probability<T: Float>(row: &[T], class: usize) -> f64 {
+    let most = row.iter().map(|x| x.to_f64()).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|x| (x.to_f64() - most).exp()).sum();
+    row[class].to_f64() - most - sum.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perplexity_is_e_to_the_cross_entropy() {
+        let logits = Tensor::from([[1.0, 2.0, -1.0], [0.5, 0.5, 3.0], [9.0, 9.0, 9.0]]);
+        let mut perplexity = Perplexity::new();
+        perplexity.update(&logits, &Tensor::from([1, 0, -100])).unwrap();
+        use wengert_tensor::ops::Views;
+        let loss: f64 = crate::cross_entropy(&logits.narrow(0, 0, 2), &Tensor::from([1, 0])).item();
+        assert!((perplexity.value() / loss.exp() - 1.0).abs() < 1e-14);
+        let mut other = Perplexity::new();
+        assert!(other.value().is_nan());
+        other.update(&Tensor::from([[0.0, f64::NEG_INFINITY]]), &Tensor::from([1])).unwrap();
+        assert_eq!(other.value(), f64::INFINITY);
+        perplexity.merge(&other);
+        assert_eq!(perplexity.value(), f64::INFINITY);
+        perplexity.reset();
+        assert_eq!(perplexity, Perplexity::new());
+    }
+
+    /// Confidences 0.55, 0.65, 0.95, 0.78, 0.3, 0.62 in five bins, of which the first, third, fourth and sixth are right. By the formula,
+    /// in NumPy: (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
+    #[test]
+    fn confidence_is_compared_with_accuracy_bin_by_bin() {
+        let probabilities = [
+            [0.55, 0.15, 0.15, 0.15],
+            [0.65, 0.35, 0.0, 0.0],
+            [0.01, 0.95, 0.02, 0.02],
+            [0.1, 0.1, 0.78, 0.02],
+            [0.3, 0.25, 0.25, 0.2],
+            [0.62, 0.38, 0.0, 0.0],
+        ];
+        let logits = Tensor::from(probabilities.map(|row| row.map(f64::ln)));
+        let mut error = CalibrationError::new(5);
+        error.update(&logits, &Tensor::from([0, 1, 1, 2, 1, 0])).unwrap();
+        assert!((error.value() - 0.85 / 6.0).abs() < 1e-12, "{}", error.value());
+        let bins = error.bins();
+        assert_eq!(bins.iter().map(|bin| bin.count).collect::<Vec<_>>(), [0, 1, 1, 3, 1]);
+        assert!((bins[3].confidence - 2.05 / 3.0).abs() < 1e-12 && bins[3].accuracy == 2.0 / 3.0);
+        assert!(bins[0].accuracy.is_nan() && CalibrationError::new(5).value().is_nan());
+        let mut double = error.clone();
+        double.merge(&error);
+        assert!((double.value() - error.value()).abs() < 1e-12);
+        double.reset();
+        assert_eq!(double, CalibrationError::new(5));
+        // NaN is not hidden.
+        error.update(&Tensor::from([[f64::NAN, 0.0]]), &Tensor::from([0])).unwrap();
+        assert!(error.value().is_nan());
+    }
+}

@@ -1,0 +1,178 @@
+//! Metrics of scores for one of two classes: how well they put the samples in order.
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::{Error, Result};
+
+/// Scores of samples that belong to a class or not, larger for more likely. All are kept: the curves are exact. Samples of equal scores
+/// are one point of a curve. scikit-learn: `roc_curve`, `precision_recall_curve`.
+///
+/// ```
+/// use wengert_nn::metrics::BinaryScores;
+/// use wengert_tensor::prelude::*;
+///
+/// let mut scores = BinaryScores::new();
+/// scores.update(&Tensor::from([0.1, 0.4, 0.35, 0.8]), &Tensor::from([0, 0, 1, 1]))?;
+/// assert_eq!(scores.roc_auc(), 0.75);
+/// assert_eq!(scores.roc().points[1], (0.0, 0.5)); // at a threshold of 0.8
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BinaryScores {
+    scored: Vec<(f64, bool)>,
+}
+
+/// A curve of points, each at a threshold: samples of at least this score are taken for the class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// False positive and true positive rate, or recall and precision.
+    pub points: Vec<(f64, f64)>,
+    /// The threshold of each point; infinite where no sample is taken for the class.
+    pub thresholds: Vec<f64>,
+}
+
+impl BinaryScores {
+    /// Of no samples.
+    pub fn new() -> Self {
+        BinaryScores::default()
+    }
+
+    /// Adds scores (probabilities, logits) and, in the same shape, 1 for samples of the class and 0 for others.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes differ, a score is NaN, or a label is neither 0 nor 1.
+    pub fn update<T: Float>(&mut self, scores: &Tensor<T>, labels: &Tensor<i64>) -> Result<()> {
+        if scores.shape() != labels.shape() {
+            let (scores, labels) = (scores.shape(), labels.shape());
+            return Err(Error::Dataset(format!("scores of shape {scores} need labels of the same, got {labels}")));
+        }
+        if let Some(label) = labels.iter().find(|label| !matches!(label, 0 | 1)) {
+            return Err(Error::Dataset(format!("labels are 0 or 1, got {label}")));
+        }
+        if scores.iter().any(T::is_nan) {
+            return Err(Error::Dataset("NaN among scores, which no order has a place for".to_owned()));
+        }
+        self.scored.extend(scores.iter().map(T::to_f64).zip(labels.iter().map(|label| label == 1)));
+        Ok(())
+    }
+
+    /// The true positive rate against the false positive rate, from (0, 0) to (1, 1). Rates are NaN where there are no samples to be
+    /// divided by.
+    pub fn roc(&self) -> Curve {
+        let (steps, positives) = self.steps();
+        let negatives = self.scored.len() as f64 - positives;
+        let (mut points, mut thresholds) = (vec![(0.0 / negatives, 0.0 / positives)], vec![f64::INFINITY]);
+        for (threshold, right, wrong) in steps {
+            points.push((wrong / negatives, right / positives));
+            thresholds.push(threshold);
+        }
+        Curve { points, thresholds }
+    }
+
+    /// The area under [`roc`](Self::roc): the probability that a sample of the class has a larger score than one that is not, equal ones
+    /// counting half. NaN where one kind is missing. scikit-learn: `roc_auc_score`.
+    pub fn roc_auc(&self) -> f64 {
+        let points = self.roc().points;
+        // NaN where one of the rates is.
+        let nothing = points[0].0 + points[0].1;
+        nothing + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
+    }
+
+    /// The precision against the recall, from the largest threshold down, with (0, 1) before the first. Recall is NaN without samples of
+    /// the class. scikit-learn has the same points in the opposite order.
+    pub fn precision_recall(&self) -> Curve {
+        let (steps, positives) = self.steps();
+        let (mut points, mut thresholds) = (vec![(0.0 / positives, 1.0)], vec![f64::INFINITY]);
+        for (threshold, right, wrong) in steps {
+            points.push((right / positives, right / (right + wrong)));
+            thresholds.push(threshold);
+        }
+        Curve { points, thresholds }
+    }
+
+    /// The mean of the precision over the recall, each threshold's by how much recall it adds, without interpolation; NaN without samples
+    /// of the class. scikit-learn: `average_precision_score`.
+    pub fn average_precision(&self) -> f64 {
+        let points = self.precision_recall().points;
+        points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
+    }
+
+    /// The [`roc_auc`](Self::roc_auc). For another number see [`Metric::by`](super::Metric::by).
+    pub fn value(&self) -> f64 {
+        self.roc_auc()
+    }
+
+    /// Adds the samples of another one.
+    pub fn merge(&mut self, other: &Self) {
+        self.scored.extend_from_slice(&other.scored);
+    }
+
+    /// Forgets all samples.
+    pub fn reset(&mut self) {
+        self.scored.clear();
+    }
+
+    /// At each distinct score, from the largest: how many samples of the class and how many others have at least this score. And how
+    /// many are of the class.
+    fn steps(&self) -> (Vec<(f64, f64, f64)>, f64) {
+        let mut scored = self.scored.clone();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut steps, mut right, mut wrong) = (Vec::new(), 0.0, 0.0);
+        for of_one_score in scored.chunk_by(|a, b| a.0 == b.0) {
+            let positives = of_one_score.iter().filter(|(_, label)| *label).count();
+            right += positives as f64;
+            wrong += (of_one_score.len() - positives) as f64;
+            steps.push((of_one_score[0].0, right, wrong));
+        }
+        (steps, right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores() -> BinaryScores {
+        let mut scores = BinaryScores::new();
+        let (x, labels) = ([0.1, 0.4, 0.35, 0.8, 0.4, 0.4, 0.9, 0.2, 0.4, 0.1], [0, 0, 1, 1, 1, 0, 1, 0, 1, 0]);
+        scores.update(&Tensor::from(x), &Tensor::from(labels)).unwrap();
+        scores
+    }
+
+    /// Values of scikit-learn 1.9.1: `roc_curve(drop_intermediate=False)`, `roc_auc_score`, `precision_recall_curve`,
+    /// `average_precision_score`.
+    #[test]
+    fn curves_and_areas_are_scikit_learns() {
+        let scores = scores();
+        let points = [(0.0, 0.0), (0.0, 0.2), (0.0, 0.4), (0.4, 0.8), (0.4, 1.0), (0.6, 1.0), (1.0, 1.0)];
+        let thresholds = [f64::INFINITY, 0.9, 0.8, 0.4, 0.35, 0.2, 0.1];
+        assert_eq!(scores.roc(), Curve { points: points.to_vec(), thresholds: thresholds.to_vec() });
+        assert!((scores.roc_auc() - 0.84).abs() <= f64::EPSILON);
+        let recall = [0.0, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0];
+        let precision = [1.0, 1.0, 1.0, 2.0 / 3.0, 0.7142857142857143, 0.625, 0.5];
+        assert_eq!(scores.precision_recall().points, Vec::from_iter(recall.into_iter().zip(precision)));
+        assert!((scores.average_precision() - 0.8095238095238095).abs() <= f64::EPSILON);
+    }
+
+    #[test]
+    fn ties_missing_kinds_and_nan() {
+        let of = |x: &[f64], labels: &[i64]| {
+            let mut scores = BinaryScores::new();
+            scores.update(&Tensor::from(x), &Tensor::from(labels)).map(|()| scores)
+        };
+        assert_eq!(of(&[0.5, 0.5], &[0, 1]).unwrap().roc_auc(), 0.5);
+        assert_eq!(of(&[0.0, -0.0], &[0, 1]).unwrap().roc_auc(), 0.5);
+        let ones = of(&[0.5, 0.7], &[1, 1]).unwrap();
+        assert!(ones.roc_auc().is_nan() && ones.average_precision() == 1.0);
+        let zeros = of(&[0.5, 0.7], &[0, 0]).unwrap();
+        assert!(zeros.roc_auc().is_nan() && zeros.average_precision().is_nan());
+        assert!(BinaryScores::new().roc_auc().is_nan() && BinaryScores::new().average_precision().is_nan());
+        assert!(of(&[f64::NAN], &[0]).is_err() && of(&[0.5], &[2]).is_err() && of(&[0.5], &[0, 1]).is_err());
+        let mut merged = of(&[0.1], &[0]).unwrap();
+        merged.merge(&of(&[0.9], &[1]).unwrap());
+        assert_eq!(merged.value(), 1.0);
+        merged.reset();
+        assert_eq!(merged, BinaryScores::new());
+    }
+}

@@ -1,0 +1,191 @@
+//! Metrics of numbers that are predicted.
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::{Error, Result};
+
+/// How far predictions are from their targets: R², MAE, RMSE. Of targets `[n, …]` each feature has numbers of its own, and the value is their
+/// mean. A NaN makes the values NaN. scikit-learn: `r2_score`, `mean_absolute_error`, `root_mean_squared_error`.
+///
+/// ```
+/// use wengert_nn::metrics::RegressionErrors;
+/// use wengert_tensor::prelude::*;
+///
+/// let mut errors = RegressionErrors::new();
+/// errors.update(&Tensor::from([2.5, 0.0, 2.0]), &Tensor::from([3.0, 0.0, 1.0]))?;
+/// assert_eq!(errors.mae(), 0.5);
+/// assert_eq!(errors.rmse(), (1.25f64 / 3.0).sqrt());
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RegressionErrors {
+    count: f64,
+    features: Vec<Feature>,
+}
+
+/// Sums over the samples of one feature.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Feature {
+    absolute: f64,
+    squared: f64,
+    /// The mean of the targets, and the sum of their squared distances from it.
+    mean: f64,
+    spread: f64,
+}
+
+impl RegressionErrors {
+    /// Of no samples.
+    pub fn new() -> Self {
+        RegressionErrors::default()
+    }
+
+    /// Adds predictions and targets of the same shape `[n, …]`.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes differ (`[n, 1]` and `[n]` do), or are not those of the batches before, but for `n`.
+    pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
+        let (shape, of) = (predictions.shape(), targets.shape());
+        let features = shape.iter().skip(1).product();
+        if shape != of || shape.rank() == 0 || !(self.features.is_empty() || self.features.len() == features) {
+            let before = self.features.len();
+            let problem = format!("predictions of shape {shape}, targets of {of}, and {before} features before");
+            return Err(Error::Dataset(problem));
+        }
+        let mut batch = RegressionErrors { count: shape[0] as f64, features: vec![Feature::default(); features] };
+        let pairs: Vec<(f64, f64)> = predictions.iter().map(T::to_f64).zip(targets.iter().map(T::to_f64)).collect();
+        for (position, feature) in batch.features.iter_mut().enumerate() {
+            let of_feature = || pairs.iter().skip(position).step_by(features);
+            feature.mean = of_feature().map(|(_, target)| target).sum::<f64>() / batch.count;
+            for (prediction, target) in of_feature() {
+                feature.absolute += (prediction - target).abs();
+                feature.squared += (prediction - target).powi(2);
+                feature.spread += (target - feature.mean).powi(2);
+            }
+        }
+        self.merge(&batch);
+        Ok(())
+    }
+
+    /// The mean absolute error.
+    pub fn mae(&self) -> f64 {
+        self.over(|feature| feature.absolute / self.count)
+    }
+
+    /// The root of the mean squared error.
+    pub fn rmse(&self) -> f64 {
+        self.over(|feature| (feature.squared / self.count).sqrt())
+    }
+
+    /// The coefficient of determination: 1 for perfect predictions, 0 for those no better than the targets' mean. Where all targets are
+    /// equal, 1 if they are predicted exactly and otherwise 0. NaN of fewer than two samples.
+    pub fn r2(&self) -> f64 {
+        if self.count < 2.0 {
+            return f64::NAN;
+        }
+        self.over(|feature| match (feature.squared, feature.spread) {
+            (0.0, 0.0) => 1.0,
+            (_, 0.0) => 0.0,
+            (squared, spread) => 1.0 - squared / spread,
+        })
+    }
+
+    /// The [`rmse`](Self::rmse). For another number see [`Metric::by`](super::Metric::by).
+    pub fn value(&self) -> f64 {
+        self.rmse()
+    }
+
+    /// Adds the samples of another one of as many features (T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise
+    /// algorithm for computing sample variances", 1979).
+    ///
+    /// # Panics
+    ///
+    /// If it has another number of features.
+    #[track_caller]
+    pub fn merge(&mut self, other: &Self) {
+        if self.count == 0.0 {
+            self.clone_from(other);
+            return;
+        }
+        if other.count == 0.0 {
+            return;
+        }
+        assert_eq!(self.features.len(), other.features.len(), "regression errors of different numbers of features");
+        let count = self.count + other.count;
+        for (feature, more) in self.features.iter_mut().zip(&other.features) {
+            let distance = more.mean - feature.mean;
+            feature.absolute += more.absolute;
+            feature.squared += more.squared;
+            feature.mean += distance * other.count / count;
+            feature.spread += more.spread + distance * distance * self.count * other.count / count;
+        }
+        self.count = count;
+    }
+
+    /// Forgets all samples.
+    pub fn reset(&mut self) {
+        *self = RegressionErrors::new();
+    }
+
+    /// The mean over the features; NaN of none.
+    fn over(&self, number: impl Fn(&Feature) -> f64) -> f64 {
+        if self.count == 0.0 {
+            return f64::NAN;
+        }
+        self.features.iter().map(number).sum::<f64>() / self.features.len() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::Views as _;
+
+    use super::*;
+
+    fn close(x: f64, y: f64) {
+        assert!((x - y).abs() <= 4.0 * f64::EPSILON, "{x} is not {y}");
+    }
+
+    /// Values of scikit-learn 1.9.1.
+    #[test]
+    fn errors_are_scikit_learns() {
+        let (targets, predictions) =
+            (Tensor::from([3.0, -0.5, 2.0, 7.0, 4.25]), Tensor::from([2.5, 0.0, 2.0, 8.0, 5.0]));
+        let mut whole = RegressionErrors::new();
+        whole.update(&predictions, &targets).unwrap();
+        close(whole.r2(), 0.9328175895765473);
+        close(whole.mae(), 0.55);
+        close(whole.rmse(), 0.6422616289332564);
+        let mut parts = RegressionErrors::new();
+        for (start, len) in [(0, 2), (2, 1), (3, 2)] {
+            parts.update(&predictions.narrow(0, start, len), &targets.narrow(0, start, len)).unwrap();
+        }
+        close(parts.r2(), whole.r2());
+        close(parts.rmse(), whole.rmse());
+        let mut two = RegressionErrors::new();
+        let targets = Tensor::from([[1.0, 2.0], [3.0, 4.5], [5.0, 6.0]]);
+        two.update(&Tensor::from([[1.5, 2.0], [2.5, 4.0], [5.0, 7.0]]), &targets).unwrap();
+        close(two.r2(), 0.892219387755102);
+        close(two.mae(), 0.41666666666666663);
+        close(two.rmse(), 0.5268727574158829);
+    }
+
+    #[test]
+    fn edges() {
+        let of = |predictions: &[f64], targets: &[f64]| {
+            let mut errors = RegressionErrors::new();
+            errors.update(&Tensor::from(predictions), &Tensor::from(targets)).unwrap();
+            errors
+        };
+        assert!(RegressionErrors::new().rmse().is_nan() && of(&[], &[]).mae().is_nan());
+        assert!(of(&[1.0], &[2.0]).r2().is_nan());
+        assert_eq!([of(&[2.0, 2.0], &[2.0, 2.0]).r2(), of(&[2.0, 1.0], &[2.0, 2.0]).r2()], [1.0, 0.0]);
+        assert!(of(&[f64::NAN, 1.0], &[1.0, 2.0]).value().is_nan());
+        let mut errors = of(&[1.0], &[2.0]);
+        assert!(errors.update(&Tensor::<f64>::zeros([3, 1]), &Tensor::zeros([3])).is_err());
+        assert!(errors.update(&Tensor::<f64>::zeros([3, 2]), &Tensor::zeros([3, 2])).is_err());
+        assert_eq!(errors, of(&[1.0], &[2.0]));
+        errors.reset();
+        assert_eq!(errors, RegressionErrors::new());
+    }
+}

@@ -1,0 +1,283 @@
+//! Lines: how a training went, and how scores put samples in order.
+
+use std::path::Path;
+
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::prelude::*;
+
+use super::style::{GRID, INK, colour, significant, text};
+use crate::file::write_atomically;
+use crate::history::{Epoch, History, Scores};
+use crate::metrics::BinaryScores;
+use crate::{Error, Result};
+
+const SIZE: (u32, u32) = (800, 500);
+
+impl History {
+    /// The losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where
+    /// they span more than a factor of 100 and all are positive. A loss that is infinite, NaN or beyond 10¹² leaves a
+    /// gap.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plot`], where the drawing library fails; no loss makes it fail.
+    pub fn loss_curve(&self) -> Result<String> {
+        Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.of(self, "loss")
+    }
+
+    /// A metric against the epoch, drawn as losses are. Epochs without it leave a gap.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plot`], where the drawing library fails.
+    pub fn curve(&self, metric: &str) -> Result<String> {
+        Chart { title: &format!("{metric} per epoch"), y: metric, ..Chart::default() }.of(self, metric)
+    }
+
+    /// [`loss_curve`](Self::loss_curve) into a file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Where the curve cannot be drawn or the file not written ([`Error::Write`]).
+    pub fn save_loss_curve(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_atomically(path, self.loss_curve()?.as_bytes())
+    }
+}
+
+/// Lines through points, as an SVG image of 800 x 500 pixels, with a legend. What is not finite leaves a gap.
+///
+/// ```
+/// use wengert_nn::plots::lines;
+///
+/// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 10.0).collect();
+/// let sine: Vec<(f64, f64)> = x.iter().map(|&x| (x, x.sin())).collect();
+/// let cosine: Vec<(f64, f64)> = x.iter().map(|&x| (x, x.cos())).collect();
+/// let svg = lines("Waves", ["time", "height"], &[("sine", &sine), ("cosine", &cosine)])?;
+/// assert!(svg.starts_with("<svg") && svg.contains("cosine"));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Plot`], where the drawing library fails; no point makes it fail.
+pub fn lines(title: &str, [x, y]: [&str; 2], lines: &[(&str, &[(f64, f64)])]) -> Result<String> {
+    let lines = lines.iter().map(|&(name, points)| (name.to_owned(), points.to_vec())).collect();
+    Chart { title, x, y, lines, markers: false, from_zero: false, ..Chart::default() }.draw()
+}
+
+/// The true positive rate against the false positive rate, with the area below, as an SVG image.
+///
+/// # Errors
+///
+/// [`Error::Plot`], where the drawing library fails.
+pub fn roc(scores: &BinaryScores) -> Result<String> {
+    let lines = vec![
+        (format!("area {}", significant(scores.roc_auc())), scores.roc().points),
+        ("chance: area 0.5".to_owned(), vec![(0.0, 0.0), (1.0, 1.0)]),
+    ];
+    let (title, x, y) = ("ROC curve", "false positive rate", "true positive rate");
+    Chart { title, x, y, lines, ..Chart::of_rates() }.draw()
+}
+
+/// The precision against the recall, with the average precision, as an SVG image.
+///
+/// # Errors
+///
+/// [`Error::Plot`], where the drawing library fails.
+pub fn precision_recall(scores: &BinaryScores) -> Result<String> {
+    let name = format!("average precision {}", significant(scores.average_precision()));
+    let (title, x, y) = ("Precision and recall", "recall", "precision");
+    Chart { title, x, y, lines: vec![(name, scores.precision_recall().points)], ..Chart::of_rates() }.draw()
+}
+
+/// Lines with their names, before they are drawn.
+struct Chart<'c> {
+    title: &'c str,
+    x: &'c str,
+    y: &'c str,
+    lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// Whether points are shown, of which there may be only one.
+    markers: bool,
+    /// Whether the vertical axis begins at 0 or below, and may be logarithmic.
+    from_zero: bool,
+    /// Both axes from 0 to 1.
+    rates: bool,
+}
+
+impl Default for Chart<'_> {
+    fn default() -> Self {
+        Chart { title: "", x: "epoch", y: "", lines: Vec::new(), markers: true, from_zero: true, rates: false }
+    }
+}
+
+impl Chart<'_> {
+    fn of_rates() -> Self {
+        Chart { markers: false, rates: true, ..Chart::default() }
+    }
+
+    /// A loss or metric of both parts against the epoch.
+    fn of(mut self, history: &History, name: &str) -> Result<String> {
+        let train = |epoch: &Epoch| Some(epoch.train.clone());
+        let validation = |epoch: &Epoch| epoch.validation.clone();
+        let parts: [(&str, &dyn Fn(&Epoch) -> Option<Scores>); 2] = [("train", &train), ("validation", &validation)];
+        for (part, scores) in parts {
+            if history.epochs.iter().any(|epoch| scores(epoch).is_some()) {
+                let value = |epoch: &Epoch| scores(epoch).and_then(|scores| scores.get(name)).unwrap_or(f64::NAN);
+                let points: Vec<(f64, f64)> = (1..).map(f64::from).zip(history.epochs.iter().map(value)).collect();
+                let label = points.last().map_or(f64::NAN, |point| point.1);
+                self.lines.push((format!("{part}: {} at last", significant(label)), points));
+            }
+        }
+        self.draw()
+    }
+
+    fn draw(&self) -> Result<String> {
+        let drawn = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
+        let range = |value: fn(&(f64, f64)) -> f64| {
+            drawn().map(value).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)))
+        };
+        let (left, right) = match range(|point| point.0) {
+            (low, high) if low < high => (low, high),
+            (low, _) if low.is_finite() => (low, low + 1.0),
+            _ => (1.0, 2.0),
+        };
+        let (low, high) = range(|point| point.1);
+        let (least, margin) = (if self.from_zero { low.min(0.0) } else { low }, 0.05);
+        let mut svg = String::new();
+        let outcome = if self.rates {
+            self.draw_on(&mut svg, 0.0..1.0, -0.01..1.01)
+        } else if self.from_zero && low > 1e-12 && high > 100.0 * low {
+            self.draw_on(&mut svg, left..right, (0.8 * low..1.25 * high).log_scale())
+        } else if high > least {
+            let below = if self.from_zero { least } else { least - margin * (high - least) };
+            self.draw_on(&mut svg, left..right, below..high + margin * (high - least))
+        } else {
+            let least = if least.is_finite() { least } else { 0.0 };
+            self.draw_on(&mut svg, left..right, least..least + 1.0)
+        };
+        outcome.map_err(|error| Error::Plot(error.to_string()))?;
+        Ok(svg)
+    }
+
+    fn draw_on<Y>(
+        &self,
+        svg: &mut String,
+        across: std::ops::Range<f64>,
+        up: Y,
+    ) -> std::result::Result<(), Box<dyn std::error::Error + '_>>
+    where
+        Y: AsRangedCoord<Value = f64>,
+        Y::CoordDescType: ValueFormatter<f64>,
+    {
+        // Whole numbers have a mark each, as long as they are few.
+        let marks = if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 };
+        let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(self.title, text(24))
+            .margin(20)
+            .x_label_area_size(50)
+            .y_label_area_size(70)
+            .build_cartesian_2d(across, up)?;
+        chart
+            .configure_mesh()
+            .x_desc(self.x)
+            .y_desc(self.y)
+            .axis_style(INK)
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .label_style(text(15))
+            .axis_desc_style(text(17))
+            .x_labels(marks)
+            .x_label_formatter(&|&x| significant(x))
+            .y_label_formatter(&|&y| significant(y))
+            .draw()?;
+        for (number, (name, points)) in self.lines.iter().enumerate() {
+            let colour = colour(number);
+            // The line is interrupted at a gap.
+            for run in points.split(|point| !is_drawn(point)) {
+                chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
+            }
+            // The markers carry the legend: they show a single point too.
+            let markers = points.iter().filter(|point| self.markers && is_drawn(point));
+            chart
+                .draw_series(markers.map(|&point| Circle::new(point, 2, colour.filled())))?
+                .label(name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(2)));
+        }
+        if self.lines.iter().any(|(name, _)| !name.is_empty()) {
+            chart
+                .configure_series_labels()
+                .position(if self.rates { SeriesLabelPosition::LowerRight } else { SeriesLabelPosition::UpperRight })
+                .background_style(WHITE)
+                .border_style(GRID)
+                .label_font(text(15))
+                .margin(12)
+                .draw()?;
+        }
+        area.present()?;
+        Ok(())
+    }
+}
+
+/// Whether a point is drawn. Larger numbers come from training that diverged, and would flatten the rest of the curve.
+fn is_drawn((x, y): &(f64, f64)) -> bool {
+    x.abs() <= 1e12 && y.abs() <= 1e12
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::Tensor;
+
+    use super::*;
+
+    fn history(losses: &[f64]) -> History {
+        let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 0.5)] };
+        let epoch = |&loss: &f64| Epoch { lr: 0.1, train: scores(loss), validation: Some(scores(2.0 * loss)) };
+        History { epochs: losses.iter().map(epoch).collect() }
+    }
+
+    #[test]
+    fn every_history_has_a_curve() {
+        let nan = f64::NAN;
+        for losses in [
+            &[][..],
+            &[1.0],
+            &[0.0, 0.0],
+            &[nan],
+            &[1.0, nan, 0.001],
+            &[-1.0, 3.0],
+            &[f64::INFINITY, 1.0],
+            &[1e300, 1e-300],
+        ] {
+            let svg = history(losses).loss_curve().unwrap();
+            assert!(svg.trim_end().ends_with("</svg>") && svg.contains("mean loss"), "{losses:?}");
+            assert!(history(losses).curve("accuracy").unwrap().contains("accuracy per epoch"));
+            assert!(history(losses).curve("nothing").unwrap().ends_with("</svg>\n"));
+        }
+        for points in [&[][..], &[(0.0, 0.0)], &[(nan, 1.0)], &[(1.0, 5.0), (2.0, 5.0)]] {
+            assert!(lines("t", ["x", "y"], &[("a", points)]).unwrap().trim_end().ends_with("</svg>"));
+        }
+    }
+
+    #[test]
+    fn both_curves_and_their_last_values_are_there() {
+        let svg = history(&[1.0, 0.5, 0.25]).loss_curve().unwrap();
+        for part in ["train: 0.25 at last", "validation: 0.5 at last", "epoch", "#1F77B4", "#D66014"] {
+            assert!(svg.contains(part), "{part}");
+        }
+        assert_eq!(svg, history(&[1.0, 0.5, 0.25]).loss_curve().unwrap());
+        let mut alone = history(&[1.0]);
+        alone.epochs[0].validation = None;
+        assert!(!alone.loss_curve().unwrap().contains("validation"));
+    }
+
+    #[test]
+    fn curves_of_scores_say_their_area() {
+        let mut scores = BinaryScores::new();
+        assert!(roc(&scores).unwrap().contains("area NaN"));
+        scores.update(&Tensor::from([0.1, 0.4, 0.35, 0.8]), &Tensor::from([0, 0, 1, 1])).unwrap();
+        assert!(roc(&scores).unwrap().contains("area 0.75"));
+        assert!(precision_recall(&scores).unwrap().contains("average precision 0.833"));
+    }
+}

@@ -1,0 +1,163 @@
+//! One HTML page for a run: a single file, without anything from the network.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use wengert_tensor::{Float, Tensor};
+
+use super::images::image_grid;
+use super::matrix::confusion_matrix;
+use super::style::escaped;
+use crate::Result;
+use crate::file::write_atomically;
+use crate::history::History;
+use crate::metrics::ConfusionMatrix;
+
+/// A page about a run, put together part by part and written by [`save`](Self::save).
+///
+/// ```
+/// use wengert_nn::plots::Page;
+/// use wengert_nn::{Epoch, History, Scores};
+///
+/// let mut history = History::default();
+/// let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 1.0 - loss)] };
+/// for k in 1..=20 {
+///     let loss = 1.0 / f64::from(k);
+///     history.push(Epoch { lr: 0.1, train: scores(loss), validation: Some(scores(1.1 * loss)) });
+/// }
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("report.html");
+/// Page::new("Digits")
+///     .settings(&[("model", "64, 128, 10".to_owned()), ("seed", 7.to_string())])
+///     .history(&history)?
+///     .save(&path)?;
+/// assert!(std::fs::read_to_string(&path)?.contains("Loss per epoch"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a page is written by `save`"]
+pub struct Page {
+    title: String,
+    body: String,
+}
+
+impl Page {
+    /// A page with a title.
+    pub fn new(title: &str) -> Self {
+        Page { title: title.to_owned(), body: String::new() }
+    }
+
+    /// With a table of names and values.
+    pub fn settings(mut self, settings: &[(&str, String)]) -> Self {
+        self.body += "<h2>Settings</h2>\n<table>\n";
+        for (name, value) in settings {
+            let _ = writeln!(self.body, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+        }
+        self.body += "</table>\n";
+        self
+    }
+
+    /// With the last epoch in a table, and a curve for the loss and each metric.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plot`](crate::Error::Plot), where the drawing library fails.
+    pub fn history(mut self, history: &History) -> Result<Self> {
+        let Some(last) = history.last() else { return Ok(self) };
+        let names: Vec<&str> =
+            ["loss"].into_iter().chain(last.train.metrics.iter().map(|(name, _)| &name[..])).collect();
+        let _ = writeln!(self.body, "<h2>After {} epochs</h2>\n<table>", history.epochs().len());
+        self.body += "<tr><th></th><th>train</th><th>validation</th></tr>\n";
+        for name in &names {
+            let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
+            let validation = last.validation.as_ref().and_then(|scores| scores.get(name));
+            let (train, validation) = (shown(last.train.get(name)), shown(validation));
+            let _ = writeln!(self.body, "<tr><th>{}</th><td>{train}</td><td>{validation}</td></tr>", escaped(name));
+        }
+        self.body += "</table>\n";
+        for (position, name) in names.into_iter().enumerate() {
+            self.body += &if position == 0 { history.loss_curve()? } else { history.curve(name)? };
+        }
+        Ok(self)
+    }
+
+    /// With a confusion matrix and the scores of each class. Names that are missing are numbers.
+    pub fn confusion(mut self, confusion: &ConfusionMatrix, names: &[&str]) -> Self {
+        let _ = writeln!(self.body, "<h2>Confusion matrix</h2>\n{}<table>", confusion_matrix(confusion, names));
+        self.body += "<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th><th>samples</th></tr>\n";
+        for (class, scores) in confusion.by_class().iter().enumerate() {
+            let name = names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
+            let numbers = [scores.precision, scores.recall, scores.f1].map(|x| format!("<td>{x:.3}</td>")).concat();
+            let _ = writeln!(self.body, "<tr><th>{name}</th>{numbers}<td>{}</td></tr>", scores.support);
+        }
+        self.body += "</table>\n";
+        self
+    }
+
+    /// With images and their captions below a heading, as [`image_grid`](super::image_grid()) draws them: the worst mistakes
+    /// ([`worst_mistakes`](crate::metrics::worst_mistakes)).
+    ///
+    /// # Errors
+    ///
+    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`.
+    pub fn images<T: Float>(self, heading: &str, images: &Tensor<T>, captions: &[&str]) -> Result<Self> {
+        Ok(self.picture(heading, &image_grid(images, captions, 8)?))
+    }
+
+    /// With an SVG image below a heading.
+    pub fn picture(mut self, heading: &str, svg: &str) -> Self {
+        let _ = writeln!(self.body, "<h2>{}</h2>\n{svg}", escaped(heading));
+        self
+    }
+
+    /// The page.
+    pub fn to_html(&self) -> String {
+        let Page { title, body } = self;
+        let title = escaped(title);
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+             content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <h1>{title}</h1>\n{body}</body>\n</html>\n"
+        )
+    }
+
+    /// Writes the page into a file, whole or not at all ([`write_atomically`]).
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written: [`Error::Write`](crate::Error::Write).
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_atomically(path, self.to_html().as_bytes())
+    }
+}
+
+const STYLE: &str = "\
+body { font-family: sans-serif; color: #3c3c3c; max-width: 860px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.7em; }
+h2 { font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #e8e8e8; padding-bottom: 0.3em; }
+svg { display: block; max-width: 100%; height: auto; margin: 1em 0; }
+table { border-collapse: collapse; margin: 1em 0; }
+th, td { text-align: left; padding: 0.25em 1.2em 0.25em 0; border-bottom: 1px solid #e8e8e8; font-size: 0.95em; }
+th { font-weight: 600; }
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_one_file_whose_text_is_escaped() {
+        let html = Page::new("<run> & more")
+            .settings(&[("lr", "0.1".to_owned()), ("note", "<script>".to_owned())])
+            .history(&History::default())
+            .unwrap()
+            .confusion(&ConfusionMatrix::new(2), &["a", "b"])
+            .images("Mistakes", &Tensor::<f32>::zeros([2, 1, 4, 4]), &["!3 for 5", "x"])
+            .unwrap()
+            .to_html();
+        assert!(html.contains("<title>&lt;run&gt; &amp; more</title>") && !html.contains("<script>"));
+        assert!(html.contains("<h2>Mistakes</h2>") && html.contains(">3 for 5</text>"));
+        // Nothing comes from the network: the only address is that of the format's name space.
+        assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
+    }
+}

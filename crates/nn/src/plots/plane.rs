@@ -1,0 +1,160 @@
+//! Points in the plane: data of two features, embeddings, and where a classifier changes its mind.
+
+use plotters::prelude::*;
+use wengert_tensor::{Float, Tensor};
+
+use super::style::{GRID, INK, colour, png, significant, text};
+use crate::{Error, Result};
+
+const SIZE: (u32, u32) = (640, 560);
+
+/// Pixels of the picture of a boundary in each direction.
+const REGION: usize = 160;
+
+/// Points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Points that are not finite are left out.
+///
+/// # Errors
+///
+/// If the points are of another shape, or there is not one class for each ([`Error::Dataset`]); [`Error::Plot`], where the drawing library
+/// fails.
+pub fn points<T: Float>(title: &str, points: &Tensor<T>, classes: &Tensor<i64>) -> Result<String> {
+    draw(title, points, classes, None::<fn(&Tensor<T>) -> Tensor<i64>>)
+}
+
+/// [`points`] over the classes that `classify` gives to a grid of points `[m, 2]`, in lighter colours.
+///
+/// ```
+/// use wengert_nn::plots::decision_boundary;
+/// use wengert_tensor::prelude::*;
+///
+/// let points = Tensor::from([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0f32]]);
+/// let above = |x: &Tensor<f32>| x.select(1, 1).gt(0.5).cast();
+/// let svg = decision_boundary("Above", &points, &Tensor::from([0, 1, 1]), above)?;
+/// assert!(svg.contains("<image"));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As for `points`, and if `classify` does not give a class for each point of the grid.
+pub fn decision_boundary<T: Float>(
+    title: &str,
+    points: &Tensor<T>,
+    classes: &Tensor<i64>,
+    classify: impl FnOnce(&Tensor<T>) -> Tensor<i64>,
+) -> Result<String> {
+    draw(title, points, classes, Some(classify))
+}
+
+fn draw<T: Float>(
+    title: &str,
+    points: &Tensor<T>,
+    classes: &Tensor<i64>,
+    classify: Option<impl FnOnce(&Tensor<T>) -> Tensor<i64>>,
+) -> Result<String> {
+    let shape = points.shape();
+    if shape.rank() != 2 || shape[1] != 2 || classes.shape().sizes() != [shape[0]] {
+        let of = classes.shape();
+        return Err(Error::Dataset(format!("expected points [n, 2] and classes [n], got {shape} and {of}")));
+    }
+    let values: Vec<f64> = points.iter().map(T::to_f64).collect();
+    let finite = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.is_finite());
+    let drawn: Vec<(&[f64; 2], i64)> = values.as_chunks().0.iter().zip(classes.iter()).filter(finite).collect();
+    let range = |axis: usize| {
+        let of_axis = || drawn.iter().map(|(point, _)| point[axis]);
+        let (low, high) = (of_axis().fold(f64::INFINITY, f64::min), of_axis().fold(f64::NEG_INFINITY, f64::max));
+        let margin = if high > low { 0.06 * (high - low) } else { 1.0 };
+        if low <= high { (low - margin, high + margin) } else { (0.0, 1.0) }
+    };
+    let [across, up] = [range(0), range(1)];
+    let (mut svg, mut place) = (String::new(), (0..0, 0..0));
+    let outcome = chart(&mut svg, &mut place, title, across, up, &drawn);
+    outcome.map_err(|error| Error::Plot(error.to_string()))?;
+    if let Some(classify) = classify {
+        let grid = Tensor::from_fn([REGION * REGION, 2], |i| {
+            let (row, column) = (i[0] / REGION, i[0] % REGION);
+            let middle =
+                |step: usize, (low, high): (f64, f64)| low + (step as f64 + 0.5) / REGION as f64 * (high - low);
+            T::from_f64(if i[1] == 0 { middle(column, across) } else { middle(REGION - 1 - row, up) })
+        });
+        let classes = classify(&grid);
+        if classes.shape().sizes() != [REGION * REGION] {
+            let (found, expected) = (classes.shape(), REGION * REGION);
+            return Err(Error::Dataset(format!("classes of shape {found} for {expected} points of a grid")));
+        }
+        let light = |class: i64| {
+            let RGBColor(r, g, b) = of_class(class);
+            [r, g, b].map(|part| 255 - (255 - part) / 4)
+        };
+        let pixels: Vec<[u8; 3]> = classes.iter().map(light).collect();
+        let image = format!(
+            "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" href=\"{}\"/>\n",
+            place.0.start,
+            place.1.start,
+            place.0.len(),
+            place.1.len(),
+            png(&pixels, REGION),
+        );
+        // Over the white of the background, below all else.
+        let background = svg.find("/>").map_or(0, |end| end + 3);
+        svg.insert_str(background, &image);
+    }
+    Ok(svg)
+}
+
+fn of_class(class: i64) -> RGBColor {
+    colour(class.rem_euclid(10) as usize)
+}
+
+/// Axes and points. `place` becomes the pixels between the axes.
+fn chart(
+    svg: &mut String,
+    place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),
+    title: &str,
+    across: (f64, f64),
+    up: (f64, f64),
+    points: &[(&[f64; 2], i64)],
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    area.fill(&WHITE).map_err(|error| error.to_string())?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, text(22))
+        .margin(16)
+        .x_label_area_size(34)
+        .y_label_area_size(54)
+        .build_cartesian_2d(across.0..across.1, up.0..up.1)
+        .map_err(|error| error.to_string())?;
+    let mut mesh = chart.configure_mesh();
+    mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(text(14));
+    mesh.x_label_formatter(&|&x| significant(x)).y_label_formatter(&|&y| significant(y));
+    mesh.draw().map_err(|error| error.to_string())?;
+    *place = chart.plotting_area().get_pixel_range();
+    let circles = points.iter().flat_map(|&(&[x, y], class)| {
+        [Circle::new((x, y), 4, of_class(class).filled()), Circle::new((x, y), 4, WHITE.stroke_width(1))]
+    });
+    chart.draw_series(circles).map_err(|error| error.to_string())?;
+    area.present().map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::{Comparison as _, Views as _};
+
+    use super::*;
+
+    #[test]
+    fn points_have_the_colours_of_their_classes() {
+        let places = Tensor::from([[0.0, 1.0], [2.0, 3.0], [f64::NAN, 1.0]]);
+        let svg = points("Points", &places, &Tensor::from([0, 1, 1])).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 4);
+        assert!(svg.contains("#1F77B4") && svg.contains("#D66014"));
+        let left = |x: &Tensor<f64>| x.select(1, 0).gt(1.0).cast();
+        let svg = decision_boundary("Points", &places, &Tensor::from([0, 1, 1]), left).unwrap();
+        assert!(svg.find("<image").unwrap() < svg.find("<circle").unwrap());
+        assert!(points("Nothing", &Tensor::<f32>::zeros([0, 2]), &Tensor::zeros([0])).is_ok());
+        assert!(points("One", &Tensor::<f32>::zeros([1, 2]), &Tensor::zeros([1])).is_ok());
+        assert!(points("Wrong", &Tensor::<f32>::zeros([1, 3]), &Tensor::zeros([1])).is_err());
+        assert!(decision_boundary("Wrong", &places, &Tensor::from([0, 1, 1]), |_| Tensor::zeros([1])).is_err());
+    }
+}
