@@ -195,12 +195,12 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<History> {
         let mut history = self.restore(model, optimizer, generator)?;
-        let mut reporter = Reporter::new(self.progress, self.epochs, train.len());
+        let mut reporter = Reporter::new(self.progress, self.epochs);
         for epoch in history.epochs().len() as u64..self.epochs {
             if self.stopping.should_stop() {
                 break;
             }
-            reporter.begin(epoch + 1);
+            reporter.begin(epoch + 1, train.len());
             self.metrics.iter_mut().for_each(|(_, metric)| metric.reset());
             let mut mean = Mean::default();
             for (batch, samples) in train.epoch(epoch).enumerate() {

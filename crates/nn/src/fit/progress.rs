@@ -22,7 +22,6 @@ pub enum Progress {
 pub(super) struct Reporter {
     progress: Progress,
     epochs: u64,
-    batches: usize,
     started: Instant,
     done: u64,
     #[cfg(feature = "progress")]
@@ -30,11 +29,10 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(progress: Progress, epochs: u64, batches: usize) -> Self {
+    pub(super) fn new(progress: Progress, epochs: u64) -> Self {
         Reporter {
             progress,
             epochs,
-            batches,
             started: Instant::now(),
             done: 0,
             #[cfg(feature = "progress")]
@@ -42,27 +40,31 @@ impl Reporter {
         }
     }
 
-    /// An epoch begins.
-    #[cfg_attr(not(feature = "progress"), expect(unused_variables, clippy::unused_self, reason = "there is no bar"))]
-    pub(super) fn begin(&mut self, epoch: u64) {
-        #[cfg(feature = "progress")]
+    /// An epoch of so many batches begins.
+    #[cfg(feature = "progress")]
+    pub(super) fn begin(&mut self, epoch: u64, batches: usize) {
         if self.progress == Progress::Bar {
             let style = "epoch {prefix} {wide_bar} {pos}/{len}  {msg}  {eta} left";
             let style = indicatif::ProgressStyle::with_template(style);
-            let bar = indicatif::ProgressBar::new(self.batches as u64).with_prefix(format!("{epoch}/{}", self.epochs));
+            let bar = indicatif::ProgressBar::new(batches as u64).with_prefix(format!("{epoch}/{}", self.epochs));
             self.bar = Some(bar.with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar())));
         }
     }
 
+    #[cfg(not(feature = "progress"))]
+    pub(super) fn begin(&mut self, _: u64, _: usize) {}
+
     /// A batch is done; `loss` is the mean so far.
-    #[cfg_attr(not(feature = "progress"), expect(unused_variables, clippy::unused_self, reason = "there is no bar"))]
+    #[cfg(feature = "progress")]
     pub(super) fn batch(&self, loss: f64) {
-        #[cfg(feature = "progress")]
         if let Some(bar) = &self.bar {
             bar.set_message(format!("loss {loss:.4}"));
             bar.inc(1);
         }
     }
+
+    #[cfg(not(feature = "progress"))]
+    pub(super) fn batch(&self, _: f64) {}
 
     /// An epoch is done.
     pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch) {
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn lines_say_how_long_it_will_take() {
-        let mut reporter = Reporter::new(Progress::Lines, 20, 5);
+        let mut reporter = Reporter::new(Progress::Lines, 20);
         reporter.done = 2;
         let train = Scores { loss: 0.5, metrics: Vec::new() };
         let epoch = Epoch { lr: 0.1, train, validation: None };
