@@ -31,11 +31,13 @@
 //! | steps over a batch that is divided among the ranks, sharded optimiser states, checkpoints | [`DataParallel`] |
 //! | the mean of gradients that each rank computed of a batch of its own | [`Group::average`] |
 //! | metrics over all rows | [`Group::sum_rows`], [`Group::sum`] |
+//! | the order of rows, of which each rank reads its own | [`Rows`] |
 //! | errors that end the job, signals | [`run`], [`Error`], [`StopSignal`] |
 //!
 //! How to start programs, what is promised and how it scales: `docs/distributed.md`.
 
 mod collective;
+mod data;
 mod error;
 mod flat;
 mod group;
@@ -51,6 +53,7 @@ mod transport;
 mod tree;
 
 pub use collective::Reduce;
+pub use data::Rows;
 pub use error::{EXIT_LOST, Error, Result};
 pub use group::{Group, Traffic};
 pub use launch::{StopSignal, run};

@@ -1,0 +1,357 @@
+//! Trains one of three small models on any number of machines, with the same result on all of them.
+//!
+//! ```text
+//! cargo run --release -p wengert-distributed --example train_mpi -- --model cnn
+//! cargo build --release -p wengert-distributed --features mpi --example train_mpi
+//! mpirun -n 4 target/release/examples/train_mpi --model transformer --sharded
+//! ```
+//!
+//! A run that finds its checkpoint goes on from there, on as many ranks as it is now given; SIGTERM and SIGUSR1 write one. The
+//! checkpoint has the same bytes for any number of ranks, unless `--fast`.
+
+use std::error::Error as StdError;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use lexopt::prelude::*;
+use wengert_autograd::prelude::*;
+use wengert_distributed::{DataParallel, Group, Rows, StopSignal, run};
+use wengert_nn::{
+    Adam, AdamW, AttentionMasks, BatchNorm2d, Checkpoint, Conv2d, DataLoader, Dataset, Embedding, Flatten, Generator,
+    Layer, LayerNorm, LearnedPositions, Linear, MaxPool2d, Module, Normalize, Optimizer, ReLU, Samples, Sequential,
+    Sgd, TransformerEncoder, TransformerOptions, accuracy, cross_entropy,
+};
+
+const USAGE: &str = "\
+Trains a small model on any number of machines
+
+Usage: [mpirun -n RANKS] train_mpi [OPTIONS]
+
+Options:
+      --model <MODEL>         mlp, cnn (handwritten digits) or transformer (characters) [default: mlp]
+      --optimizer <NAME>      sgd or adamw [default: adamw]
+      --steps <STEPS>         [default: 100]
+      --batch <ROWS>          Rows of a batch, over all ranks [default: 64]
+      --shards <SHARDS>       Into how many shards a batch is cut; the result depends on it [default: 8]
+      --send-every <SHARDS>   Send the sum of so many shards while the next are computed
+      --sharded               Divide the optimiser's states among the ranks
+      --fast                  MPI's own all-reduce: the result depends on the number of ranks
+      --out <FILE>            Checkpoint to go on from and to write
+      --save-every <STEPS>    Also write it every so many steps
+      --delay <MS>            Sleep so long for each shard, to imitate a larger model
+  -h, --help                  Print help";
+
+const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/digits.csv.gz");
+const TEXT: &str = include_str!("../../../LICENSE-APACHE");
+/// Characters that the transformer sees.
+const WINDOW: usize = 32;
+
+struct Arguments {
+    model: String,
+    adamw: bool,
+    steps: u64,
+    batch: usize,
+    shards: usize,
+    send_every: Option<usize>,
+    sharded: bool,
+    fast: bool,
+    out: Option<PathBuf>,
+    save_every: Option<u64>,
+    delay: Duration,
+}
+
+/// Those of the command line; `None` where it asks for help.
+fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
+    let mut arguments = Arguments {
+        model: "mlp".to_owned(),
+        adamw: true,
+        steps: 100,
+        batch: 64,
+        shards: 8,
+        send_every: None,
+        sharded: false,
+        fast: false,
+        out: None,
+        save_every: None,
+        delay: Duration::ZERO,
+    };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("model") => arguments.model = parser.value()?.string()?,
+            Long("optimizer") => {
+                arguments.adamw = match parser.value()?.string()?.as_str() {
+                    "adamw" => true,
+                    "sgd" => false,
+                    other => return Err(format!("there is no optimiser '{other}': sgd or adamw").into()),
+                }
+            }
+            Long("steps") => arguments.steps = parser.value()?.parse()?,
+            Long("batch") => arguments.batch = parser.value()?.parse()?,
+            Long("shards") => arguments.shards = parser.value()?.parse()?,
+            Long("send-every") => arguments.send_every = Some(parser.value()?.parse()?),
+            Long("sharded") => arguments.sharded = true,
+            Long("fast") => arguments.fast = true,
+            Long("out") => arguments.out = Some(parser.value()?.into()),
+            Long("save-every") => arguments.save_every = Some(parser.value()?.parse()?),
+            Long("delay") => arguments.delay = Duration::from_secs_f64(parser.value()?.parse::<f64>()? / 1000.0),
+            Short('h') | Long("help") => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if arguments.batch == 0 || arguments.save_every == Some(0) {
+        return Err("--batch and --save-every are to be more than 0".into());
+    }
+    Ok(Some(arguments))
+}
+
+/// What is learned: rows of inputs and targets by number, and a model with its loss.
+trait Task {
+    type Input: Element;
+    type Model: Module;
+
+    fn rows(&self) -> usize;
+    fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<Self::Input>, Tensor<i64>)>;
+    fn model(&self, generator: &mut Generator) -> Self::Model;
+    /// The logits `[n, classes]` and their targets.
+    fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
+}
+
+/// Handwritten digits, `[n, 1, 8, 8]`.
+struct Digits {
+    samples: Samples,
+    convolutional: bool,
+}
+
+impl Digits {
+    fn new(convolutional: bool) -> wengert_nn::Result<Self> {
+        let samples = Samples::<Tensor>::read_csv(DIGITS, 10)?;
+        let scale = Normalize::fit_range(samples.inputs())?;
+        Ok(Digits { samples: samples.normalized(&scale)?, convolutional })
+    }
+}
+
+impl Task for Digits {
+    type Input = f32;
+    type Model = Sequential;
+
+    fn rows(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor, Tensor<i64>)> {
+        self.samples.batch(rows)
+    }
+
+    fn model(&self, generator: &mut Generator) -> Sequential {
+        if !self.convolutional {
+            let hidden = Linear::new(64, 128, generator);
+            return Sequential::new().add(hidden).add(ReLU).add(Linear::new(128, 10, generator));
+        }
+        Sequential::new()
+            .add(Conv2d::builder(1, 16, 3).padding(1).build(generator))
+            .add(BatchNorm2d::new(16))
+            .add(ReLU)
+            .add(Conv2d::builder(16, 32, 3).padding(1).build(generator))
+            .add(BatchNorm2d::new(32))
+            .add(ReLU)
+            .add(MaxPool2d::new(2))
+            .add(Flatten::new(1, -1))
+            .add(Linear::new(32 * 4 * 4, 10, generator))
+    }
+
+    fn logits<'t>(&self, model: &Sequential, tape: &'t Tape, inputs: &Tensor) -> Var<'t> {
+        let x = tape.constant(inputs);
+        let rows = inputs.shape()[0];
+        model.forward(if self.convolutional { x.reshape([rows, 1, 8, 8]) } else { x })
+    }
+}
+
+/// The next character of a text.
+struct Characters {
+    text: Vec<i64>,
+}
+
+/// A causal transformer.
+#[derive(Module)]
+struct Transformer {
+    embedding: Embedding,
+    positions: LearnedPositions,
+    encoder: TransformerEncoder,
+    norm: LayerNorm,
+    head: Linear,
+}
+
+impl Task for Characters {
+    type Input = i64;
+    type Model = Transformer;
+
+    fn rows(&self) -> usize {
+        self.text.len() - WINDOW
+    }
+
+    fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<i64>, Tensor<i64>)> {
+        let window = |shift: usize| Tensor::from_fn([rows.len(), WINDOW], |at| self.text[rows[at[0]] + at[1] + shift]);
+        Ok((window(0), window(1)))
+    }
+
+    fn model(&self, generator: &mut Generator) -> Transformer {
+        let options = TransformerOptions::new(64, 4).dim_feedforward(256).batch_first().norm_first().gelu();
+        Transformer {
+            embedding: Embedding::new(128, 64, generator),
+            positions: LearnedPositions::new(WINDOW, 64, generator),
+            encoder: TransformerEncoder::new(&options, 2, generator),
+            norm: LayerNorm::new(64),
+            head: Linear::new(64, 128, generator),
+        }
+    }
+
+    fn logits<'t>(&self, model: &Transformer, tape: &'t Tape, inputs: &Tensor<i64>) -> Var<'t> {
+        let x = model.positions.forward(model.embedding.forward(tape, inputs));
+        let y = model.encoder.forward_masked(x, AttentionMasks::causal());
+        model.head.forward(model.norm.forward(y)).flatten(0, 1)
+    }
+}
+
+/// Trains, saves, and says how fast.
+fn train<K: Task, O: Optimizer>(
+    group: &Group,
+    arguments: &Arguments,
+    task: &K,
+    optimizer: O,
+) -> Result<(), Box<dyn StdError>> {
+    let Arguments { steps, batch, .. } = *arguments;
+    let mut generator = Generator::new(0);
+    let mut model = task.model(&mut generator);
+    let mut parallel = DataParallel::new(group, &mut model, optimizer)?.shards(arguments.shards).clip_norm(1.0);
+    if let Some(shards) = arguments.send_every {
+        parallel = parallel.send_every(shards);
+    }
+    if arguments.fast {
+        parallel = parallel.fast();
+    }
+    if arguments.sharded {
+        parallel = parallel.sharded(&model);
+    }
+    let mut first = 0;
+    if let Some(out) = arguments.out.as_ref().filter(|out| out.exists()) {
+        let saved = Checkpoint::open(out)?;
+        parallel.load(&saved, "optimizer", &mut model)?;
+        (generator, first) = (saved.generator()?, saved.integer("step")?);
+        group.print(format_args!("goes on at step {first}"));
+    }
+    let stop = StopSignal::listen()?;
+    // All ranks draw the same order; each reads the rows of its shards only.
+    let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
+    let (mut began, mut before) = (Instant::now(), group.traffic());
+    let (mut timed, mut loss) = (first, f64::NAN);
+    let mut step = first;
+    'epochs: while step < steps {
+        let (epoch, at) = (step / loader.len() as u64, step % loader.len() as u64);
+        for rows in loader.epoch(epoch).starting_at(at as usize) {
+            let rows = rows?;
+            let result = parallel.step(&mut model, rows.len(), &mut generator, |model, shard| {
+                let (inputs, targets) = task.batch(&rows[shard.rows.clone()])?;
+                std::thread::sleep(arguments.delay);
+                Ok(Tape::training(&mut shard.generator).value_and_gradients(|tape| {
+                    cross_entropy(&task.logits(model, tape, &inputs), &targets.flatten(0, -1))
+                }))
+            })?;
+            step += 1;
+            loss = result.loss;
+            if step == first + 1 {
+                // The first step makes plans and opens connections.
+                (began, before, timed) = (Instant::now(), group.traffic(), step);
+            }
+            if step % 10 == 0 {
+                group.print(format_args!("step {step}: loss {loss:.4}"));
+            }
+            let asked = group.any(stop.came())?;
+            let due = arguments.save_every.is_some_and(|every| step % every == 0);
+            if let Some(out) = arguments.out.as_ref().filter(|_| asked || due || step == steps) {
+                let checkpoint = parallel.checkpoint("optimizer", &model)?;
+                let more = |checkpoint: Checkpoint| checkpoint.generator(&generator).integer("step", step);
+                group.save(checkpoint.map(more), out)?;
+            }
+            if asked {
+                group.print(format_args!("asked to end after step {step}"));
+                return Ok(());
+            }
+            if step == steps {
+                break 'epochs;
+            }
+        }
+    }
+    report(group, &parallel, &model, (began, before, step - timed), batch);
+    let [right, count] = group.sum_rows(task.rows().min(512), 8, |rows| {
+        let rows: Vec<usize> = rows.collect();
+        let (inputs, targets) = task.batch(&rows)?;
+        let targets = targets.flatten(0, -1);
+        let logits = task.logits(&model, &Tape::new(), &inputs).value();
+        Ok([accuracy(&logits, &targets) * targets.numel() as f64, targets.numel() as f64])
+    })?;
+    group.print(format_args!("loss {loss:.6}, accuracy {:.2}%", 100.0 * right / count));
+    Ok(())
+}
+
+/// Speed, traffic and memory of rank 0.
+fn report<O: Optimizer>(
+    group: &Group,
+    parallel: &DataParallel<O>,
+    model: &impl Module,
+    (began, before, steps): (Instant, wengert_distributed::Traffic, u64),
+    batch: usize,
+) {
+    if steps == 0 {
+        return;
+    }
+    let (seconds, count) = (began.elapsed().as_secs_f64(), steps as f64);
+    let sent = (group.traffic().bytes - before.bytes) as f64 / count;
+    let messages = (group.traffic().messages - before.messages) as f64 / count;
+    let memory = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim().to_owned();
+    group.print(format_args!(
+        "{} ranks: {:.2} ms a step, {:.0} rows/s; rank 0 sends {:.1} kB in {messages:.1} messages a step; {} parameters, {} bytes \
+         of optimiser states on rank 0; peak memory {peak}",
+        group.size(),
+        1000.0 * seconds / count,
+        batch as f64 * count / seconds,
+        sent / 1000.0,
+        model.num_parameters(),
+        parallel.state_bytes(model),
+    ));
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    run(|group| match arguments.model.as_str() {
+        "mlp" => with_optimizer(group, &arguments, &Digits::new(false)?),
+        "cnn" => with_optimizer(group, &arguments, &Digits::new(true)?),
+        "transformer" => {
+            let text = TEXT.bytes().map(|byte| i64::from(byte.min(127))).collect();
+            with_optimizer(group, &arguments, &Characters { text })
+        }
+        other => Err(format!("there is no model '{other}': mlp, cnn or transformer").into()),
+    })
+}
+
+fn with_optimizer<K: Task>(group: &Group, arguments: &Arguments, task: &K) -> Result<(), Box<dyn StdError>> {
+    if arguments.adamw {
+        let adamw: Adam = AdamW::new(3e-3);
+        train(group, arguments, task, adamw)
+    } else {
+        train(group, arguments, task, Sgd::new(0.05).momentum(0.9))
+    }
+}

@@ -1,0 +1,46 @@
+//! Which rows a step reads, where each rank reads only its own.
+
+use wengert_nn::Dataset;
+
+/// The numbers of the rows of a data set, as a data set: a [`DataLoader`](wengert_nn::DataLoader) over them gives the order of an
+/// epoch, the same on all ranks by its seed, and each rank reads the rows of its shards only. An epoch whose rows do not divide ends
+/// with a smaller batch, in which shards differ by one row or have none, or without it (`drop_last`). PyTorch: `DistributedSampler`.
+///
+/// ```
+/// use wengert_distributed::Rows;
+/// use wengert_nn::DataLoader;
+///
+/// let loader = DataLoader::new(Rows::new(10), 4).shuffle().seed(7);
+/// let mut rows: Vec<usize> = loader.epoch(0).flat_map(|batch| batch.unwrap()).collect();
+/// rows.sort_unstable();
+/// assert_eq!(rows, Vec::from_iter(0..10));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    numbers: Vec<usize>,
+}
+
+impl Rows {
+    /// Rows 0 to `count` - 1.
+    pub fn new(count: usize) -> Self {
+        Rows { numbers: (0..count).collect() }
+    }
+}
+
+impl Dataset for Rows {
+    type Batch = Vec<usize>;
+
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn batch(&self, indices: &[usize]) -> wengert_nn::Result<Vec<usize>> {
+        let count = self.numbers.len();
+        let missing = |index| wengert_nn::Error::Dataset(format!("there is no row {index} among {count}"));
+        indices.iter().map(|&index| self.numbers.get(index).copied().ok_or_else(|| missing(index))).collect()
+    }
+
+    fn subset(&self, indices: &[usize]) -> wengert_nn::Result<Self> {
+        Ok(Rows { numbers: self.batch(indices)? })
+    }
+}
