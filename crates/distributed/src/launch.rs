@@ -2,12 +2,13 @@
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::flag;
+use signal_hook::low_level::exit;
 
 use crate::group::Group;
 use crate::{Error, Result};
@@ -43,7 +44,8 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
     if group.size() > 1 {
         // Leaving MPI in order would wait for ranks that are gone or elsewhere.
         let _ = io::stdout().flush();
-        process::exit(code.into());
+        // At once: what MPI has registered for an exit in order could wait too.
+        exit(code.into());
     }
     ExitCode::from(code)
 }

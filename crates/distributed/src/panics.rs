@@ -1,6 +1,8 @@
 //! Panics end the job.
 
-use std::{panic, process};
+use std::panic;
+
+use signal_hook::low_level::exit;
 
 /// Makes a panic, of whatever thread, end this process, so that the launcher ends the job: a rank that unwinds would leave MPI in
 /// order and wait for the others there.
@@ -9,6 +11,6 @@ pub(crate) fn panics_end_the_job(rank: usize) {
     panic::set_hook(Box::new(move |information| {
         eprintln!("rank {rank} panicked and ends the job:");
         before(information);
-        process::exit(101);
+        exit(101);
     }));
 }

@@ -1,0 +1,225 @@
+//! What is promised, with processes that `mpirun` starts: the same checkpoint on any number of ranks; a rank that dies or hangs ends
+//! the others within the deadline, and the run that goes on ends with the same bytes.
+//!
+//! `cargo test -p wengert-distributed --features mpi` builds the example that is run here. The environment variable `WENGERT_TEST_RANKS` says with
+//! how many ranks (2,3,4 unless set), `WENGERT_TEST_KILLS` how many ranks are killed (6 unless set).
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use wengert_distributed::{Error, Group, Reduce};
+use wengert_tensor::prelude::*;
+
+/// Says to the test [`child`] that it is one of several ranks.
+const CHILD: &str = "WENGERT_TEST_CHILD";
+/// Seconds that ranks wait for each other.
+const DEADLINE: f64 = 3.0;
+
+fn ranks() -> Vec<usize> {
+    let text = env::var("WENGERT_TEST_RANKS").unwrap_or_else(|_| "2,3,4".to_owned());
+    text.split(',').map(|number| number.trim().parse().unwrap()).collect()
+}
+
+/// `program` on so many ranks.
+fn mpirun(ranks: usize, program: &Path) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "-n", &ranks.to_string()]).arg(program);
+    command
+}
+
+/// The example, built beside this test.
+fn example() -> PathBuf {
+    let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");
+    assert!(program.exists(), "{} is not built: `cargo build --examples --features mpi`", program.display());
+    program
+}
+
+/// The example's checkpoint after `arguments` on so many ranks; 0 means without `mpirun`.
+fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
+    let mut command = if ranks == 0 { Command::new(example()) } else { mpirun(ranks, &example()) };
+    let output = command.args(arguments).arg("--out").arg(path).output().unwrap();
+    assert!(output.status.success(), "{arguments:?} on {ranks} ranks: {}", String::from_utf8_lossy(&output.stderr));
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    for (model, batch) in [("mlp", "24"), ("cnn", "24"), ("transformer", "8")] {
+        for optimizer in ["sgd", "adamw"] {
+            let path = |name: String| folder.path().join(format!("{model}-{optimizer}-{name}"));
+            let arguments = ["--model", model, "--optimizer", optimizer, "--batch", batch, "--steps", "100"];
+            let expected = checkpoint(0, &arguments, &path("alone".to_owned()));
+            for ranks in ranks() {
+                for way in [&[][..], &["--sharded"]] {
+                    let arguments = [&arguments[..], way].concat();
+                    let found = checkpoint(ranks, &arguments, &path(format!("{ranks}{}", way.concat())));
+                    assert!(found == expected, "{arguments:?} on {ranks} ranks: other bytes than alone");
+                }
+            }
+        }
+    }
+}
+
+/// The processes that `mpirun` has started, by rank.
+fn ranks_of(mpirun: &Child) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // `pid (name) state parent …`
+        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        if parent == Some(mpirun.id()) && stat.contains("(train_mpi)") {
+            found.push(pid);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn signal(name: &str, pid: u32) {
+    Command::new("kill").args([name, &pid.to_string()]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// Waits for the end, no longer than `limit`.
+fn ended(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+/// Reads lines until one begins so.
+fn read_until(child: &mut Child, beginning: &str) -> BufReader<std::process::ChildStdout> {
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while lines.read_line(&mut line).unwrap() > 0 && !line.starts_with(beginning) {
+        line.clear();
+    }
+    lines
+}
+
+#[test]
+fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let kills: u64 = env::var("WENGERT_TEST_KILLS").map_or(6, |text| text.parse().unwrap());
+    // The shards sleep, so that the run outlives all kills.
+    let steps = (60 * kills).to_string();
+    let arguments = ["--model", "mlp", "--batch", "16", "--steps", &steps, "--save-every", "3", "--sharded"];
+    let expected = checkpoint(0, &arguments, &folder.path().join("calm"));
+    let path = folder.path().join("killed");
+    let moments = &mut Generator::new(1);
+    let ranks = ranks();
+    for kill in 0..kills {
+        let size = ranks[kill as usize % ranks.len()];
+        let mut command = mpirun(size, &example());
+        command
+            .args(arguments)
+            .args(["--delay", "5", "--out"])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.env("WENGERT_DEADLINE", DEADLINE.to_string());
+        let mut job = command.spawn().unwrap();
+        let lines = read_until(&mut job, "step ");
+        thread::sleep(Duration::from_millis(moments.below(500)));
+        let processes = ranks_of(&job);
+        assert_eq!(processes.len(), size, "the job ended before it was killed; give it more steps");
+        let victim = processes[moments.below(size as u64) as usize];
+        let way = if kill % 2 == 0 { "-KILL" } else { "-STOP" };
+        signal(way, victim);
+        // The deadline, and what mpirun takes to end the rest.
+        let status = ended(&mut job, Duration::from_secs_f64(DEADLINE + 20.0));
+        let Some(status) = status else {
+            signal("-KILL", victim);
+            job.kill().unwrap();
+            panic!("kill {kill}, {way} of one of {size}: the others still run");
+        };
+        drop(lines);
+        let mut said = String::new();
+        for line in BufReader::new(job.stderr.take().unwrap()).lines().map_while(Result::ok) {
+            said += &line;
+            said.push('\n');
+        }
+        // MPI's launcher sees a process that dies by itself (137); one that is stopped only the others can see.
+        let expected = if way == "-KILL" { [137, 75] } else { [75, 75] };
+        assert!(expected.contains(&status.code().unwrap_or(-1)), "kill {kill}, {way}: {status}, {said}");
+        if way == "-STOP" {
+            assert!(said.contains("gave no sign of life"), "{said}");
+        }
+    }
+    let found = checkpoint(ranks[0], &arguments, &path);
+    assert!(found == expected, "the run that was killed {kills} times ends with other bytes");
+}
+
+#[test]
+fn a_panic_ends_the_job() {
+    let program = env::current_exe().unwrap();
+    let mut command = mpirun(2, &program);
+    command.args(["--exact", "child", "--nocapture", "--test-threads=1"]).env(CHILD, "panic");
+    let began = Instant::now();
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    assert!(said.contains("rank 1 panicked and ends the job"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs_f64(DEADLINE + 20.0));
+}
+
+#[test]
+fn every_operation_by_mpi() {
+    for ranks in ranks() {
+        let mut command = mpirun(ranks, &env::current_exe().unwrap());
+        command.args(["--exact", "child", "--nocapture", "--test-threads=1"]).env(CHILD, "operations");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{ranks} ranks: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Not a test by itself: what each rank does for those above.
+#[test]
+fn child() {
+    match env::var(CHILD).as_deref() {
+        Ok("operations") => operations(&Group::world().unwrap()),
+        Ok("panic") => {
+            let group = Group::world().unwrap();
+            group.barrier().unwrap();
+            assert!(group.rank() != 1, "as is wanted");
+            group.barrier().unwrap();
+        }
+        _ => {}
+    }
+}
+
+fn operations(group: &Group) {
+    let (rank, size) = (group.rank(), group.size());
+    let count = 300_000;
+    let own = |rank: usize| Tensor::<f64>::randn([count], &mut Generator::new(rank as u64));
+    let all = group.all_gather(&own(rank)).unwrap();
+    for (rank, tensor) in all.iter().enumerate() {
+        assert_eq!(*tensor, own(rank));
+    }
+    let largest = group.all_reduce(&own(rank), Reduce::Max).unwrap();
+    let expected = (1..size).fold(own(0), |largest, rank| largest.maximum(&own(rank)));
+    assert_eq!(largest, expected);
+    let sum = group.all_reduce(&own(rank).cast::<f32>(), Reduce::Sum).unwrap();
+    assert!(group.all_gather(&sum).unwrap().iter().all(|other| *other == sum));
+    let part = group.reduce_scatter(&Tensor::<f32>::ones([size, 3]), Reduce::Sum).unwrap();
+    assert_eq!(part, Tensor::full([1, 3], size as f32));
+    let mut tensor = Tensor::from([rank as i64, -1]);
+    group.broadcast(&mut tensor, size - 1).unwrap();
+    assert_eq!(tensor.to_vec(), [size as i64 - 1, -1]);
+    assert_eq!(group.all_gather(&Tensor::from([rank == 1])).unwrap()[1].to_vec(), [true]);
+    let error = group.all_reduce(&Tensor::<f32>::zeros([1 + rank / (size - 1)]), Reduce::Sum).unwrap_err();
+    assert!(matches!(error, Error::Mismatch { .. }), "{error}");
+    assert!(group.any(rank == 1).unwrap());
+    assert!(matches!(Group::world(), Err(Error::Start { .. })), "a group is made once");
+    group.barrier().unwrap();
+}
