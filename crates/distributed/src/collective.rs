@@ -125,6 +125,24 @@ impl Group {
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
+    /// The sum of all ranks' elements by MPI's own all-reduce (`MPI_Iallreduce`). It promises less than
+    /// [`all_reduce`](Self::all_reduce): the order of additions is MPI's choice, and may depend on the number of ranks, on sizes and on the
+    /// network. Without MPI it is the same as `all_reduce`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on every rank, where shapes or types differ; [`Error::Lost`].
+    pub fn all_reduce_fast<T: Float>(&self, tensor: &Tensor<T>) -> Result<Tensor<T>> {
+        if !self.sums() || self.size() == 1 {
+            return self.all_reduce(tensor, Reduce::Sum);
+        }
+        self.agree("all_reduce_fast", &described(tensor))?;
+        let summed = Some(Payload::of(tensor.try_to_vec()?));
+        let started = self.start("all_reduce_fast", Exchange { summed, ..Exchange::default() });
+        let summed = self.finish(started)?.summed.map_or_else(Vec::new, Payload::into_elements);
+        Ok(Tensor::try_from_vec(summed, tensor.shape())?)
+    }
+
     /// This rank's part of the sum, mean, largest or smallest of all ranks' elements: `[n, …]` becomes `[n / size, …]`. MPI:
     /// `MPI_Reduce_scatter`. The order of additions is that of [`all_reduce`](Self::all_reduce).
     ///

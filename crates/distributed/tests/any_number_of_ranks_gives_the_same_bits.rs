@@ -1,8 +1,8 @@
 //! Training writes the same checkpoint on 1, 2, 3 and 4 ranks, byte for byte: here with ranks that are threads.
 
-use std::fs;
 use std::path::Path;
-use std::thread;
+use std::process::Command;
+use std::{env, fs, thread};
 
 use wengert_autograd::prelude::*;
 use wengert_distributed::{DataParallel, Error, Group, Result};
@@ -159,4 +159,14 @@ fn mistakes_are_errors_on_every_rank() {
             });
         }
     });
+}
+
+/// `cargo test` builds it beside this test.
+#[test]
+fn the_example_runs_alone() {
+    let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");
+    let output = Command::new(&program).args(["--model", "cnn", "--steps", "3", "--sharded"]).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}; `cargo build --examples`", program.display()));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 ranks: "), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -211,6 +211,8 @@ fn operations(group: &Group) {
     assert_eq!(largest, expected);
     let sum = group.all_reduce(&own(rank).cast::<f32>(), Reduce::Sum).unwrap();
     assert!(group.all_gather(&sum).unwrap().iter().all(|other| *other == sum));
+    let fast = group.all_reduce_fast(&Tensor::<f64>::ones([count])).unwrap();
+    assert_eq!(fast, Tensor::full([count], size as f64));
     let part = group.reduce_scatter(&Tensor::<f32>::ones([size, 3]), Reduce::Sum).unwrap();
     assert_eq!(part, Tensor::full([1, 3], size as f32));
     let mut tensor = Tensor::from([rank as i64, -1]);
