@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
+use wengert::nn::per_sample_gradients;
 use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
@@ -21,14 +22,13 @@ fn loss<'t>(model: &Linear, tape: &'t Tape, x: &Tensor, y: &Tensor<i64>) -> Var<
     cross_entropy(&model.forward(tape.constant(x)), y)
 }
 
-/// The gradients of each sample: weights `[n, 10, 64]` and biases `[n, 10]`.
+/// The gradients of each sample: weights `[n, 10, 64]` and biases `[n, 10]`. One pass over the batch, not one for each sample.
 fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
-    let of = |row: isize| {
-        let gradients = loss(model, &Tape::new(), &x.narrow(0, row, 1), &y.narrow(0, row, 1)).backward();
-        model.parameters().into_iter().map(|parameter| gradients.of(parameter).clone()).collect::<Vec<_>>()
-    };
-    let rows: Vec<Vec<Tensor>> = (0..x.shape()[0] as isize).map(of).collect();
-    [0, 1].map(|parameter| stack(&rows.iter().map(|row| row[parameter].clone()).collect::<Vec<_>>(), 0))
+    let classes = one_hot(y, Some(10)).cast::<f32>(); // integers are no variables
+    // The function is written for one sample, `[64]` and `[10]`.
+    let gradients =
+        per_sample_gradients(model, [x, &classes], |[x, class]| -(model.forward(x).log_softmax(-1) * class).sum(..));
+    [0, 1].map(|parameter| gradients[parameter].1.clone())
 }
 
 fn train(options: &Options) -> Result {
