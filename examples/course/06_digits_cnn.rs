@@ -3,13 +3,15 @@
 //! New are images as `[n, 1, 8, 8]`, convolutions with batch normalisation, training data that is moved about by a pixel at random
 //! each time it is seen, and looking at the result: what the first layer's filters react to, and the digits that were read worst.
 
+use std::fs;
 use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
+use wengert::nn::plots::{filters, image_grid};
 use wengert::nn::schedule::CosineAnnealingLR;
 use wengert::nn::{Flatten, Schedule, augment};
 use wengert::prelude::*;
-use wengert_course::{DIGITS, Image, Options, Result, digits, run, save_images};
+use wengert_course::{DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("06_digits_cnn", "Handwritten digits with a convolutional network");
@@ -84,30 +86,25 @@ fn train(options: &Options) -> Result {
         }
     }
 
-    // The filters, from the most negative weight (white) to the most positive (black).
-    let filters = &model.conv1.weight.value; // [24, 1, 3, 3]
-    let largest = filters.abs().amax(..);
-    let shown = (filters / largest + 1.0) / 2.0;
-    let shown = (0..24).map(|k| Image { pixels: shown.select(0, k).squeeze(0), caption: String::new() });
+    // Blue is negative, red positive.
     let path = options.file("filters.svg")?;
-    save_images(&path, "The filters of the first layer", 8, &shown.collect::<Vec<_>>())?;
+    fs::write(&path, filters(&model.conv1.weight.value, 8)?)?;
     println!("wrote {}", path.display());
 
     // The digits whose right class got the smallest probability.
     let scores = infer(|x| model.forward(x), &images);
-    let probability = scores.softmax(1);
-    let right = probability.gather(1, &test.targets().unsqueeze(1)).squeeze(1);
-    let guesses = scores.argmax(1);
+    let right = scores.softmax(1).gather(1, &test.targets().unsqueeze(1)).squeeze(1);
     let order = right.argsort(0, false).narrow(0, 0, 12);
-    let worst = order.iter().map(|k| {
-        let [label, guess] = [test.targets(), &guesses].map(|of| of.select(0, k as isize).item());
-        let share = 100.0 * right.select(0, k as isize).item();
-        let caption =
-            format!("{label}: {share:.0}%{}", if label == guess { String::new() } else { format!(", read {guess}") });
-        Image { pixels: images.select(0, k as isize).squeeze(0), caption }
+    let [labels, guesses] = [test.targets(), &scores.argmax(1)].map(|of| of.take(&order));
+    let of = labels.iter().zip(guesses.iter()).zip(right.take(&order).to_vec());
+    let captions = of.map(|((label, guess), share)| match label == guess {
+        true => format!("{label}: {:.0}%", 100.0 * share),
+        false => format!("!{label} read as {guess}"),
     });
+    let captions: Vec<String> = captions.collect();
+    let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
     let path = options.file("worst.svg")?;
-    save_images(&path, "The held-out digits read worst", 6, &worst.collect::<Vec<_>>())?;
+    fs::write(&path, image_grid(&(1.0 - images.index_select(0, &order)), &captions, 6)?)?;
     println!("wrote {}", path.display());
     println!("test accuracy: {:.2}%", 100.0 * accuracy(&scores, test.targets()));
     Ok(())

@@ -4,11 +4,13 @@
 //! for each of its eight numbers, draws from it, and is told to keep these ranges close to a standard normal distribution. So one can
 //! draw eight numbers oneself and get a digit that nobody wrote. (Kingma and Welling 2013, "Auto-encoding variational Bayes".)
 
+use std::fs;
 use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
+use wengert::nn::plots::image_grid;
 use wengert::prelude::*;
-use wengert_course::{Chart, DIGITS, Image, Options, Result, digits, run, save_images};
+use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("10_autoencoder", "An autoencoder and a variational one");
@@ -62,17 +64,16 @@ fn autoencoders(options: &Options) -> Result {
         Autoencoder { encoder: network([64, 128, 64, 2], generator), decoder: network([2, 64, 128, 64], generator) };
     let mut adam = AdamW::new(3e-3);
     for epoch in 1..=epochs {
-        let mut last = 0.0;
         for x in batches.epoch(epoch.into()) {
             let x = x?;
-            let (loss, gradients) = Tape::training(generator).value_and_gradients(|tape| {
+            let (_, gradients) = Tape::training(generator).value_and_gradients(|tape| {
                 mse_loss(plain.decoder.forward(plain.encoder.forward(tape.constant(&x))), &x)
             });
             adam.step(&mut plain, &gradients);
-            last = loss;
         }
         if epoch % 20 == 0 {
-            println!("epoch {epoch:>3}   mean square error {last:.4}");
+            let error = mse_loss(&infer(|x| plain.decoder.forward(plain.encoder.forward(x)), images), images).item();
+            println!("epoch {epoch:>3}   held out: mean square error {error:.4}");
         }
     }
     let places = infer(|x| plain.encoder.forward(x), images);
@@ -107,18 +108,17 @@ fn autoencoders(options: &Options) -> Result {
             println!("epoch {epoch:>3}   held out: {lost:.2} lost, {far:.2} from the normal distribution");
         }
     }
-    let image = |row: &Tensor| Image { pixels: row.reshape([8, 8]), caption: String::new() };
+    // Black ink on white paper.
+    let picture = |rows: &Tensor| image_grid(&(1.0 - rows.reshape([-1, 1, 8, 8])), &[], 12);
     let few = images.narrow(0, 0, 12);
     let again = infer(|x| variational.decoder.forward(variational.ranges(x)[0]), &few);
-    let rows = (0..12).map(|k| image(&few.select(0, k))).chain((0..12).map(|k| image(&again.select(0, k))));
     let path = options.file("reconstructions.svg")?;
-    save_images(&path, "Held-out digits, and what is left of them", 12, &rows.collect::<Vec<_>>())?;
-    println!("wrote {}", path.display());
+    fs::write(&path, picture(&cat(&[few, again], 0))?)?;
+    println!("wrote {}: held-out digits, and below what is left of them", path.display());
 
     let drawn = infer(|z| variational.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
     let path = options.file("samples.svg")?;
-    let samples = (0..24).map(|k| image(&drawn.select(0, k))).collect::<Vec<_>>();
-    save_images(&path, "Digits that nobody wrote", 12, &samples)?;
-    println!("wrote {}", path.display());
+    fs::write(&path, picture(&drawn)?)?;
+    println!("wrote {}: digits that nobody wrote", path.display());
     Ok(())
 }

@@ -82,10 +82,10 @@ fn predict<'t>(
     width: Var<'t, f64>,
     leave_out: bool,
 ) -> Var<'t, f64> {
-    let mut exponent = ((at.unsqueeze(1) - x) / width).square() * -0.5; // [m, 1] - [n] is [m, n]
+    let (m, n) = (at.shape()[0], x.shape()[0]);
+    let mut exponent = ((at.unsqueeze(1).expand([m, n]) - x) / width).square() * -0.5;
     if leave_out {
         // A point may not predict itself: the diagonal weighs nothing.
-        let n = x.shape()[0];
         exponent = exponent - Tensor::<f64>::eye(n) * 1e9;
     }
     exponent.softmax(1).matmul(y)

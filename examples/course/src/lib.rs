@@ -2,13 +2,11 @@
 
 mod chart;
 mod digits;
-mod images;
 mod options;
 mod text;
 
 pub use chart::{Chart, save_row};
 pub use digits::{DIGITS, digits};
-pub use images::{Image, save_images};
 pub use options::{Options, run};
 pub use text::{PLAY, Text, draw};
 
