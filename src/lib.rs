@@ -38,6 +38,7 @@
 //! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the others of [`nn`] |
 //! | optimisers, learning rates | [`nn::Optimizer`], [`nn::schedule`] |
 //! | data, checkpoints | [`nn::Samples`], [`nn::Table`], [`nn::DataLoader`], [`nn::augment`]; [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
+//! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
 //!
 //! # What to read next
