@@ -34,6 +34,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) parameters: Vec<(u64, Index)>,
     /// Parameters whose node is a variable that was bound to them.
     pub(crate) bound: Vec<(u64, Index)>,
+    /// Nodes that are identity matrices.
+    pub(crate) identities: Vec<Index>,
     /// While this is not 0, nodes whose values are requested are noted.
     pub(crate) watchers: usize,
     /// Nodes whose values were requested while someone watched.
@@ -67,6 +69,7 @@ impl<T: Float, O> Record<T, O> {
             work: 0,
             parameters: Vec::new(),
             bound: Vec::new(),
+            identities: Vec::new(),
             watchers: 0,
             read: Vec::new(),
             on_behalf_of: None,
@@ -87,6 +90,7 @@ impl<T: Float, O> Record<T, O> {
         self.work = 0;
         self.parameters.clear();
         self.bound.clear();
+        self.identities.clear();
         self.watchers = 0;
         self.read.clear();
         self.on_behalf_of = None;

@@ -2,7 +2,7 @@
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Site, View};
+use wengert_tensor::{Binary, Float, Site, View};
 
 use super::mode::Mode;
 use super::movement;
@@ -30,19 +30,37 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// The products of all examples: one product of all their rows or columns where one matrix is the same for all.
+/// The products of all examples: one product of all their rows or columns where one matrix is the same for all. Where the rows or
+/// columns are those of the identity, as in a Jacobian, it is that matrix.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());
     let folded = |z: Var<'t, T>, sizes: [usize; 2]| z.apply_view(View::Reshape(sizes.into()), at);
     let result = |z: Var<'t, T>| z.apply_view(View::Reshape(call.shape()), at);
     match (&left[..], &right[..]) {
-        (&[size, m, k], &[_, _]) if call.is_batched(0) => result(folded(x, [size * m, k])?.apply_matmul(&y, at)?),
-        (&[_, k], &[size, _, 1]) if call.is_batched(1) => {
-            result(folded(y, [size, k])?.apply_matmul(&x.try_transpose(-2, -1)?, at)?)
+        (&[size, m, k], &[_, _]) if is_identity(x, [size * m, k]) => result(y),
+        (&[size, m, k], &[_, _]) => result(folded(x, [size * m, k])?.apply_matmul(&y, at)?),
+        (&[_, k], &[size, _, 1]) => {
+            let turned = x.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
+            result(if is_identity(y, [size, k]) { turned } else { folded(y, [size, k])?.apply_matmul(&turned, at)? })
+        }
+        // Of a column and a row, each element is one product.
+        (&[_, _, 1], &[_, _, _]) => {
+            let [x, y] = [x, y].map(|operand| operand.apply_view(View::Expand(call.shape()), at));
+            x?.apply_binary(Binary::Mul, &y?, at)
         }
         _ => call.batched(0).apply_matmul(&call.batched(1), at),
     }
+}
+
+/// Whether `x` has the elements of an identity matrix of these sizes.
+fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
+    let record = x.tape.record.borrow();
+    let mut node = x.index;
+    while record.op(node) == Op::Reshape {
+        node = record.operands(node)[0];
+    }
+    rows == columns && record.identities.contains(&node)
 }
 
 fn is_transposed<T: Float>(y: Var<'_, T>) -> bool {

@@ -20,7 +20,7 @@ mod vmap;
 pub use vmap::{Vmap, try_vmap, vmap};
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Splitting as _, TensorLike as _, Views as _, try_cat};
+use wengert_tensor::ops::{Splitting as _, TensorLike as _, try_cat};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
@@ -487,10 +487,11 @@ fn columns_of<'t, T: Float>(
 /// a new first dimension.
 fn identity<'t, T: Float>(tape: &'t Tape<T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
     let count = shape.numel();
-    let ones = Tensor::scalar(T::ONE).try_expand([count])?;
+    let ones = tape.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
     let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
-    let rows = ones.apply_embed(diagonal, &[count, count].into(), at)?;
-    Ok(tape.constant(&rows.apply_view(View::Reshape(joined(&count.into(), shape)), at)?))
+    let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
+    tape.record.borrow_mut().identities.push(identity.index);
+    identity.apply_view(View::Reshape(joined(&count.into(), shape)), at)
 }
 
 /// Each in row-major order.
@@ -563,6 +564,16 @@ mod tests {
         let forward = jacobian(|x| cat(&[x.softmax(0), x], 0), &x);
         close(&forward.narrow(0, 0, 4), &expected, 1.0);
         assert_eq!(forward.narrow(0, 4, 4), Tensor::eye(4));
+    }
+
+    #[test]
+    fn rows_and_columns_of_a_linear_map_stay_apart() {
+        // A product with the rows of the identity would spread the infinity.
+        let w = Tensor::from([[1.0, 2.0], [f64::INFINITY, 3.0], [4.0, 5.0]]);
+        for tall in [w.clone(), w.t().contiguous()] {
+            assert_eq!(jacobian(|x| x.matmul(&tall.t()), &Tensor::ones([tall.shape()[1]])), tall);
+            assert_eq!(jacobian(|x| x.tape().constant(&tall).matmul(x), &Tensor::ones([tall.shape()[1]])), tall);
+        }
     }
 
     #[test]
