@@ -2,7 +2,7 @@
 
 use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Binary, Float, Site, View};
+use wengert_tensor::{Float, Site, View};
 
 use super::mode::Mode;
 use super::movement;
@@ -43,11 +43,6 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
         (&[_, k], &[size, _, 1]) => {
             let turned = x.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
             result(if is_identity(y, [size, k]) { turned } else { folded(y, [size, k])?.apply_matmul(&turned, at)? })
-        }
-        // Of a column and a row, each element is one product.
-        (&[_, _, 1], &[_, _, _]) => {
-            let [x, y] = [x, y].map(|operand| operand.apply_view(View::Expand(call.shape()), at));
-            x?.apply_binary(Binary::Mul, &y?, at)
         }
         _ => call.batched(0).apply_matmul(&call.batched(1), at),
     }

@@ -428,7 +428,7 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 /// over reverse need nothing else.
 ///
 /// ```
-/// use wengert_autograd::{Call, Error, Operation, prelude::*};
+/// use wengert_autograd::{BatchedCall, Call, Error, Operation, prelude::*};
 ///
 /// /// x³, with a derivative of its own.
 /// struct Cube;
@@ -452,6 +452,11 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 ///         Some(g * x * x * 3.0)
 ///     }
 ///
+///     // Elementwise, so the same for a batch. Without this, `vmap` would loop over the examples.
+///     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+///         let x = call.batched(0);
+///         Some(x.tape().apply(Cube, &[x]))
+///     }
 /// }
 ///
 /// let tape = Tape::<f64>::new();

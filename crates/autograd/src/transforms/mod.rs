@@ -164,7 +164,7 @@ pub fn try_value_and_grad<T: Float, const N: usize>(
 /// shape `[e…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. Zeros where the output does not depend on the input. JAX:
 /// `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// With more outputs than inputs it is computed in forward mode, otherwise in reverse mode: one derivative, batched over all
+/// With at least as many outputs as inputs it is computed in forward mode, otherwise in reverse mode: one derivative, batched over all
 /// directions as by [`vmap`]. Its element count is the product of those of input and output; memory for as many of each value in
 /// between as there are directions is needed while it is computed.
 ///
@@ -378,7 +378,7 @@ impl<'t, T: Float> Tape<T> {
 
     fn jacobians_of(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let outputs = output.shape().numel();
-        let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() < outputs);
+        let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
         // One batch of gradients serves all inputs, a batch of tangents one.
         let mut by_rows = rows_of(self, output, &wide, at)?.into_iter();
         let mut by_columns = Vec::with_capacity(narrow.len());
@@ -387,7 +387,7 @@ impl<'t, T: Float> Tape<T> {
         }
         let mut by_columns = by_columns.into_iter();
         let jacobian = |input: &Var<'t, T>| {
-            let next = if input.shape().numel() < outputs { by_columns.next() } else { by_rows.next() };
+            let next = if input.shape().numel() <= outputs { by_columns.next() } else { by_rows.next() };
             next.unwrap_or_else(|| unreachable!("one for each input")).index
         };
         in_order(self.evaluate(&inputs.iter().map(jacobian).collect::<Vec<_>>(), at)?)
@@ -558,8 +558,10 @@ mod tests {
             let (row, column) = (s.get(&[i[0]]).unwrap(), s.get(&[i[1]]).unwrap());
             row * (f64::from(u8::from(i[0] == i[1])) - column)
         });
-        let reverse = jacobian(|x| x.softmax(0), &x);
-        close(&reverse, &expected, 1.0);
+        close(&jacobian(|x| x.softmax(0), &x), &expected, 1.0);
+        // Fewer outputs than inputs: reverse mode.
+        let reverse = jacobian(|x| x.softmax(0).narrow(0, 0, 3), &x);
+        close(&reverse, &expected.narrow(0, 0, 3), 1.0);
         // Twice as many outputs as inputs: forward mode.
         let forward = jacobian(|x| cat(&[x.softmax(0), x], 0), &x);
         close(&forward.narrow(0, 0, 4), &expected, 1.0);

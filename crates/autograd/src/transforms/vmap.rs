@@ -42,9 +42,9 @@ pub fn try_vmap<T: Float, const N: usize>(
 /// while it is recorded (sorting, positions of maxima, [`value`](Var::value)). If the function does that with what depends on an
 /// example, it is called for each.
 ///
-/// What the function draws from the tape's generator ([`Tape::draw`], dropout) is drawn once and is the same for all examples; JAX
-/// and PyTorch (`randomness="same"`) do so where they are given one key. For different numbers, draw a batch of them and pass it as
-/// an input. Integers are no variables, so a batch of class numbers or indices enters as one-hot rows.
+/// What the function draws from the tape's generator ([`Tape::draw`], dropout) is drawn once and is the same for all examples, as with
+/// PyTorch's `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Integers are no variables, so a
+/// batch of class numbers or indices enters as one-hot rows. With no examples at all, `f` sees zeros, and the results are empty.
 ///
 /// It nests: `f` may take gradients (per-sample gradients), derivatives may be taken of its results, and `f` may itself be batched.
 ///
@@ -173,7 +173,12 @@ impl Vmap {
             order.insert(axis, 0);
             permuted(result, order, at)
         });
-        moved.collect()
+        let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
+        if let Some(first) = moved.first() {
+            // Read one by one, they are still computed together.
+            first.tape.record.borrow_mut().group(moved.iter().map(|result| result.index));
+        }
+        Ok(moved)
     }
 
     /// The inputs, checked, with the examples along the first dimension.
