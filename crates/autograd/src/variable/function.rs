@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_a_loop() {
+        let (x, y) = (Tensor::from([[1.5, -2.0], [0.5, 3.0]]), Tensor::from([-0.5, 1.0]));
+        let [gradients] = crate::transforms::Vmap::new().in_dims([Some(0), None]).call(
+            |[x, y]| {
+                let results = x.tape().apply_function(ProductAndSum(std::rc::Rc::default()), &[x, y]);
+                (results[0] * results[1]).sum(..).grad([x])
+            },
+            [&x, &y],
+        );
+        // ∂/∂x of x y (x + y).
+        assert_eq!(gradients, &x * &y * 2.0 + y.square());
+    }
+
+    #[test]
     fn the_rule_is_recorded_once_for_all_inputs() {
         let count = std::rc::Rc::default();
         let tape = Tape::<f64>::new();
