@@ -3,6 +3,7 @@
 mod batching;
 mod forward;
 mod gradients;
+mod joined;
 mod path;
 mod reverse;
 

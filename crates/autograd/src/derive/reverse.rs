@@ -9,6 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
+use super::joined::{Joined, Term};
 use super::path::Path;
 use crate::parameter::Change;
 use crate::rules::{self, Mode, Slope};
@@ -121,7 +122,7 @@ impl<'t, T: Float> Tape<T> {
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.position(output.index) {
-                adjoints.0[slot] = rules::accumulate(adjoints.get(self, slot), seed, at)?.index;
+                adjoints.add(self, slot, seed, at)?;
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
@@ -143,9 +144,13 @@ impl<'t, T: Float> Tape<T> {
 
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
+        let (mut joined, mut sums) = (Joined::default(), Vec::new());
         let mut end = path.marks.len();
-        while let Some(slot) = self.apply_slopes(path, adjoints, end, at)? {
+        while let Some(slot) = self.apply_slopes(path, adjoints, (joined.highest(), end), at)? {
             end = slot;
+            for sum in self.joined(&mut joined, slot, at)? {
+                adjoints.add(self, slot, sum, at)?;
+            }
             let Some(g) = adjoints.get(self, slot) else { continue };
             let index = path.first + slot as Index;
             let (op, inputs) = deriving.on_behalf_of(index);
@@ -153,8 +158,15 @@ impl<'t, T: Float> Tape<T> {
                 let Some(below) = path.position(input).filter(|_| rules::flows(op, position)) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, gradient, at)? {
-                    adjoints.0[below] = rules::accumulate(adjoints.get(self, below), term, at)?.index;
+                let term = Term { node: index, input: position, g: g.index };
+                if self.postpone(&mut joined, below, term, &mut sums, at)? {
+                    for sum in sums.drain(..) {
+                        adjoints.add(self, below, sum, at)?;
+                    }
+                } else if let Some(term) =
+                    rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, gradient, at)?
+                {
+                    adjoints.add(self, below, term, at)?;
                 }
             }
         }
@@ -162,18 +174,21 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// The derivatives of nodes that have a [`Slope`], in descending order below slot `end`. They need no formula and no shape
-    /// check, so the tape is borrowed only once. Returns the slot of the first node without a slope.
+    /// check, so the tape is borrowed only once. Returns the slot of the first node without a slope, or for which terms are `waiting`.
     fn apply_slopes(
         &'t self,
         path: &Path,
         adjoints: &mut Adjoints,
-        end: usize,
+        (waiting, end): (Option<usize>, usize),
         at: Site,
     ) -> Result<Option<usize>, Error> {
         let mut guard = self.record.borrow_mut();
         let record = &mut *guard;
         for slot in (0..end).rev() {
             let g = adjoints.0[slot];
+            if waiting == Some(slot) {
+                return Ok(waiting);
+            }
             if g == NONE {
                 continue;
             }
@@ -219,6 +234,11 @@ struct Adjoints(Vec<Index>);
 impl Adjoints {
     fn get<'t, T: Float>(&self, tape: &'t Tape<T>, slot: usize) -> Option<Var<'t, T>> {
         Some(self.0[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
+    }
+
+    fn add<'t, T: Float>(&mut self, tape: &'t Tape<T>, slot: usize, term: Var<'t, T>, at: Site) -> Result<(), Error> {
+        self.0[slot] = rules::accumulate(self.get(tape, slot), term, at)?.index;
+        Ok(())
     }
 }
 

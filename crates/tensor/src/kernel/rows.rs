@@ -1,9 +1,9 @@
-//! Slices along one dimension by number: copied, and, the adjoint, added to zeros.
+//! Slices along one dimension: by number copied, and, the adjoint, added to zeros; those of several operands joined.
 //!
 //! The caller checks the numbers. Additions happen in the order of the numbers, so that results do not depend on the number of
 //! threads.
 
-use crate::kernel::fill::copy_strided;
+use crate::kernel::fill::{copy_strided, spread};
 use crate::kernel::strided::{PARALLEL, Source, TASK};
 use crate::memory::partition::{self, Grid};
 use crate::memory::threads::{Schedule, num_threads};
@@ -51,6 +51,34 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
             };
             rows.for_each(|(&number, out)| copy_strided(x.data, shifted(position, number), step, out));
             (number, left) = (number + count, later);
+        }
+    });
+}
+
+/// `out` = the slices of all `parts` along `axis`, one part after the other. Other dimensions have the same sizes; no part is empty.
+pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    let own = |part: &Source<'_, T>| {
+        let shape = part.layout.shape();
+        (IterationSpace::new(shape, [part.layout]), Shape::from(&shape[axis..]).numel())
+    };
+    let spaces: Vec<(IterationSpace<1>, usize)> = parts.iter().map(own).collect();
+    let width: usize = spaces.iter().map(|(_, width)| width).sum();
+    let rows = (TASK / width).max(1);
+    let schedule = Schedule::parallel_from(PARALLEL, out.len());
+    partition::chunks(out, rows * width, schedule, |task, out| {
+        for (row, out) in (task * rows..).zip(out.chunks_exact_mut(width)) {
+            let mut left = out;
+            for (part, (space, width)) in parts.iter().zip(&spaces) {
+                let (now, later) = left.split_at_mut(*width);
+                match space.segment(0, row * width, *width) {
+                    Segment::Slice(position) => copy_strided(part.data, position, 1, now),
+                    _ => spread(space, part.data, row * width, now),
+                }
+                left = later;
+            }
         }
     });
 }

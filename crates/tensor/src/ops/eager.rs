@@ -194,7 +194,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape().clone();
         shape[axis] = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.shape()[axis]));
+        let outer = Shape::from(&shape[..axis]).numel();
         Tensor::build(&shape, at, |out| {
+            if outer > 1 {
+                let sources: Vec<Source<'_, T>> =
+                    parts.iter().filter(|part| part.numel() > 0).map(Tensor::source).collect();
+                rows::join(&sources, axis, out);
+                return;
+            }
             let whole = Layout::contiguous(shape.clone());
             let mut start = 0;
             for part in parts {

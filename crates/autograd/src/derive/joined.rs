@@ -1,0 +1,203 @@
+//! Terms of an adjoint that are recorded together instead of one by one.
+//!
+//! The gradient of an array that was read in parts is one concatenation of the parts' gradients, not a sum of as many arrays of
+//! zeros with a part filled in. The gradient of a weight that was used many times, Σ xᵢᵀ gᵢ, is one product over all rows,
+//! [x₁; x₂; …]ᵀ [g₁; g₂; …]: that is what a recurrent network needs, whose every step uses the same weight for few rows.
+//!
+//! Terms wait until their array's turn comes, or until so many wait that keeping their operands would cost too much memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem::take;
+
+use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::{Float, Shape, Site, View};
+
+use super::reverse::gradient;
+use crate::rules::{self, Mode};
+use crate::{Error, Tape, Var};
+
+/// Elements of the operands of a joined product, at most.
+const LONGEST: usize = 1 << 24;
+
+/// The derivative of `node` with respect to one of its inputs, applied to `g`.
+#[derive(Clone, Copy)]
+pub(super) struct Term {
+    pub(super) node: Index,
+    pub(super) input: usize,
+    pub(super) g: Index,
+}
+
+/// The terms of one adjoint that wait.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Terms of slices along one dimension that do not overlap, each with its length, by where it starts.
+    slices: BTreeMap<usize, (usize, Term)>,
+    axis: usize,
+    /// Terms of products with the array on the right.
+    products: Vec<Term>,
+    /// Elements of the products' operands.
+    elements: usize,
+}
+
+/// What waits, by slot; and concatenations that were recorded, by their parts.
+#[derive(Default)]
+pub(super) struct Joined {
+    waiting: BTreeMap<usize, Waiting>,
+    rows: HashMap<Vec<Index>, Index>,
+}
+
+impl Joined {
+    /// The highest slot for which terms wait.
+    pub(super) fn highest(&self) -> Option<usize> {
+        self.waiting.last_key_value().map(|(&slot, _)| slot)
+    }
+}
+
+impl<'t, T: Float> Tape<T> {
+    /// Keeps a term of the adjoint in `slot` to be joined with others. `false` if it must be recorded at once; the sums of terms that
+    /// can wait no longer are added to `ready`.
+    pub(super) fn postpone(
+        &'t self,
+        joined: &mut Joined,
+        slot: usize,
+        term: Term,
+        ready: &mut Vec<Var<'t, T>>,
+        at: Site,
+    ) -> Result<bool, Error> {
+        let record = self.record.borrow();
+        let (op, operands) = (record.op(term.node), record.operands(term.node));
+        match op {
+            Op::View(number) => {
+                let &View::Slice { axis, start, len: len @ 1.., step: 1 } = record.view(number) else {
+                    return Ok(false);
+                };
+                drop(record);
+                let waiting = joined.waiting.entry(slot).or_default();
+                let before = waiting.slices.range(..start + len).next_back();
+                let overlaps = before.is_some_and(|(first, (len, _))| first + len > start);
+                if !waiting.slices.is_empty() && (overlaps || axis != waiting.axis) {
+                    let slices = take(&mut waiting.slices);
+                    ready.push(self.of_slices(waiting.axis, slices, at)?);
+                }
+                waiting.axis = axis;
+                waiting.slices.insert(start, (len, term));
+                Ok(true)
+            }
+            Op::Matmul if term.input == 1 => {
+                let (&[rows, k], &[_, n]) = (record.shape(operands[0]).sizes(), record.shape(operands[1]).sizes()) else {
+                    return Ok(false);
+                };
+                // Joining copies the operands; otherwise each product is written, and added to the others.
+                let elements = rows * (k + n);
+                if rows == 0 || elements > 2 * k * n {
+                    return Ok(false);
+                }
+                drop(record);
+                let waiting = joined.waiting.entry(slot).or_default();
+                if waiting.elements + elements > LONGEST && !waiting.products.is_empty() {
+                    let products = take(&mut waiting.products);
+                    waiting.elements = 0;
+                    ready.push(self.of_products(&mut joined.rows, &products, at)?);
+                }
+                let waiting = joined.waiting.entry(slot).or_default();
+                waiting.elements += elements;
+                waiting.products.push(term);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The sums of all terms that wait for `slot`.
+    pub(super) fn joined(&'t self, joined: &mut Joined, slot: usize, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+        let mut sums = Vec::new();
+        if let Some(Waiting { slices, axis, products, .. }) = joined.waiting.remove(&slot) {
+            if !slices.is_empty() {
+                sums.push(self.of_slices(axis, slices, at)?);
+            }
+            if !products.is_empty() {
+                sums.push(self.of_products(&mut joined.rows, &products, at)?);
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The sum of terms of slices: their gradients one after the other, and zeros where no slice was.
+    fn of_slices(
+        &'t self,
+        axis: usize,
+        slices: BTreeMap<usize, (usize, Term)>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let Some((_, &(_, first))) = slices.first_key_value() else { unreachable!("one slice at least") };
+        let deriving = self.derive();
+        let (op, inputs) = deriving.on_behalf_of(first.node);
+        if slices.len() == 1 {
+            return self.alone(first, op, &inputs, at);
+        }
+        let shape = self.at(inputs[0]).shape();
+        let mut parts = Vec::with_capacity(slices.len() + 1);
+        let mut end = 0;
+        let zeros = |from: usize, to: usize| {
+            let mut shape: Shape = shape.clone();
+            shape[axis] = to - from;
+            self.at(first.g).filled_at(&shape, T::ZERO, at)
+        };
+        for (start, (len, term)) in slices {
+            if start > end {
+                parts.push(zeros(end, start));
+            }
+            parts.push(self.at(term.g));
+            end = start + len;
+        }
+        if end < shape[axis] {
+            parts.push(zeros(end, shape[axis]));
+        }
+        TensorLike::apply_cat(&parts, axis, Site { operation: "cat", ..at })
+    }
+
+    /// The sum of terms of products: one product over the rows of all.
+    fn of_products(
+        &'t self,
+        rows: &mut HashMap<Vec<Index>, Index>,
+        terms: &[Term],
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let deriving = self.derive();
+        let (op, mut inputs) = deriving.on_behalf_of(terms[0].node);
+        if let &[term] = terms {
+            return self.alone(term, op, &inputs, at);
+        }
+        let left: Vec<Index> = {
+            let record = self.record.borrow();
+            terms.iter().map(|term| record.operands(term.node)[0]).collect()
+        };
+        inputs[0] = self.rows_of(rows, left, at)?.index;
+        let g = self.rows_of(rows, terms.iter().map(|term| term.g).collect(), at)?.index;
+        self.alone(Term { g, ..terms[0] }, op, &inputs, at)
+    }
+
+    /// The rows of several matrices, one below the other.
+    fn rows_of(
+        &'t self,
+        known: &mut HashMap<Vec<Index>, Index>,
+        parts: Vec<Index>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        if let Some(&index) = known.get(&parts) {
+            return Ok(self.at(index));
+        }
+        let vars: Vec<Var<'t, T>> = parts.iter().map(|&part| self.at(part)).collect();
+        let all = TensorLike::apply_cat(&vars, 0, Site { operation: "cat", ..at })?;
+        known.insert(parts, all.index);
+        Ok(all)
+    }
+
+    /// One term, with these inputs of its node.
+    fn alone(&'t self, term: Term, op: Op, inputs: &[Index], at: Site) -> Result<Var<'t, T>, Error> {
+        let Term { node, input, g } = term;
+        let derivative = rules::derivative(self, node, op, inputs, input, self.at(g), Mode::Vjp, gradient, at)?;
+        Ok(derivative.unwrap_or_else(|| unreachable!("slices and products have derivatives")))
+    }
+}
