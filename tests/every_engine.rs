@@ -42,6 +42,19 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let loss = cross_entropy(&logits, &targets);
     let [dw, dv] = loss.grad([w, v]);
     results.extend([loss.value(), dw.value(), dv.value()]);
+    // A recurrent network: one weight at every step, gates that are slices, states joined.
+    let tape = Tape::new();
+    let (w, inputs) = (tape.var(&numbers::<T>(&[160, 40], 6)), tape.var(&numbers::<T>(&[6 * 24, 160], 7)));
+    let (mut state, mut cell) = (tape.constant(&Tensor::zeros([24, 40])), tape.constant(&Tensor::zeros([24, 40])));
+    let mut states = Vec::new();
+    for step in 0..6 {
+        let gates = inputs.narrow(0, 24 * step, 24) + state.matmul(w.t()) * 0.1;
+        (state, cell) = gates.lstm_gates(cell);
+        states.push(state);
+    }
+    let y = cat(&states, 0);
+    let [dw, dx] = y.square().sum(..).grad([w, inputs]);
+    results.extend([y.value(), dw.value(), dx.value()]);
     // At once.
     results.extend([x.softmax(1), &x + &row, x.amax(0), x.sum(..), x.matmul(&x.t()), x.t() + x.t()]);
     results

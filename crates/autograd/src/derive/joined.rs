@@ -201,3 +201,93 @@ impl<'t, T: Float> Tape<T> {
         Ok(derivative.unwrap_or_else(|| unreachable!("slices and products have derivatives")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::plan::Op;
+
+    use crate::prelude::*;
+
+    fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
+        let shape = shape.into();
+        let count = shape.iter().product::<usize>();
+        Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
+    }
+
+    fn count(tape: &Tape<f64>, is: impl Fn(Op) -> bool) -> usize {
+        let record = tape.record.borrow();
+        (0..record.len() as u32).filter(|&node| is(record.op(node))).count()
+    }
+
+    fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
+        assert_eq!(got.shape(), want.shape());
+        for (got, want) in got.iter().zip(want.iter()) {
+            assert!((got - want).abs() < 1e-12, "{got} is not {want}");
+        }
+    }
+
+    /// One product for the weight, and one for each step's input.
+    #[test]
+    fn a_weight_used_many_times_has_one_product() {
+        for transposed in [false, true] {
+            let tape = Tape::<f64>::new();
+            let own = if transposed { wave([3, 4], 0.3).t().contiguous() } else { wave([3, 4], 0.3) };
+            let (x, w) = (tape.var(&wave([10, 3], 0.1)), tape.var(&own));
+            let weight = if transposed { w.t() } else { w };
+            let step = |number: isize| x.narrow(0, 2 * number, 2).matmul(weight).sin().sum(..);
+            let loss = (1..5).fold(step(0), |sum, number| sum + step(number));
+            let [dx, dw] = loss.grad([x, w]);
+            assert_eq!(count(&tape, |op| op == Op::Matmul), 5 + 5 + 1);
+            let whole = x.matmul(weight).sin().sum(..).grad([x, w]);
+            assert_close(&dx.value(), &whole[0].value());
+            assert_close(&dw.value(), &whole[1].value());
+            // And again: the joined gradient is differentiated itself.
+            let again = (dw.square().sum(..) + dx.square().sum(..)).grad([x, w]);
+            let expected = (whole[1].square().sum(..) + whole[0].square().sum(..)).grad([x, w]);
+            assert_close(&again[0].value(), &expected[0].value());
+            assert_close(&again[1].value(), &expected[1].value());
+        }
+    }
+
+    /// Many rows and a small weight: joining would copy more than it saves.
+    #[test]
+    fn products_of_many_rows_stay_apart() {
+        let tape = Tape::<f64>::new();
+        let (x, w) = (tape.var(&wave([40, 2], 0.1)), tape.var(&wave([2, 2], 0.2)));
+        let [_] = (x.matmul(w).matmul(w).matmul(w).sum(..)).grad([w]);
+        assert_eq!(count(&tape, |op| op == Op::Matmul), 3 + 2 + 3);
+    }
+
+    /// In order, with gaps, overlapping, along two dimensions, empty, and several elements apart.
+    #[test]
+    fn slices_are_joined_where_they_do_not_overlap() {
+        let x = wave([3, 12], 0.5);
+        let check = |slices: &[(isize, isize, isize, isize)], others: usize| {
+            let tape = Tape::<f64>::new();
+            let x = tape.var(&x);
+            let mut loss = x.square().sum(..);
+            for &(axis, start, end, step) in slices {
+                loss = loss + x.slice(axis, Some(start), Some(end), step).sin().sum(..);
+            }
+            let times = Tensor::from_fn(x.shape(), |at| {
+                let has = |&&(axis, start, end, step): &&(isize, isize, isize, isize)| {
+                    let i = at[axis as usize] as isize;
+                    (start..end).contains(&i) && (i - start) % step == 0
+                };
+                slices.iter().filter(has).count() as f64
+            });
+            let expected = x.value() * 2.0 + x.value().cos() * times;
+            let before = count(&tape, |op| matches!(op, Op::Other(_)));
+            let [dx] = loss.grad([x]);
+            assert_eq!(count(&tape, |op| matches!(op, Op::Other(_))) - before, others, "{slices:?}");
+            assert_close(&dx.value(), &expected);
+        };
+        check(&[(1, 0, 4, 1), (1, 4, 8, 1), (1, 8, 12, 1)], 1);
+        check(&[(1, 8, 12, 1), (1, 0, 4, 1), (1, 4, 8, 1)], 1);
+        check(&[(1, 1, 3, 1), (1, 9, 11, 1), (1, 5, 6, 1)], 1);
+        check(&[(1, 2, 5, 1)], 1);
+        check(&[(1, 0, 7, 1), (1, 5, 12, 1)], 2);
+        check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
+        check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);
+    }
+}

@@ -47,6 +47,35 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
+/// What is dear and stored anyway is read, and what follows from it computed again, not stored beside it.
+#[test]
+fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
+    let tape = Tape::<f64>::new();
+    let (x, w) = (tape.var(&Tensor::ones([8, 8])), tape.var(&Tensor::ones([8, 8])));
+    let [dx] = x.sigmoid().matmul(w).sigmoid().sum(..).grad([x]);
+    let record = tape.record.borrow();
+    let plan = plan(&record, &record.values, &[dx.index], true);
+    let stored = |step: &Step<f64>| match &step.work {
+        Work::Fused(program) => Some(program.borrow().program().outputs().len()),
+        _ => None,
+    };
+    assert_eq!(plan.steps.iter().filter_map(stored).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+/// A transposed matrix is written out for several products of few rows, and not for one, nor for many rows.
+#[test]
+fn a_matrix_that_small_products_share_is_rearranged_once() {
+    let copies = |rows: usize, products: usize| {
+        let tape = Tape::<f64>::new();
+        let (x, w) = (tape.var(&Tensor::ones([rows, 9])), tape.var(&Tensor::ones([9, 9])));
+        let y = (0..products).fold(x, |x, _| x.matmul(w.t()).tanh());
+        let record = tape.record.borrow();
+        let plan = plan(&record, &record.values, &[y.index], true);
+        plan.steps.iter().filter(|step| matches!(step.work, Work::Copy(..))).count()
+    };
+    assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
+}
+
 #[test]
 fn operands_are_computed_before_they_are_expanded() {
     let tape = Tape::<f64>::new();
@@ -88,6 +117,8 @@ enum Move {
     Amax(usize, usize),
     Transpose(usize),
     Slice(usize),
+    Product(usize, usize),
+    Cat(usize, usize),
     Detach(usize),
 }
 
@@ -101,6 +132,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (pick.clone(), 0usize..3).prop_map(|(x, d)| Move::Amax(x, d)),
         1 => pick.clone().prop_map(Move::Transpose),
         1 => pick.clone().prop_map(Move::Slice),
+        2 => (pick.clone(), pick.clone()).prop_map(|(x, y)| Move::Product(x, y)),
+        1 => (pick.clone(), pick.clone()).prop_map(|(x, y)| Move::Cat(x, y)),
         1 => pick.prop_map(Move::Detach),
     ];
     proptest::collection::vec(one, 1..60)
@@ -146,6 +179,8 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
             Move::Amax(x, dim) => at(x).try_amax_keepdim(*dim as isize).ok(),
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
+            Move::Product(x, y) => at(x).try_matmul(at(y)).ok(),
+            Move::Cat(x, y) => try_cat(&[at(x), at(y)], -1).ok(),
             Move::Detach(x) => Some(at(x).detach()),
         };
         values.extend(result.filter(|value| value.shape().numel() < 3_000));
@@ -153,7 +188,7 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
     values
 }
 
-use wengert_tensor::ops::try_where_;
+use wengert_tensor::ops::{try_cat, try_where_};
 
 fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
     match several {

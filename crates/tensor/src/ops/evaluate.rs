@@ -142,6 +142,9 @@ impl<T: Float, E: Evaluate<T> + ?Sized> Buffers<'_, T, E> {
                 Ok(x.apply_reduce(*op, &axes_of(*axes), at)?)
             }
             Work::View(view, shape) => Ok(self.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?),
+            Work::Copy(view, shape) => {
+                Ok(self.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.copied(at)?)
+            }
             Work::Node(node, shapes) if self.maker.expression().op(*node) == Op::Matmul => {
                 let over = |position: usize| self.over(&step.reads[position], &shapes[position], at);
                 let (x, y) = (over(0)?, over(1)?);

@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
-use crate::engine::plan::expression::{ByNode, Expression, Index};
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
 use crate::engine::plan::values::{Definition, Id, ShapeId, Values};
 use crate::engine::program::{AxisSet, Output, Program};
 use crate::scalar::instruction::Instruction;
-use crate::{Binary, Float, Reduction};
+use crate::{Binary, Float, Reduction, View};
 
 /// Maximum length of a row that is reduced within the pass: a row's registers stay in the second-level cache.
 const LONGEST_ROW: usize = 1 << 14;
@@ -31,8 +31,14 @@ const LONGEST_WHOLE: usize = 1 << 12;
 const SHORTEST_ROW: usize = 16;
 const FEW_ROWS: usize = 4;
 
+/// Rows of a product that uses each element of the right matrix so seldom that rearranging the matrix is a good part of the work.
+const FEW_FACTORS: usize = 64;
+
 /// A value at most this many cheap instructions away from memory is computed again rather than stored and read.
 const CHEAP: u32 = 6;
+
+/// Instructions that an expensive one counts as.
+const DEAR: u32 = 1000;
 
 /// Where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +231,7 @@ impl<T: Float> Schedule<'_, T> {
                 }
             }
         }
-        let costs = self.costs();
+        let costs = self.costs(&outside);
         for kernel in 0..self.kernels.len() as u32 {
             let Kernel { space, .. } = self.kernels[kernel as usize];
             let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
@@ -266,30 +272,46 @@ impl<T: Float> Schedule<'_, T> {
     }
 
     /// Cheap instructions from memory to each value, those of operands of other shapes not counted. Reading a second whole
-    /// operand counts as reading the value itself would.
-    fn costs(&self) -> Vec<u32> {
+    /// operand counts as reading the value itself would. In memory is also what is dear and read by another kernel, or is
+    /// `outside` anyway: the derivative of a sigmoid is computed again from the sigmoid, which is stored.
+    fn costs(&self, outside: &[bool]) -> Vec<u32> {
+        let mut shared = outside.to_vec();
+        for kernel in 0..self.kernels.len() as u32 {
+            for &member in &self.kernels[kernel as usize].members {
+                for read in self.reads(member) {
+                    shared[read as usize] |= self.home_kernel(read).is_some_and(|home| home != kernel);
+                }
+            }
+        }
         let mut costs = vec![0u32; self.values.list.len()];
-        let mut reads = vec![0u32; self.values.list.len()];
+        let mut reads: Vec<SmallVec<[Id; 2]>> = vec![SmallVec::new(); self.values.list.len()];
         for (id, value) in self.values.list.iter().enumerate() {
             if !value.definition.is_elementwise() {
-                reads[id] = 1;
+                reads[id].push(id as Id);
                 continue;
             }
-            let own = match value.definition {
+            costs[id] = match value.definition {
                 Definition::Unary(op, _) if op.is_cheap() => 1,
                 Definition::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Maximum | Binary::Minimum, ..) => {
                     1
                 }
                 Definition::Binary(Binary::Div, ..) => 2,
                 Definition::Compare(..) | Definition::Select(..) => 1,
-                _ => 1000,
+                _ => DEAR,
             };
-            let same = |operand: &&Id| self.values.list[**operand as usize].shape == value.shape;
-            let operands = value.definition.operands();
-            costs[id] = operands.iter().filter(same).fold(own, |sum, &x| sum.saturating_add(costs[x as usize]));
-            reads[id] = operands.iter().filter(same).fold(0u32, |sum, &x| sum.saturating_add(reads[x as usize]));
-            if reads[id] > 2 {
-                costs[id] = 1000;
+            let same = |operand: &Id| self.values.list[*operand as usize].shape == value.shape;
+            for x in value.definition.operands().into_iter().filter(same) {
+                let (before, own) = reads.split_at_mut(id);
+                let (cost, loads) = match shared[x as usize] && costs[x as usize] > CHEAP {
+                    true => (0, &[x][..]),
+                    false => (costs[x as usize], &before[x as usize][..]),
+                };
+                costs[id] = costs[id].saturating_add(cost);
+                own[0].extend(loads.iter().copied().filter(|load| !own[0].contains(load)).collect::<SmallVec<[Id; 2]>>());
+            }
+            if reads[id].len() > 2 {
+                costs[id] = DEAR;
+                reads[id].truncate(3);
             }
         }
         costs
@@ -300,12 +322,13 @@ impl<T: Float> Schedule<'_, T> {
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
         order.sort_unstable();
+        let written_out = self.written_out();
         let mut buffers = BufferNumbers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
                 true => steps.extend(self.fused(number, outside, &mut buffers)),
-                false => steps.push(self.single(number, &mut buffers)),
+                false => steps.push(self.single(number, written_out.contains(&number), &mut buffers)),
             }
         }
         let roots: Vec<_> = roots
@@ -324,13 +347,38 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    fn single(&self, id: Id, buffers: &mut BufferNumbers) -> Step<T> {
+    /// Transposed matrices that several products of few rows read, each of which would rearrange the whole matrix for itself.
+    fn written_out(&self) -> Vec<Id> {
+        let mut readers: HashMap<Id, (usize, bool)> = HashMap::new();
+        for &(_, id) in &self.singles {
+            for (position, read) in self.reads(id).into_iter().enumerate() {
+                let rows = match self.values.list[id as usize].definition {
+                    Definition::Node(node) if self.expression.op(node) == Op::Matmul && position == 1 => {
+                        Some(self.expression.shape(node)).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
+                    }
+                    _ => None,
+                };
+                let (count, all_few) = readers.entry(read).or_insert((0, true));
+                (*count, *all_few) = (*count + 1, *all_few && rows.is_some_and(|rows| rows <= FEW_FACTORS));
+            }
+        }
+        let transposed = |&id: &Id| match self.values.list[id as usize].definition {
+            Definition::View(view, ..) => matches!(self.values.views[view as usize], View::Permute(_)),
+            _ => false,
+        };
+        let several = |id: Id, (count, all_few): (usize, bool)| (count > 1 && all_few).then_some(id);
+        readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
+    }
+
+    /// A value that is a step of its own; a view `written_out` in order or not.
+    fn single(&self, id: Id, written_out: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, _) => {
-                Work::View(self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone())
+                let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
+                if written_out { Work::Copy(view.clone(), from.clone()) } else { Work::View(view.clone(), from.clone()) }
             }
             _ => {
                 let shapes =
@@ -341,18 +389,38 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
+    /// The members of a kernel that its outputs depend on: others are computed again where they are read.
+    fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
+        let members = &self.kernels[number as usize].members;
+        let mut used = vec![false; members.len()];
+        for position in (0..members.len()).rev() {
+            let id = members[position];
+            used[position] |= matches!(self.placements[id as usize], Placement::Reduced(_))
+                || outside[id as usize] && self.home_kernel(id) == Some(number);
+            if used[position] {
+                for read in self.reads(id) {
+                    if let Ok(operand) = members.binary_search(&read) {
+                        used[operand] = true;
+                    }
+                }
+            }
+        }
+        members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
+    }
+
     /// `None` where all that the kernel makes is computed again by its readers.
     fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
+        let members = self.used(number, outside);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
-        let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * kernel.members.len());
+        let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * members.len());
         // Operands that no member computes are inputs; how many they are is known only when all have been seen.
-        let instructions: Vec<Id> = kernel.members.iter().copied().filter(is_instruction).collect();
+        let instructions: Vec<Id> = members.iter().copied().filter(is_instruction).collect();
         for &id in &instructions {
             numbers.insert(id, 0);
         }
         let mut reads: SmallVec<[Source<T>; 4]> = SmallVec::new();
-        for &member in &kernel.members {
+        for &member in &members {
             for operand in self.reads(member) {
                 numbers.entry(operand).or_insert_with(|| {
                     reads.push(self.source(operand, buffers));
@@ -378,7 +446,7 @@ impl<T: Float> Schedule<'_, T> {
             .collect();
         let mut outputs = Vec::new();
         let mut writes = SmallVec::new();
-        for &id in &kernel.members {
+        for &id in &members {
             let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
                 (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
                 (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
@@ -394,7 +462,7 @@ impl<T: Float> Schedule<'_, T> {
         if outputs.is_empty() {
             return None;
         }
-        let node = kernel.members.last().map_or(0, |&id| self.values.list[id as usize].node);
+        let node = members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
         let space = self.values.shapes[kernel.space as usize].clone();
         let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));

@@ -29,6 +29,8 @@ pub enum Work {
     Reduce(Reduction, AxisSet, Shape),
     /// A view of a value of this shape.
     View(View, Shape),
+    /// The same, its elements written out in order.
+    Copy(View, Shape),
     /// The operation of a node, whose operands have these shapes.
     Node(Index, SmallVec<[Shape; 2]>),
 }
