@@ -85,7 +85,8 @@ impl<'t, T: Float> Tape<T> {
                 Ok(true)
             }
             Op::Matmul if term.input == 1 => {
-                let (&[rows, k], &[_, n]) = (record.shape(operands[0]).sizes(), record.shape(operands[1]).sizes()) else {
+                let (&[rows, k], &[_, n]) = (record.shape(operands[0]).sizes(), record.shape(operands[1]).sizes())
+                else {
                     return Ok(false);
                 };
                 // Joining copies the operands; otherwise each product is written, and added to the others.
@@ -124,12 +125,7 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// The sum of terms of slices: their gradients one after the other, and zeros where no slice was.
-    fn of_slices(
-        &'t self,
-        axis: usize,
-        slices: BTreeMap<usize, (usize, Term)>,
-        at: Site,
-    ) -> Result<Var<'t, T>, Error> {
+    fn of_slices(&'t self, axis: usize, slices: BTreeMap<usize, (usize, Term)>, at: Site) -> Result<Var<'t, T>, Error> {
         let Some((_, &(_, first))) = slices.first_key_value() else { unreachable!("one slice at least") };
         let deriving = self.derive();
         let (op, inputs) = deriving.on_behalf_of(first.node);

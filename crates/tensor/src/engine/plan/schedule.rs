@@ -307,7 +307,8 @@ impl<T: Float> Schedule<'_, T> {
                     false => (costs[x as usize], &before[x as usize][..]),
                 };
                 costs[id] = costs[id].saturating_add(cost);
-                own[0].extend(loads.iter().copied().filter(|load| !own[0].contains(load)).collect::<SmallVec<[Id; 2]>>());
+                own[0]
+                    .extend(loads.iter().copied().filter(|load| !own[0].contains(load)).collect::<SmallVec<[Id; 2]>>());
             }
             if reads[id].len() > 2 {
                 costs[id] = DEAR;
@@ -378,7 +379,11 @@ impl<T: Float> Schedule<'_, T> {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, _) => {
                 let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
-                if written_out { Work::Copy(view.clone(), from.clone()) } else { Work::View(view.clone(), from.clone()) }
+                if written_out {
+                    Work::Copy(view.clone(), from.clone())
+                } else {
+                    Work::View(view.clone(), from.clone())
+                }
             }
             _ => {
                 let shapes =
