@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::engine::access::{Access, Argument};
+use crate::engine::lanes::Lanes;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::Registers;
 use crate::engine::tiling::{self, Tiling};
@@ -13,7 +14,7 @@ use crate::scalar::instruction::Instruction;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
 /// Blocks that are accumulated one after the other before their total is put aside.
-const STAGE: usize = 16;
+pub(crate) const STAGE: usize = 16;
 
 /// An output of a program that is a value reduced.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Binding {
     pub(crate) registers: Registers,
     /// Elements of a line, where the program is [`small`](crate::engine::small).
     pub(crate) line: Option<usize>,
+    /// How it runs by [`lanes`](crate::engine::lanes), where it does.
+    pub(crate) lanes: Option<Lanes>,
     pub(crate) reduced: SmallVec<[ReducedOutput; 2]>,
     /// Of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
@@ -92,6 +95,13 @@ impl Binding {
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
         let line = tiling::line::<T>(count, inputs.len() + program.instructions().len());
+        let mut lanes = None;
+        if line.is_none()
+            && count > 0
+            && let Some((by_lanes, results)) = Lanes::new(program, &layouts, shape)
+        {
+            (lanes, outputs) = (Some(by_lanes), results);
+        }
         Ok(Binding {
             dtype: T::DTYPE,
             layouts,
@@ -99,6 +109,7 @@ impl Binding {
             tiling,
             registers: Registers::new(program),
             line,
+            lanes,
             reduced,
             outputs,
         })

@@ -17,8 +17,10 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::{Argument, Input};
 use crate::engine::bind::{Binding, ReducedOutput};
+use crate::engine::execute::execute;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
+use crate::engine::run_lanes;
 use crate::engine::small;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
@@ -48,6 +50,9 @@ pub(crate) fn run<T: Float>(
     if tiling.count == 0 {
         reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
         return Ok(());
+    }
+    if let Some(lanes) = &binding.lanes {
+        return run_lanes::run(program, registers, lanes, arguments, results);
     }
     let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
     if accesses.iter().any(|access| access.tiles().is_some()) {
@@ -415,47 +420,6 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             Operand::Slice(from) => out.copy_from_slice(from),
         }
         self.slots[slot] = out;
-    }
-}
-
-/// The result of an instruction over a block: one number, or, where that is `None`, in `out`. `read` gives the operands.
-#[inline(always)]
-fn execute<'a, T: Float>(instruction: Instruction, read: impl Fn(Value) -> Operand<'a, T>, out: &mut [T]) -> Option<T> {
-    use Operand::{Slice, Splat};
-    let mut one = [T::ZERO];
-    match instruction {
-        Instruction::Unary(op, x) => {
-            let x = read(x);
-            let single = matches!(x, Splat(_));
-            T::unary(op, x, if single { &mut one } else { out });
-            single.then_some(one[0])
-        }
-        Instruction::Binary(op, x, y) => {
-            let (x, y) = (read(x), read(y));
-            let single = matches!((&x, &y), (Splat(_), Splat(_)));
-            T::binary(op, x, y, if single { &mut one } else { out });
-            single.then_some(one[0])
-        }
-        Instruction::Compare(op, x, y) => {
-            let (x, y) = (read(x), read(y));
-            let single = matches!((&x, &y), (Splat(_), Splat(_)));
-            T::flags(op, x, y, if single { &mut one } else { out });
-            single.then_some(one[0])
-        }
-        Instruction::Select(mask, x, y) => match (read(mask), read(x), read(y)) {
-            (Splat(mask), x, y) => match if mask != T::ZERO { x } else { y } {
-                Splat(value) => Some(value),
-                Slice(values) => {
-                    out.copy_from_slice(values);
-                    None
-                }
-            },
-            (mask, x, y) => {
-                T::choose(mask, x, y, out);
-                None
-            }
-        },
-        Instruction::Reduce(..) => unreachable!("reductions have as many results as there are rows"),
     }
 }
 

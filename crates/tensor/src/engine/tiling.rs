@@ -54,6 +54,12 @@ impl Tiling {
         Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
+    /// Of `count` elements of each of several lanes, which are read in one way for rows of `row`, in blocks of at most `longest`;
+    /// `cost` is that of an element of all lanes.
+    pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
+        Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
+    }
+
     /// For planes of `rows` rows of up to [`BLOCK`] elements and an operation that costs an addition: blocks are whole rows, as
     /// many as a task has where results are not streamed, else of one plane.
     pub(crate) fn of_planes(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
-use crate::engine::plan::values::{Definition, Id, ShapeId, Values};
+use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
 use crate::engine::program::{AxisSet, Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Reduction, View};
@@ -30,6 +30,9 @@ const LONGEST_WHOLE: usize = 1 << 12;
 /// Minimum length of a row for processing one row at a time to pay, unless there are at most [`FEW_ROWS`].
 const SHORTEST_ROW: usize = 16;
 const FEW_ROWS: usize = 4;
+
+/// Values that are looked at, at most, to find out what a row is computed from.
+const FEW_VALUES: usize = 64;
 
 /// Rows of a product that uses each element of the right matrix so seldom that rearranging the matrix is a good part of the work.
 const FEW_FACTORS: usize = 64;
@@ -200,7 +203,8 @@ impl<T: Float> Schedule<'_, T> {
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
         let longest = if first == 0 { LONGEST_WHOLE } else { LONGEST_ROW };
-        if rows && total > 0 && length <= longest && (length >= SHORTEST_ROW || total / length <= FEW_ROWS) {
+        let worth = length >= SHORTEST_ROW || total / length.max(1) <= FEW_ROWS || self.of_smaller(x);
+        if rows && total > 0 && length <= longest && worth {
             let kernel = self.kernel(level, space);
             let shape = self.values.list[id as usize].shape;
             let row = self.kernels[kernel as usize].row.get_or_insert((first, shape));
@@ -214,6 +218,22 @@ impl<T: Float> Schedule<'_, T> {
             return self.join(id, kernel, Placement::Reduced(kernel));
         }
         self.alone(id);
+    }
+
+    /// Whether a value is computed from operands of fewer elements alone, expanded.
+    fn of_smaller(&self, id: Id) -> bool {
+        let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
+        let mut seen = 0;
+        while let Some(id) = open.pop() {
+            let Value { definition, shape, .. } = self.values.list[id as usize];
+            seen += 1;
+            if !definition.is_elementwise() || seen > FEW_VALUES {
+                return false;
+            }
+            let same = |operand: &Id| self.values.list[*operand as usize].shape == shape;
+            open.extend(definition.operands().into_iter().filter(same));
+        }
+        true
     }
 
     /// Decides which values are computed again by their readers; gives those that must be stored.

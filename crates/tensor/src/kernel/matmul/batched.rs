@@ -1,6 +1,6 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is split by matrices, a single product by rows, and a product of one row by terms.
+//! A batch is split by matrices, a single product by rows, and one of few rows and long sums by terms.
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::strided::Source;
@@ -13,6 +13,9 @@ use crate::{Element, Layout, Reduction, Shape};
 
 /// A product of fewer multiplications runs on one thread.
 const PARALLEL: usize = 1 << 18;
+
+/// Terms of a sum that are worth being shared out.
+const LONG_SUM: usize = 1024;
 
 /// The unit of row splits; a part has several units.
 const ROWS: usize = 8;
@@ -63,23 +66,25 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
         });
     }
     let (left, right) = matrices(0);
-    if m == 1 {
+    let least = least_units(m, n, work);
+    let whole = m.div_ceil(ROWS) < 2 * least;
+    if m == 1 || whole && k >= LONG_SUM && m * n <= k * (m + n) / 8 {
         // Each part sums a range of the terms of every result.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
-        let mut sums = Scratch::new(parts * n)?;
-        partition::try_chunks(&mut sums, n, Schedule::Parallel, |part, out| {
+        let mut sums = Scratch::new(parts * m * n)?;
+        partition::try_chunks(&mut sums, m * n, Schedule::Parallel, |part, out| {
             let first = part * each;
             let sizes = Sizes { m, n, k: each.min(k - first), add: false };
             T::product(sizes, left.from(0, first), right.from(first, 0), out)
         })?;
-        let (first, others) = sums.split_at(n);
+        let (first, others) = sums.split_at(m * n);
         out.copy_from_slice(first);
-        others.chunks_exact(n).for_each(|other| {
+        others.chunks_exact(m * n).for_each(|other| {
             T::accumulate(Reduction::Sum, out, other);
         });
         return Ok(());
     }
-    partition::try_ranges(out, ROWS * n, least_units(m, n, work), |first, out| {
+    partition::try_ranges(out, ROWS * n, least, |first, out| {
         T::product(Sizes { m: out.len() / n, n, k, add: false }, left.from(first * ROWS, 0), right, out)
     })
 }
@@ -104,7 +109,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
         // Sizes around the thresholds between code paths, `gemm`'s and ours.
-        let sizes: [[usize; 3]; 17] = [
+        let sizes: [[usize; 3]; 20] = [
             [128, 128, 64],
             [130, 64, 700],
             [131, 64, 1100],
@@ -122,6 +127,9 @@ mod tests {
             [1000, 300, 1],
             [257, 511, 513],
             [1, 1200, 900],
+            [10, 200, 2000],
+            [20, 33, 1025],
+            [16, 300, 1024],
         ];
         for [m, n, k] in sizes {
             let element =

@@ -64,6 +64,16 @@ fn shape(rng: &mut Pcg64) -> Shape {
     Shape::from(sizes)
 }
 
+/// Short rows, many of them.
+fn lanes(rng: &mut Pcg64) -> Shape {
+    let most = if chance(rng, 4) { 31 } else { 7 };
+    let mut sizes = [1 + below(rng, 9), 32 + below(rng, 30), 2 + below(rng, most)];
+    if chance(rng, 3) {
+        sizes.swap(0, 1);
+    }
+    Shape::from(sizes)
+}
+
 /// A random layout.
 fn recipe(rng: &mut Pcg64) -> Recipe {
     let mut recipe = Recipe::contiguous();
@@ -86,10 +96,10 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// A tensor that expands to `shape`.
-fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool) -> Tensor<T> {
+/// A tensor that expands to `shape`, one dimension in `stretched`.
+fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
-    let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, 5) { 1 } else { size }).collect();
+    let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
     let recipe = recipe(rng);
     recipe.tensor(&own, || if whole { T::from_i64(below(rng, 5) as i64 - 2) } else { T::any(rng) })
 }
@@ -202,13 +212,14 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
 }
 
 fn check<T: Float + Oracle>(rng: &mut Pcg64) {
-    let shape = shape(rng);
+    let by_lanes = chance(rng, 4);
+    let (shape, stretched) = if by_lanes { (lanes(rng), 2) } else { (shape(rng), 5) };
     let row = (shape.numel() > 0 && shape.rank() > 0 && chance(rng, 2)).then(|| below(rng, shape.rank()));
     let row_len: usize = row.map_or(1, |axis| shape[axis..].iter().product());
     let whole = chance(rng, 2);
     let count = 1 + below(rng, 3);
     let tensors: Vec<Option<Tensor<T>>> =
-        (0..count).map(|_| if chance(rng, 5) { None } else { Some(input(rng, &shape, whole)) }).collect();
+        (0..count).map(|_| if chance(rng, 5) { None } else { Some(input(rng, &shape, whole, stretched)) }).collect();
     let scalar = if whole { T::ONE + T::ONE } else { T::any(rng) };
     let arguments: Vec<Argument<'_, T>> =
         tensors.iter().map(|tensor| tensor.as_ref().map_or(Argument::Number(scalar), Argument::from)).collect();
@@ -260,7 +271,9 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
         let value = below(rng, values.len()) as u32;
         outputs.push(match below(rng, 4) {
             0 if row.is_some() && values[value as usize].per_row => Output::PerRow(value),
-            1 => Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << shape.rank()) - 1)),
+            kind if kind == 1 || by_lanes => {
+                Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << shape.rank()) - 1))
+            }
             _ => Output::Whole(value),
         });
     }

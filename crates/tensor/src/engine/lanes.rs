@@ -1,0 +1,290 @@
+//! Programs whose last dimension is short, by lanes: how operands are read, and when that is worth it.
+//!
+//! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for a loop over each. But what is
+//! left after the sum, `[r, c]`, is long: a block is a range of it, and every position of the last dimension is a *lane* of as
+//! many elements. Instructions run along lanes, a reduction of rows adds lanes to each other, and an operand that does not vary
+//! along the block is one number for each lane.
+//!
+//! Operands are read by lanes where each lane is one run of memory. One that is much smaller than the program's shape is copied
+//! first, with its last dimension in front.
+
+use smallvec::SmallVec;
+
+use crate::engine::access::Access;
+use crate::engine::program::{Output, Program};
+use crate::engine::tiling::Tiling;
+use crate::kernel::reduce::accumulator::Accumulator;
+use crate::shape::iteration_space::IterationSpace;
+use crate::{Layout, Reduction, Shape};
+
+/// Lanes, at most: of longer rows each is worth a loop.
+const MOST: usize = 32;
+
+/// Elements in all lanes of a block, about: several values of it stay in the second-level cache.
+const ELEMENTS: usize = 4096;
+
+/// Elements of a lane, at least, unless there are fewer: a call for each lane must be worth it.
+const SHORTEST: usize = 32;
+
+/// The last of the other dimensions is exchanged for the longest where it is shorter than this.
+const LONG: usize = 128;
+
+/// How an operand is read.
+#[derive(Debug)]
+pub(crate) enum LaneAccess {
+    /// As a number, or the same for all lanes.
+    Same(Access),
+    /// Each lane `step` elements after the one before.
+    Lanes { space: IterationSpace<1>, step: isize },
+    /// The same, of a copy of the operand in this order.
+    Copied { order: Layout, space: IterationSpace<1>, step: isize },
+}
+
+/// An output that is a value reduced.
+#[derive(Debug)]
+pub(crate) struct LaneTotals {
+    /// Number of the value.
+    pub(crate) value: usize,
+    /// Number of the output.
+    pub(crate) output: usize,
+    /// Of one lane.
+    pub(crate) accumulator: Accumulator,
+    /// Whether lanes are added to each other first.
+    pub(crate) across: bool,
+    /// Where in the totals, lane by lane, the result's elements are.
+    pub(crate) order: Layout,
+}
+
+/// How a program runs by lanes.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    pub(crate) count: usize,
+    pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
+    /// Of a lane.
+    pub(crate) tiling: Tiling,
+    pub(crate) reduced: SmallVec<[LaneTotals; 2]>,
+}
+
+impl Lanes {
+    /// For inputs of these layouts, and the layouts of the outputs; `None` where another way is better.
+    pub(crate) fn new(
+        program: &Program,
+        layouts: &[Option<Layout>],
+        shape: &Shape,
+    ) -> Option<(Self, SmallVec<[Layout; 2]>)> {
+        let first = program.row().unwrap_or(shape.rank().checked_sub(1)?);
+        let count: usize = shape[first..].iter().product();
+        let length: usize = shape[..first].iter().product();
+        let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_)));
+        if written || !(2..=MOST).contains(&count) || length < SHORTEST {
+            return None;
+        }
+        let order = order(&shape[..first]);
+        let kept: Shape = order.iter().map(|&axis| shape[axis]).collect();
+        let mut inputs = SmallVec::new();
+        let mut run = length;
+        for layout in layouts {
+            let access = match layout {
+                None => LaneAccess::Same(Access::Number),
+                Some(layout) => LaneAccess::new(layout, shape, first, &order)?,
+            };
+            run = run.min(match &access {
+                LaneAccess::Same(access) => access.row(),
+                LaneAccess::Lanes { space, .. } | LaneAccess::Copied { space, .. } => space.row(),
+            });
+            inputs.push(access);
+        }
+        let mut reduced = SmallVec::new();
+        let mut outputs = SmallVec::new();
+        for (number, output) in program.outputs().iter().enumerate() {
+            let layout = match *output {
+                Output::Reduced(op, value, axes) => {
+                    let totals = LaneTotals::new((op, value as usize, number), axes, shape, first, &order)?;
+                    run = run.min(totals.accumulator.space.row());
+                    reduced.push(totals);
+                    Layout::contiguous(program.shape_of(output, shape))
+                }
+                // In the order in which it is computed.
+                _ => {
+                    let ones = std::iter::repeat_n(1, shape.rank() - first);
+                    let computed = Layout::contiguous(kept.iter().copied().chain(ones).collect());
+                    let all: SmallVec<[usize; 6]> = order.iter().copied().chain(first..shape.rank()).collect();
+                    let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
+                    computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
+                }
+            };
+            outputs.push(layout);
+        }
+        let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
+        let longest = (ELEMENTS / count).max(2 * SHORTEST);
+        let worth = run >= SHORTEST && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
+        worth.then(|| {
+            (
+                Lanes { count, inputs, tiling: Tiling::of_lanes(length, run, longest, count * (cost + 1)), reduced },
+                outputs,
+            )
+        })
+    }
+}
+
+/// The dimensions beside the rows, in the order in which they are gone through: a long one last.
+fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
+    let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
+    let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
+    if let (Some(longest), Some(&last)) = (longest, sizes.last())
+        && last < LONG
+        && sizes[longest] > last
+    {
+        order.remove(longest);
+        order.push(longest);
+    }
+    order
+}
+
+impl LaneAccess {
+    /// Of an input of a program over `shape`, whose rows begin with dimension `first` and whose other dimensions are gone through in
+    /// `order`; `None` where lanes are no runs of memory.
+    fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
+        let mut own = layout.clone();
+        while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
+            own = own.select(0, 0);
+        }
+        let whole = own.expand(shape)?;
+        let row = whole.of_axes(|axis| axis >= first);
+        let row = IterationSpace::new(row.shape(), [&row]);
+        let kept = whole.of_axes(|axis| axis < first).permute(order);
+        let (1, (_, [step])) = (row.depth(), row.loop_of(0)) else { return None };
+        if step == 0 {
+            return Some(LaneAccess::Same(Access::new(&kept)));
+        }
+        let space = IterationSpace::new(kept.shape(), [&kept]);
+        let (_, [inner]) = space.loop_of(space.depth() - 1);
+        if inner == 0 {
+            return Some(LaneAccess::Lanes { space, step });
+        }
+        // Rows in front; of a dimension that is expanded, one element.
+        let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
+        let mut copied = whole.permute(&axes);
+        let lanes = shape.rank() - first;
+        for axis in lanes..shape.rank() {
+            if copied.strides()[axis] == 0 && copied.shape()[axis] > 1 {
+                copied = copied.slice(axis, 0, 1, 1);
+            }
+        }
+        if copied.numel() > shape.numel() / 2 {
+            return None;
+        }
+        let single = Layout::contiguous(Shape::from(&copied.shape()[lanes..]));
+        let step = single.numel() as isize;
+        let space = IterationSpace::new(kept.shape(), [&single.expand(kept.shape())?]);
+        Some(LaneAccess::Copied { order: copied, space, step })
+    }
+}
+
+impl LaneTotals {
+    /// Of `(operation, value, output)` over `axes`; `None` where only a part of a row is reduced.
+    fn new(
+        (op, value, output): (Reduction, usize, usize),
+        axes: u64,
+        shape: &Shape,
+        first: usize,
+        order: &[usize],
+    ) -> Option<Self> {
+        let reduced = |axis: usize| axes >> axis & 1 == 1;
+        let size = |axis: usize| if reduced(axis) { 1 } else { shape[axis] };
+        let across = (first..shape.rank()).all(|axis| reduced(axis) || shape[axis] == 1);
+        if !across && (first..shape.rank()).any(|axis| reduced(axis) && shape[axis] > 1) {
+            return None;
+        }
+        let kept: Shape = order.iter().map(|&axis| shape[axis]).collect();
+        let totals = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
+        let accumulator = Accumulator::new(op, &kept, &totals);
+        let all: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
+        let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
+        let order = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect())
+            .permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>());
+        Some(LaneTotals { value, output, accumulator, across, order })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Site;
+    use crate::engine::access::Argument;
+    use crate::prelude::*;
+    use crate::scalar::instruction::Instruction;
+    use crate::{Binary, Unary};
+
+    fn wave(shape: &[usize], seed: f64) -> Tensor<f64> {
+        Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
+    }
+
+    /// Sums of up to 30,000 terms of at most 4.
+    fn close(got: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
+        let near = |(x, y): (f64, f64)| (x - y).abs() <= 1e-12 * y.abs().max(1000.0);
+        got.shape() == expected.shape() && got.iter().zip(expected.iter()).all(near)
+    }
+
+    fn by_lanes(program: &Program, inputs: &[&Tensor<f64>], shape: &Shape) -> bool {
+        let layouts: Vec<Option<Layout>> = inputs.iter().map(|x| Some(x.layout().clone())).collect();
+        Lanes::new(program, &layouts, shape).is_some()
+    }
+
+    /// (x - y)² summed over the last dimension, and the gradient g · (x - y) summed over each of the others.
+    #[test]
+    fn distances_and_their_gradients() {
+        for [rows, others, dims] in [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [1, 4100, 7], [33, 200, 31]] {
+            let (x, y) = (wave(&[rows, 1, dims], 1.0), wave(&[others, dims], 2.0));
+            let g = wave(&[rows, others, 1], 3.0);
+            let (shape, at) = (Shape::from([rows, others, dims]), Site::here("test"));
+            let code = vec![
+                Instruction::Binary(Binary::Sub, 0, 1),
+                Instruction::Unary(Unary::Square, 2),
+                Instruction::Reduce(Reduction::Sum, 3),
+                Instruction::Unary(Unary::Exp, 4),
+            ];
+            let program =
+                Program::new(2, code, vec![Output::PerRow(5), Output::Reduced(Reduction::Amax, 3, 1)], Some(2));
+            assert!(by_lanes(&program, &[&x, &y], &shape), "{shape}");
+            let results = program.run(&[Argument::from(&x), Argument::from(&y)], &shape, at).unwrap();
+            let squares = (&x - &y).square();
+            assert!(close(&results[0], &squares.sum_keepdim(2).exp()), "{shape}");
+            assert_eq!(results[1], squares.amax_keepdim(0));
+
+            let code = vec![Instruction::Binary(Binary::Sub, 0, 1), Instruction::Binary(Binary::Mul, 3, 2)];
+            let over = |axes: u64| Output::Reduced(Reduction::Sum, 4, axes);
+            let program = Program::new(3, code, vec![over(1), over(2), over(3), over(4), over(7)], None);
+            assert!(by_lanes(&program, &[&x, &y, &g], &shape), "{shape}");
+            let inputs = [Argument::from(&x), Argument::from(&y), Argument::from(&g)];
+            let results = program.run(&inputs, &shape, at).unwrap();
+            let terms = (&x - &y) * &g;
+            let expected = [
+                terms.sum_keepdim(0),
+                terms.sum_keepdim(1),
+                terms.sum_keepdim(0).sum_keepdim(1),
+                terms.sum_keepdim(2),
+                terms.sum(..).reshape([1, 1, 1]),
+            ];
+            for (got, expected) in results.iter().zip(&expected) {
+                assert!(close(got, expected), "{shape}");
+            }
+        }
+    }
+
+    /// What is written whole, operands that fill the shape, long rows, and few of them.
+    #[test]
+    fn other_programs_run_otherwise() {
+        let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));
+        let shape = Shape::from([70, 90, 5]);
+        let program = |output| Program::new(2, vec![Instruction::Binary(Binary::Mul, 0, 1)], vec![output], None);
+        let sum = |axes| Output::Reduced(Reduction::Sum, 2, axes);
+        assert!(by_lanes(&program(sum(1)), &[&x, &y], &shape));
+        assert!(!by_lanes(&program(Output::Whole(2)), &[&x, &y], &shape));
+        assert!(!by_lanes(&program(sum(1)), &[&x, &whole], &shape));
+        let long = (wave(&[70, 1, 33], 1.0), wave(&[90, 33], 2.0));
+        assert!(!by_lanes(&program(sum(1)), &[&long.0, &long.1], &Shape::from([70, 90, 33])));
+        let few = (wave(&[3, 1, 5], 1.0), wave(&[4, 5], 2.0));
+        assert!(!by_lanes(&program(sum(1)), &[&few.0, &few.1], &Shape::from([3, 4, 5])));
+    }
+}

@@ -1,0 +1,336 @@
+//! Runs a program by [`lanes`](crate::engine::lanes), block by block.
+//!
+//! A value over a block is one number, a number for each lane, the same elements for all lanes, or elements for each; an
+//! instruction runs once for all lanes where its operands lie together, and lane by lane where one of them does not.
+//!
+//! As elsewhere, blocks, tasks and totals depend on the shape alone: any number of threads gives the same bits.
+
+use std::mem::take;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::engine::access::{Argument, Input};
+use crate::engine::bind::STAGE;
+use crate::engine::elementwise;
+use crate::engine::execute::execute;
+use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
+use crate::engine::program::{Output, Program};
+use crate::engine::registers::{Place, Registers};
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::accumulator::{combine, total_of};
+use crate::kernel::strided::Source;
+use crate::memory::available::AllocationError;
+use crate::memory::partition::{self, Partition};
+use crate::memory::reserve;
+use crate::memory::scratch::Scratch;
+use crate::memory::threads::Schedule;
+use crate::scalar::instruction::Instruction;
+use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::{Float, Reduction};
+
+/// Runs `program` over `arguments`; each of `results` has as many elements as the output's shape.
+///
+/// # Errors
+///
+/// Where memory cannot hold copies of inputs, and totals for each task.
+pub(crate) fn run<T: Float>(
+    program: &Program,
+    registers: &Registers,
+    lanes: &Lanes,
+    arguments: &[Argument<'_, T>],
+    mut results: SmallVec<[&mut [T]; 4]>,
+) -> Result<(), AllocationError> {
+    let mut copies: SmallVec<[Scratch<T>; 4]> = SmallVec::new();
+    for (access, argument) in lanes.inputs.iter().zip(arguments) {
+        if let (LaneAccess::Copied { order, .. }, Argument::Elements(source)) = (access, argument) {
+            let mut copy = Scratch::new(order.numel())?;
+            elementwise::copy(Source { data: source.data, layout: order }, &mut copy);
+            copies.push(copy);
+        }
+    }
+    let mut copied = copies.iter();
+    let mut inputs: SmallVec<[LaneInput<'_, T>; 4]> = SmallVec::new();
+    for (access, argument) in lanes.inputs.iter().zip(arguments) {
+        inputs.push(match (argument, access) {
+            (Argument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
+            (Argument::Elements(source), LaneAccess::Same(access)) => LaneInput::Same(Input::new(access, source.data)),
+            (Argument::Elements(source), LaneAccess::Lanes { space, step }) => {
+                LaneInput::Lanes(source.data, space, *step)
+            }
+            (Argument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
+                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step)
+            }
+        });
+    }
+    let run = Run { program, registers, lanes, inputs: &inputs };
+    let tasks = lanes.tiling.tasks();
+    let mut totals: SmallVec<[Vec<T>; 2]> = smallvec![];
+    for reduced in &lanes.reduced {
+        totals.push(reserve::zeroed(reduced.order.numel().saturating_mul(tasks))?);
+    }
+    let ends: Vec<usize> = (1..=tasks).map(|task| lanes.tiling.start(task)).collect();
+    let mut own_totals = totals.iter_mut().zip(&lanes.reduced);
+    let parts: SmallVec<[Partition<'_, T>; 4]> = program
+        .outputs()
+        .iter()
+        .zip(&mut results)
+        .map(|(output, result)| match (output, result) {
+            (Output::Reduced(..), result) => match own_totals.next() {
+                Some((totals, reduced)) => Partition::chunks(totals, reduced.order.numel()),
+                None => Partition::chunks(result, 0),
+            },
+            (_, result) => Partition::ends(result, &ends),
+        })
+        .collect();
+    partition::try_run(tasks, Schedule::Parallel, parts, |task, parts| run.task(task, parts))?;
+    for (LaneTotals { output, accumulator, order, .. }, totals) in lanes.reduced.iter().zip(&mut totals) {
+        combine(accumulator.op, totals, order.numel());
+        elementwise::copy(Source { data: totals, layout: order }, results[*output]);
+    }
+    Ok(())
+}
+
+/// An operand, with its elements.
+enum LaneInput<'a, T> {
+    /// For all lanes.
+    Same(Input<'a, T>),
+    /// Lane after lane, as many elements apart.
+    Lanes(&'a [T], &'a IterationSpace<1>, isize),
+}
+
+/// A value over one block. What is in a slot begins at its start.
+#[derive(Clone, Copy)]
+enum LaneValue<'a, T> {
+    /// One number.
+    Splat(T),
+    /// A number for each lane, in a slot.
+    Numbers(usize),
+    /// The same for all lanes, of an input.
+    SameInput(&'a [T]),
+    /// The same for all lanes, in a slot.
+    Same(usize),
+    /// Each lane so many elements after the one before, of an input.
+    LanesInput(&'a [T], usize),
+    /// Lane after lane, in a slot.
+    Lanes(usize),
+}
+
+/// What all tasks of a run share.
+struct Run<'a, T: Float> {
+    program: &'a Program,
+    registers: &'a Registers,
+    lanes: &'a Lanes,
+    inputs: &'a [LaneInput<'a, T>],
+}
+
+impl<T: Float> Run<'_, T> {
+    /// Runs the blocks of one task; `outputs` are its parts of the outputs, or totals of its own.
+    fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
+        T::arena().with_borrow_mut(|arena| {
+            // Registers, then inputs, then two to spare; each begins at a cache line.
+            let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
+            let count = self.registers.count + self.inputs.len() + 2;
+            let needed = count * width + 64;
+            if arena.len() < needed {
+                *arena = reserve::zeroed(needed)?;
+            }
+            let align = arena.as_ptr().align_offset(64).min(64);
+            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+            let count = self.inputs.len() + self.program.instructions().len();
+            let mut values: SmallVec<[LaneValue<'_, T>; 32]> = smallvec![LaneValue::Splat(T::ZERO); count];
+            Task { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
+        })
+    }
+}
+
+/// Some blocks, one after the other on one thread.
+struct Task<'s, 'r, 'm, T: Float> {
+    run: &'r Run<'r, T>,
+    slots: &'s mut [&'m mut [T]],
+    /// The values over this block: the inputs, then the results of the instructions.
+    values: &'s mut [LaneValue<'r, T>],
+}
+
+impl<T: Float> Task<'_, '_, '_, T> {
+    fn run(&mut self, task: usize, mut outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
+        let &Run { program, registers, lanes, inputs } = self.run;
+        let (count, tiling) = (lanes.count, &lanes.tiling);
+        let mut staged: SmallVec<[(usize, Vec<T>); 2]> = smallvec![];
+        for LaneTotals { output, accumulator, .. } in &lanes.reduced {
+            let stage = STAGE * (accumulator.count / tiling.block.max(1)).max(1);
+            let len = if tiling.longest_task() > stage { outputs[*output].len() } else { 0 };
+            let mut totals = reserve::zeroed(len)?;
+            totals.fill(T::start(accumulator.op));
+            staged.push((stage, totals));
+            outputs[*output].fill(T::start(accumulator.op));
+        }
+        let (mut number, first) = (0usize, tiling.start(task));
+        tiling.for_each_block(task, |start, len| {
+            for (k, input) in inputs.iter().enumerate() {
+                self.values[k] = self.read(registers.count + k, input, start, len);
+            }
+            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.places).enumerate() {
+                let (Place::Register(slot) | Place::Output(slot)) = place;
+                self.values[inputs.len() + position] = self.compute(instruction, slot as usize, len);
+            }
+            for (k, output) in program.outputs().iter().enumerate() {
+                if let Output::PerRow(value) = *output {
+                    let out = &mut outputs[k][start - first..][..len];
+                    match self.operand(value as usize, 0, len) {
+                        Operand::Splat(value) => out.fill(value),
+                        Operand::Slice(from) => out.copy_from_slice(from),
+                    }
+                }
+            }
+            for (LaneTotals { value, output, accumulator, across, .. }, (stage, staged)) in
+                lanes.reduced.iter().zip(&mut staged)
+            {
+                let totals = &mut *outputs[*output];
+                if number > 0 && number.is_multiple_of(*stage) {
+                    T::accumulate(accumulator.op, staged, totals);
+                    totals.fill(T::start(accumulator.op));
+                }
+                let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
+                let (mut total, mut room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
+                if *across {
+                    let sum = match self.reduce(accumulator.op, *value, len, &mut total) {
+                        LaneValue::Splat(sum) => Operand::Splat(sum),
+                        _ => Operand::Slice(&total[..len]),
+                    };
+                    accumulator.accumulate(sum, start, len, totals, &mut room[..len]);
+                } else {
+                    for (lane, totals) in totals.chunks_exact_mut(accumulator.count).enumerate().take(count) {
+                        let x = self.operand(*value, lane, len);
+                        accumulator.accumulate(x, start, len, totals, &mut room[..len]);
+                    }
+                }
+                (self.slots[aside], self.slots[spare]) = (take(&mut total), take(&mut room));
+            }
+            number += 1;
+        });
+        for (reduced, (_, staged)) in lanes.reduced.iter().zip(&staged) {
+            if !staged.is_empty() {
+                T::accumulate(reduced.accumulator.op, outputs[reduced.output], staged);
+            }
+        }
+        Ok(())
+    }
+
+    /// An input over a block.
+    fn read<'r>(&mut self, slot: usize, input: &'r LaneInput<'_, T>, start: usize, len: usize) -> LaneValue<'r, T> {
+        match input {
+            LaneInput::Same(input) => match input.borrow(start, len) {
+                Some(Operand::Splat(value)) => LaneValue::Splat(value),
+                Some(Operand::Slice(elements)) => LaneValue::SameInput(elements),
+                None => {
+                    input.gather(start, &mut self.slots[slot][..len]);
+                    LaneValue::Same(slot)
+                }
+            },
+            &LaneInput::Lanes(data, space, step) => {
+                let lane = |position: usize, number: usize| (position as isize + number as isize * step) as usize;
+                match space.segment(0, start, len) {
+                    Segment::Slice(position) if step >= 0 => LaneValue::LanesInput(&data[position..], step as usize),
+                    Segment::Splat(position) => {
+                        let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
+                        numbers.enumerate().for_each(|(k, number)| *number = data[lane(position, k)]);
+                        LaneValue::Numbers(slot)
+                    }
+                    segment => unreachable!("lanes are runs of memory, not {segment:?}"),
+                }
+            }
+        }
+    }
+
+    /// A value in one lane.
+    #[inline(always)]
+    fn operand(&self, value: usize, lane: usize, len: usize) -> Operand<'_, T> {
+        match &self.values[value] {
+            LaneValue::Splat(value) => Operand::Splat(*value),
+            LaneValue::Numbers(slot) => Operand::Splat(self.slots[*slot][lane]),
+            LaneValue::SameInput(elements) => Operand::Slice(&elements[..len]),
+            LaneValue::Same(slot) => Operand::Slice(&self.slots[*slot][..len]),
+            LaneValue::LanesInput(elements, step) => Operand::Slice(&elements[lane * step..][..len]),
+            LaneValue::Lanes(slot) => Operand::Slice(&self.slots[*slot][lane * len..][..len]),
+        }
+    }
+
+    /// A value over all lanes at once, `len` elements of each; what is the same for all lanes is read as one.
+    fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
+        match &self.values[value] {
+            LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
+            LaneValue::Lanes(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count * len]),
+            _ => self.operand(value, 0, len),
+        }
+    }
+
+    /// The result of an instruction over a block, in `slot` where it is not one number.
+    fn compute<'r>(&mut self, instruction: Instruction, slot: usize, len: usize) -> LaneValue<'r, T> {
+        let mut out = take(&mut self.slots[slot]);
+        let result = self.compute_into(instruction, slot, len, &mut out);
+        self.slots[slot] = out;
+        result
+    }
+
+    fn compute_into<'r>(&self, instruction: Instruction, slot: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
+        if let Instruction::Reduce(op, x) = instruction {
+            return match self.reduce(op, x as usize, len, out) {
+                LaneValue::Splat(value) => LaneValue::Splat(value),
+                _ => LaneValue::Same(slot),
+            };
+        }
+        let (mut numbers, mut same, mut lanes, mut apart) = (false, false, false, false);
+        for value in instruction.operands() {
+            match self.values[value as usize] {
+                LaneValue::Splat(_) => {}
+                LaneValue::Numbers(_) => numbers = true,
+                LaneValue::SameInput(_) | LaneValue::Same(_) => same = true,
+                LaneValue::LanesInput(..) => apart = true,
+                LaneValue::Lanes(_) => lanes = true,
+            }
+        }
+        let count = self.run.lanes.count;
+        let read = |value: u32| self.together(value as usize, len);
+        if apart || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
+            for (lane, out) in out.chunks_exact_mut(len).enumerate().take(count) {
+                if let Some(value) = execute(instruction, |value| self.operand(value as usize, lane, len), out) {
+                    out.fill(value);
+                }
+            }
+            return LaneValue::Lanes(slot);
+        }
+        let (result, len) = match (numbers, same, lanes) {
+            (true, ..) => (LaneValue::Numbers(slot), count),
+            (_, true, _) => (LaneValue::Same(slot), len),
+            (_, _, true) => (LaneValue::Lanes(slot), count * len),
+            _ => (LaneValue::Splat(T::ZERO), 1),
+        };
+        match (execute(instruction, read, &mut out[..len]), result) {
+            (Some(value), _) => LaneValue::Splat(value),
+            (None, LaneValue::Splat(_)) => LaneValue::Splat(out[0]),
+            (None, result) => result,
+        }
+    }
+
+    /// The reduction of each row of a block: one number where all are equal, otherwise the first `len` elements of `out`.
+    fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
+        let (count, out) = (self.run.lanes.count, &mut out[..len]);
+        let (elements, step) = match self.values[x] {
+            LaneValue::Splat(x) => return LaneValue::Splat(total_of(op, Operand::Splat(x), count)),
+            LaneValue::Numbers(slot) => {
+                return LaneValue::Splat(total_of(op, Operand::Slice(&self.slots[slot][..count]), count));
+            }
+            LaneValue::SameInput(_) | LaneValue::Same(_) => {
+                if let Operand::Slice(x) = self.operand(x, 0, len) {
+                    out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), count));
+                }
+                return LaneValue::Same(0);
+            }
+            LaneValue::LanesInput(elements, step) => (elements, step),
+            LaneValue::Lanes(slot) => (&*self.slots[slot], len),
+        };
+        out.fill(T::start(op));
+        T::accumulate_rows(op, out, elements, step, count);
+        LaneValue::Same(0)
+    }
+}
