@@ -13,8 +13,8 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, View};
 
-use super::reverse::gradient;
 use crate::rules::{self, Mode};
+use crate::tape::Reverse;
 use crate::{Error, Tape, Var};
 
 /// Elements of the operands of a joined product, at most.
@@ -41,13 +41,18 @@ pub(super) struct Waiting {
 }
 
 /// What waits, by slot; and concatenations that were recorded, by their parts.
-#[derive(Default)]
-pub(super) struct Joined {
+pub(super) struct Joined<'t, T: Float> {
     waiting: BTreeMap<usize, Waiting>,
     rows: HashMap<Vec<Index>, Index>,
+    /// Reverse mode, for operations that have no rule for forward mode.
+    reverse: Reverse<'t, T>,
 }
 
-impl Joined {
+impl<'t, T: Float> Joined<'t, T> {
+    pub(super) fn new(reverse: Reverse<'t, T>) -> Self {
+        Joined { waiting: BTreeMap::new(), rows: HashMap::new(), reverse }
+    }
+
     /// The highest slot for which terms wait.
     pub(super) fn highest(&self) -> Option<usize> {
         self.waiting.last_key_value().map(|(&slot, _)| slot)
@@ -59,7 +64,7 @@ impl<'t, T: Float> Tape<T> {
     /// can wait no longer are added to `ready`.
     pub(super) fn postpone(
         &'t self,
-        joined: &mut Joined,
+        joined: &mut Joined<'t, T>,
         slot: usize,
         term: Term,
         ready: &mut Vec<Var<'t, T>>,
@@ -78,7 +83,7 @@ impl<'t, T: Float> Tape<T> {
                 let overlaps = before.is_some_and(|(first, (len, _))| first + len > start);
                 if !waiting.slices.is_empty() && (overlaps || axis != waiting.axis) {
                     let slices = take(&mut waiting.slices);
-                    ready.push(self.of_slices(waiting.axis, slices, at)?);
+                    ready.push(self.of_slices(joined.reverse, waiting.axis, slices, at)?);
                 }
                 waiting.axis = axis;
                 waiting.slices.insert(start, (len, term));
@@ -99,7 +104,7 @@ impl<'t, T: Float> Tape<T> {
                 if waiting.elements + elements > LONGEST && !waiting.products.is_empty() {
                     let products = take(&mut waiting.products);
                     waiting.elements = 0;
-                    ready.push(self.of_products(&mut joined.rows, &products, at)?);
+                    ready.push(self.of_products(joined, &products, at)?);
                 }
                 let waiting = joined.waiting.entry(slot).or_default();
                 waiting.elements += elements;
@@ -111,26 +116,37 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// The sums of all terms that wait for `slot`.
-    pub(super) fn joined(&'t self, joined: &mut Joined, slot: usize, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+    pub(super) fn joined(
+        &'t self,
+        joined: &mut Joined<'t, T>,
+        slot: usize,
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
         let mut sums = Vec::new();
         if let Some(Waiting { slices, axis, products, .. }) = joined.waiting.remove(&slot) {
             if !slices.is_empty() {
-                sums.push(self.of_slices(axis, slices, at)?);
+                sums.push(self.of_slices(joined.reverse, axis, slices, at)?);
             }
             if !products.is_empty() {
-                sums.push(self.of_products(&mut joined.rows, &products, at)?);
+                sums.push(self.of_products(joined, &products, at)?);
             }
         }
         Ok(sums)
     }
 
     /// The sum of terms of slices: their gradients one after the other, and zeros where no slice was.
-    fn of_slices(&'t self, axis: usize, slices: BTreeMap<usize, (usize, Term)>, at: Site) -> Result<Var<'t, T>, Error> {
+    fn of_slices(
+        &'t self,
+        reverse: Reverse<'t, T>,
+        axis: usize,
+        slices: BTreeMap<usize, (usize, Term)>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
         let Some((_, &(_, first))) = slices.first_key_value() else { unreachable!("one slice at least") };
         let deriving = self.derive();
         let (op, inputs) = deriving.on_behalf_of(first.node);
         if slices.len() == 1 {
-            return self.alone(first, op, &inputs, at);
+            return self.alone(reverse, first, op, &inputs, at);
         }
         let shape = self.at(inputs[0]).shape();
         let mut parts = Vec::with_capacity(slices.len() + 1);
@@ -154,24 +170,19 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// The sum of terms of products: one product over the rows of all.
-    fn of_products(
-        &'t self,
-        rows: &mut HashMap<Vec<Index>, Index>,
-        terms: &[Term],
-        at: Site,
-    ) -> Result<Var<'t, T>, Error> {
+    fn of_products(&'t self, joined: &mut Joined<'t, T>, terms: &[Term], at: Site) -> Result<Var<'t, T>, Error> {
         let deriving = self.derive();
         let (op, mut inputs) = deriving.on_behalf_of(terms[0].node);
         if let &[term] = terms {
-            return self.alone(term, op, &inputs, at);
+            return self.alone(joined.reverse, term, op, &inputs, at);
         }
         let left: Vec<Index> = {
             let record = self.record.borrow();
             terms.iter().map(|term| record.operands(term.node)[0]).collect()
         };
-        inputs[0] = self.rows_of(rows, left, at)?.index;
-        let g = self.rows_of(rows, terms.iter().map(|term| term.g).collect(), at)?.index;
-        self.alone(Term { g, ..terms[0] }, op, &inputs, at)
+        inputs[0] = self.rows_of(&mut joined.rows, left, at)?.index;
+        let g = self.rows_of(&mut joined.rows, terms.iter().map(|term| term.g).collect(), at)?.index;
+        self.alone(joined.reverse, Term { g, ..terms[0] }, op, &inputs, at)
     }
 
     /// The rows of several matrices, one below the other.
@@ -191,9 +202,16 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// One term, with these inputs of its node.
-    fn alone(&'t self, term: Term, op: Op, inputs: &[Index], at: Site) -> Result<Var<'t, T>, Error> {
+    fn alone(
+        &'t self,
+        reverse: Reverse<'t, T>,
+        term: Term,
+        op: Op,
+        inputs: &[Index],
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
         let Term { node, input, g } = term;
-        let derivative = rules::derivative(self, node, op, inputs, input, self.at(g), Mode::Vjp, gradient, at)?;
+        let derivative = rules::derivative(self, node, op, inputs, input, self.at(g), Mode::Vjp, reverse, at)?;
         Ok(derivative.unwrap_or_else(|| unreachable!("slices and products have derivatives")))
     }
 }
@@ -263,7 +281,7 @@ mod tests {
             let x = tape.var(&x);
             let mut loss = x.square().sum(..);
             for &(axis, start, end, step) in slices {
-                loss = loss + x.slice(axis, Some(start), Some(end), step).sin().sum(..);
+                loss += x.slice(axis, Some(start), Some(end), step).sin().sum(..);
             }
             let times = Tensor::from_fn(x.shape(), |at| {
                 let has = |&&(axis, start, end, step): &&(isize, isize, isize, isize)| {

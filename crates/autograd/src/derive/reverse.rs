@@ -144,7 +144,7 @@ impl<'t, T: Float> Tape<T> {
 
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
-        let (mut joined, mut sums) = (Joined::default(), Vec::new());
+        let (mut joined, mut sums) = (Joined::new(gradient), Vec::new());
         let mut end = path.marks.len();
         while let Some(slot) = self.apply_slopes(path, adjoints, (joined.highest(), end), at)? {
             end = slot;

@@ -21,7 +21,7 @@ use crate::{Layout, Reduction, Shape};
 const MOST: usize = 32;
 
 /// Elements in all lanes of a block, about: several values of it stay in the second-level cache.
-const ELEMENTS: usize = 4096;
+const ELEMENTS: usize = 8192;
 
 /// Elements of a lane, at least, unless there are fewer: a call for each lane must be worth it.
 const SHORTEST: usize = 32;

@@ -16,8 +16,8 @@ use crate::engine::execute::execute;
 use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
-use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::accumulator::{combine, total_of};
+use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
@@ -154,7 +154,7 @@ struct Task<'s, 'r, 'm, T: Float> {
 impl<T: Float> Task<'_, '_, '_, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         let &Run { program, registers, lanes, inputs } = self.run;
-        let (count, tiling) = (lanes.count, &lanes.tiling);
+        let tiling = &lanes.tiling;
         let mut staged: SmallVec<[(usize, Vec<T>); 2]> = smallvec![];
         for LaneTotals { output, accumulator, .. } in &lanes.reduced {
             let stage = STAGE * (accumulator.count / tiling.block.max(1)).max(1);
@@ -191,20 +191,17 @@ impl<T: Float> Task<'_, '_, '_, T> {
                     totals.fill(T::start(accumulator.op));
                 }
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
-                let (mut total, mut room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
+                let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
                 if *across {
-                    let sum = match self.reduce(accumulator.op, *value, len, &mut total) {
+                    let sum = match self.reduce(accumulator.op, *value, len, total) {
                         LaneValue::Splat(sum) => Operand::Splat(sum),
                         _ => Operand::Slice(&total[..len]),
                     };
                     accumulator.accumulate(sum, start, len, totals, &mut room[..len]);
                 } else {
-                    for (lane, totals) in totals.chunks_exact_mut(accumulator.count).enumerate().take(count) {
-                        let x = self.operand(*value, lane, len);
-                        accumulator.accumulate(x, start, len, totals, &mut room[..len]);
-                    }
+                    self.accumulate(accumulator, *value, (start, len), totals, (&mut *total, &mut *room));
                 }
-                (self.slots[aside], self.slots[spare]) = (take(&mut total), take(&mut room));
+                (self.slots[aside], self.slots[spare]) = (total, room);
             }
             number += 1;
         });
@@ -214,6 +211,41 @@ impl<T: Float> Task<'_, '_, '_, T> {
             }
         }
         Ok(())
+    }
+
+    /// Accumulates each lane of a value onto totals of its own.
+    fn accumulate(
+        &self,
+        accumulator: &Accumulator,
+        value: usize,
+        (start, len): (usize, usize),
+        totals: &mut [T],
+        (sums, room): (&mut [T], &mut [T]),
+    ) {
+        let (op, each, count) = (accumulator.op, accumulator.count, self.run.lanes.count);
+        let lanes = match &self.values[value] {
+            LaneValue::Lanes(slot) => Some((&*self.slots[*slot], len)),
+            LaneValue::LanesInput(elements, step) => Some((*elements, *step)),
+            _ => None,
+        };
+        match (accumulator.space.segment(0, start, len), lanes) {
+            (Segment::Splat(position), Some((elements, step))) => {
+                T::reduce_each(op, elements, len, step, &mut sums[..count]);
+                for (sum, totals) in sums[..count].iter().zip(totals.chunks_exact_mut(each)) {
+                    T::accumulate(op, &mut totals[position..=position], std::slice::from_ref(sum));
+                }
+            }
+            (Segment::Slice(position), Some((elements, step))) => {
+                for (lane, totals) in totals.chunks_exact_mut(each).enumerate().take(count) {
+                    T::accumulate(op, &mut totals[position..position + len], &elements[lane * step..][..len]);
+                }
+            }
+            _ => {
+                for (lane, totals) in totals.chunks_exact_mut(each).enumerate().take(count) {
+                    accumulator.accumulate(self.operand(value, lane, len), start, len, totals, &mut room[..len]);
+                }
+            }
+        }
     }
 
     /// An input over a block.
@@ -264,10 +296,23 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
+    /// A value as an operand of a plane whose rows are the lanes: its elements, how far its rows are apart, and whether it goes on
+    /// along a row.
+    fn plane(&self, value: u32, len: usize) -> Option<(&[T], usize, bool)> {
+        match &self.values[value as usize] {
+            LaneValue::Splat(_) => None,
+            LaneValue::Numbers(slot) => Some((&*self.slots[*slot], 1, false)),
+            LaneValue::SameInput(elements) => Some((elements, 0, true)),
+            LaneValue::Same(slot) => Some((&*self.slots[*slot], 0, true)),
+            LaneValue::LanesInput(elements, step) => Some((elements, *step, true)),
+            LaneValue::Lanes(slot) => Some((&*self.slots[*slot], len, true)),
+        }
+    }
+
     /// The result of an instruction over a block, in `slot` where it is not one number.
     fn compute<'r>(&mut self, instruction: Instruction, slot: usize, len: usize) -> LaneValue<'r, T> {
-        let mut out = take(&mut self.slots[slot]);
-        let result = self.compute_into(instruction, slot, len, &mut out);
+        let out = take(&mut self.slots[slot]);
+        let result = self.compute_into(instruction, slot, len, out);
         self.slots[slot] = out;
         result
     }
@@ -292,6 +337,18 @@ impl<T: Float> Task<'_, '_, '_, T> {
         let count = self.run.lanes.count;
         let read = |value: u32| self.together(value as usize, len);
         if apart || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
+            if let Instruction::Binary(op, x, y) = instruction
+                && let (Some((x, x_row, x_moves)), Some((y, y_row, y_moves))) = (self.plane(x, len), self.plane(y, len))
+                && T::plane(
+                    op,
+                    Plane { rows: count, columns: len, x_row, y_row, x_moves, y_moves },
+                    x,
+                    y,
+                    &mut out[..count * len],
+                )
+            {
+                return LaneValue::Lanes(slot);
+            }
             for (lane, out) in out.chunks_exact_mut(len).enumerate().take(count) {
                 if let Some(value) = execute(instruction, |value| self.operand(value as usize, lane, len), out) {
                     out.fill(value);
