@@ -257,7 +257,8 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("kmeans", &[r, k, d]) => {
             let (x, c) = (Tensor::<f32>::rand([r, d], g), Tensor::rand([k, d], g));
-            computing(move || (&x.unsqueeze(1) - &c).square().sum(2).argmin(1))
+            // On a tape the distances are one pass; at once, each operation would write `[r, k, d]`.
+            computing(move || (Tape::new().constant(&x).unsqueeze(1) - &c).square().sum(2).argmin(1))
         }
         ("logreg", &[r, d, c]) => {
             let (x, y) = (Tensor::rand([r, d], g), classes(c, &[r], g));

@@ -55,6 +55,12 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let y = cat(&states, 0);
     let [dw, dx] = y.square().sum(..).grad([w, inputs]);
     results.extend([y.value(), dw.value(), dx.value()]);
+    // Distances: short rows of expanded operands, which run by lanes.
+    let tape = Tape::new();
+    let (a, b) = (tape.var(&numbers::<T>(&[300, 1, 5], 8)), tape.var(&numbers::<T>(&[400, 5], 9)));
+    let k = ((a - b).square().sum(2) * -0.5).exp();
+    let [da, db] = k.sum(..).grad([a, b]);
+    results.extend([k.value(), da.value(), db.value()]);
     // At once.
     results.extend([x.softmax(1), &x + &row, x.amax(0), x.sum(..), x.matmul(&x.t()), x.t() + x.t()]);
     results
