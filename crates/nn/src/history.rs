@@ -116,9 +116,15 @@ impl History {
         self.epochs.last()
     }
 
-    /// Forgets all epochs after the first `count`.
-    pub(crate) fn truncate(&mut self, count: usize) {
+    /// The first `count` epochs, with their metrics in the order of `names`.
+    pub(crate) fn resumed(mut self, count: usize, names: &[&str]) -> Self {
         self.epochs.truncate(count);
+        for epoch in &mut self.epochs {
+            for scores in [Some(&mut epoch.train), epoch.validation.as_mut()].into_iter().flatten() {
+                scores.metrics.sort_by_key(|(name, _)| names.iter().position(|other| other == name));
+            }
+        }
+        self
     }
 
     /// Writes a line of JSON for each epoch, the file whole or not at all ([`write_atomically`]):
@@ -140,7 +146,7 @@ impl History {
         write_atomically(path, text.as_bytes())
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Reads what [`save`](Self::save) wrote, number for number. Metrics are in the order of their names.
     ///
     /// # Errors
     ///
@@ -169,11 +175,11 @@ mod tests {
 
     #[test]
     fn histories_are_read_back_and_bad_lines_are_named() {
-        let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 0.1 + 0.2)] };
+        let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 1.0 / 11.0)] };
         let epoch = Epoch { lr: 0.1, train: scores(1.0 / 3.0), validation: Some(scores(1e-300)) };
         assert_eq!(
             epoch.to_string(),
-            "loss: train 0.3333, validation 0.0000   accuracy: train 0.3000, validation 0.3000"
+            "loss: train 0.3333, validation 0.0000   accuracy: train 0.0909, validation 0.0909"
         );
         let mut history = History { epochs: vec![epoch.clone(), epoch] };
         let file = tempfile::NamedTempFile::new().unwrap();

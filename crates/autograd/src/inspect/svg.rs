@@ -12,6 +12,8 @@ use super::graph::{Graph, Kind, Row};
 const HEIGHT: usize = 40;
 const ROW: usize = 78;
 const GAP: usize = 18;
+/// About the width of a node.
+const AROUND: f64 = 130.0;
 /// Of a letter in a font of 12 pixels whose letters are equally wide.
 const LETTER: f64 = 7.3;
 
@@ -51,9 +53,13 @@ impl Graph {
                 if let Some(from) = by_index.get(input) {
                     let (start, end) = (from.top + HEIGHT, node.top);
                     let (x, to, middle) = (from.middle, node.middle, (start + end) / 2);
+                    // A line over several rows goes around the nodes between.
+                    let around = if end > start + ROW && (x - to).abs() < AROUND { 1.3 * AROUND } else { 0.0 };
                     let _ = writeln!(
                         svg,
-                        "<path d=\"M{x:.1} {start} C{x:.1} {middle} {to:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>"
+                        "<path d=\"M{x:.1} {start} C{:.1} {middle} {:.1} {middle} {to:.1} {end}\" fill=\"none\" stroke=\"#a0a0a0\"/>",
+                        x + around,
+                        to + around,
                     );
                 }
             }

@@ -267,8 +267,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             return Ok(History::default());
         }
         let saved = Checkpoint::open(last)?;
-        let mut history = History::read(folder.join(LOG))?;
-        history.truncate(saved.integer("epoch")? as usize);
+        let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
+        let history = History::read(folder.join(LOG))?.resumed(saved.integer("epoch")? as usize, &names);
         saved.load_model(model)?;
         saved.load_optimizer("optimizer", optimizer, model)?;
         *generator = saved.generator()?;
@@ -417,7 +417,10 @@ mod tests {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let test = data();
         let fit = |epochs, folder: &tempfile::TempDir| {
-            let fit = Fit::new(epochs).validation(&test).metric("accuracy", Accuracy::new());
+            let fit = Fit::new(epochs)
+                .validation(&test)
+                .metric("top 2", Accuracy::top_k(2))
+                .metric("accuracy", Accuracy::new());
             fit.schedule_steps(crate::schedule::LinearLR::new(0.1, 1.0, 0.1, 15)).clip_norm(1.0).folder(folder.path())
         };
         let (mut model, mut first, mut second) = (model(), self::model(), self::model());

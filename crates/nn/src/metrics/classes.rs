@@ -165,7 +165,7 @@ impl ConfusionMatrix {
         self.averaged(average, |scores| scores.f1)
     }
 
-    /// The [`accuracy`](Self::accuracy). For another number see [`Metric::by`](super::Metric::by).
+    /// The [`accuracy`](Self::accuracy). For another number see [`by`](Self::by).
     pub fn value(&self) -> f64 {
         self.accuracy()
     }

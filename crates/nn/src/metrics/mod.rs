@@ -51,27 +51,16 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
 
     /// Forgets all batches.
     fn reset(&mut self);
-
-    /// The same metric with another number for its value.
-    ///
-    /// ```
-    /// use wengert_nn::metrics::{Average, ConfusionMatrix, Metric};
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let mut f1 = Metric::<f32>::by(ConfusionMatrix::new(3), |confusion| confusion.f1(Average::Macro));
-    /// f1.update(&Tensor::eye(3), &Tensor::from([0, 1, 2]))?;
-    /// assert_eq!(Metric::<f32>::value(&f1), 1.0);
-    /// # Ok::<(), wengert_nn::Error>(())
-    /// ```
-    fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self>
-    where
-        Self: Sized,
-    {
-        By { metric: self, number: Box::new(number) }
-    }
 }
 
-/// A metric with a number of one's own for its value. Made by [`Metric::by`].
+/// A metric with another number for its value, made by its method `by`.
+///
+/// ```
+/// use wengert_nn::Fit;
+/// use wengert_nn::metrics::{Average, ConfusionMatrix};
+///
+/// let fit: Fit = Fit::new(20).metric("F1", ConfusionMatrix::new(10).by(|confusion| confusion.f1(Average::Macro)));
+/// ```
 pub struct By<M> {
     metric: M,
     number: Box<dyn Fn(&M) -> f64>,
@@ -105,6 +94,13 @@ macro_rules! metrics {
 
             fn reset(&mut self) {
                 <$metric>::reset(self);
+            }
+        }
+
+        impl $metric {
+            /// The same metric with another number for its value.
+            pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
+                By { metric: self, number: Box::new(number) }
             }
         }
     )*};

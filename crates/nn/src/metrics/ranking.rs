@@ -98,7 +98,7 @@ impl BinaryScores {
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
     }
 
-    /// The [`roc_auc`](Self::roc_auc). For another number see [`Metric::by`](super::Metric::by).
+    /// The [`roc_auc`](Self::roc_auc). For another number see [`by`](Self::by).
     pub fn value(&self) -> f64 {
         self.roc_auc()
     }

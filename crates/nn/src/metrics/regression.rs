@@ -90,7 +90,7 @@ impl RegressionErrors {
         })
     }
 
-    /// The [`rmse`](Self::rmse). For another number see [`Metric::by`](super::Metric::by).
+    /// The [`rmse`](Self::rmse). For another number see [`by`](Self::by).
     pub fn value(&self) -> f64 {
         self.rmse()
     }

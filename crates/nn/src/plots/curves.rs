@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::prelude::SeriesLabelPosition::{LowerLeft, LowerRight, UpperRight};
 use plotters::prelude::*;
 
-use super::style::{GRID, INK, colour, significant, text};
+use super::style::{GRID, INK, colour, on_axis, significant, text};
 use crate::file::write_atomically;
 use crate::history::{Epoch, History, Scores};
 use crate::metrics::BinaryScores;
 use crate::{Error, Result};
 
 const SIZE: (u32, u32) = (800, 500);
+/// What a guess would be, beside a curve of rates.
+const CHANCE: RGBColor = RGBColor(170, 170, 170);
 
 impl History {
     /// The losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic where
@@ -31,7 +34,8 @@ impl History {
     ///
     /// [`Error::Plot`], where the drawing library fails.
     pub fn curve(&self, metric: &str) -> Result<String> {
-        Chart { title: &format!("{metric} per epoch"), y: metric, ..Chart::default() }.of(self, metric)
+        Chart { title: &format!("{metric} per epoch"), y: metric, from_zero: false, ..Chart::default() }
+            .of(self, metric)
     }
 
     /// [`loss_curve`](Self::loss_curve) into a file, whole or not at all.
@@ -87,7 +91,15 @@ pub fn roc(scores: &BinaryScores) -> Result<String> {
 pub fn precision_recall(scores: &BinaryScores) -> Result<String> {
     let name = format!("average precision {}", significant(scores.average_precision()));
     let (title, x, y) = ("Precision and recall", "recall", "precision");
-    Chart { title, x, y, lines: vec![(name, scores.precision_recall().points)], ..Chart::of_rates() }.draw()
+    Chart {
+        title,
+        x,
+        y,
+        lines: vec![(name, scores.precision_recall().points)],
+        corner: Some(LowerLeft),
+        ..Chart::of_rates()
+    }
+    .draw()
 }
 
 /// Lines with their names, before they are drawn.
@@ -102,30 +114,38 @@ struct Chart<'c> {
     from_zero: bool,
     /// Both axes from 0 to 1.
     rates: bool,
+    /// Where the legend is; without it, where the lines are not at their right end.
+    corner: Option<SeriesLabelPosition>,
 }
 
 impl Default for Chart<'_> {
     fn default() -> Self {
-        Chart { title: "", x: "epoch", y: "", lines: Vec::new(), markers: true, from_zero: true, rates: false }
+        Chart {
+            title: "",
+            x: "epoch",
+            y: "",
+            lines: Vec::new(),
+            markers: true,
+            from_zero: true,
+            rates: false,
+            corner: None,
+        }
     }
 }
 
 impl Chart<'_> {
     fn of_rates() -> Self {
-        Chart { markers: false, rates: true, ..Chart::default() }
+        Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }
 
     /// A loss or metric of both parts against the epoch.
     fn of(mut self, history: &History, name: &str) -> Result<String> {
-        let train = |epoch: &Epoch| Some(epoch.train.clone());
-        let validation = |epoch: &Epoch| epoch.validation.clone();
-        let parts: [(&str, &dyn Fn(&Epoch) -> Option<Scores>); 2] = [("train", &train), ("validation", &validation)];
-        for (part, scores) in parts {
-            if history.epochs.iter().any(|epoch| scores(epoch).is_some()) {
-                let value = |epoch: &Epoch| scores(epoch).and_then(|scores| scores.get(name)).unwrap_or(f64::NAN);
+        for part in ["train", "validation"] {
+            if history.epochs.iter().any(|epoch| scores(epoch, part).is_some()) {
+                let value = |epoch: &Epoch| scores(epoch, part).and_then(|scores| scores.get(name)).unwrap_or(f64::NAN);
                 let points: Vec<(f64, f64)> = (1..).map(f64::from).zip(history.epochs.iter().map(value)).collect();
-                let label = points.last().map_or(f64::NAN, |point| point.1);
-                self.lines.push((format!("{part}: {} at last", significant(label)), points));
+                let last = points.last().map_or(f64::NAN, |point| point.1);
+                self.lines.push((format!("{part}: {} at last", significant(last)), points));
             }
         }
         self.draw()
@@ -159,6 +179,16 @@ impl Chart<'_> {
         Ok(svg)
     }
 
+    fn legend(&self) -> SeriesLabelPosition {
+        let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
+        let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (p.1.min(l), p.1.max(h)));
+        let last = |points: &[(f64, f64)]| points.iter().rfind(|point| is_drawn(point)).map(|point| point.1);
+        let ends: Vec<f64> = self.lines.iter().filter_map(|(_, points)| last(points)).collect();
+        let above = ends.iter().filter(|&&end| end > (low + high) / 2.0).count();
+        let free = if 2 * above > ends.len() { LowerRight } else { UpperRight };
+        self.corner.clone().unwrap_or(free)
+    }
+
     fn draw_on<Y>(
         &self,
         svg: &mut String,
@@ -171,6 +201,11 @@ impl Chart<'_> {
     {
         // Whole numbers have a mark each, as long as they are few.
         let marks = if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 };
+        let largest = |value: fn(&(f64, f64)) -> f64| {
+            let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
+            points.map(|point| value(point).abs()).fold(0.0, f64::max)
+        };
+        let (wide, high) = (largest(|point| point.0), largest(|point| point.1));
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
@@ -189,11 +224,11 @@ impl Chart<'_> {
             .label_style(text(15))
             .axis_desc_style(text(17))
             .x_labels(marks)
-            .x_label_formatter(&|&x| significant(x))
-            .y_label_formatter(&|&y| significant(y))
+            .x_label_formatter(&|&x| on_axis(x, wide))
+            .y_label_formatter(&|&y| on_axis(y, high))
             .draw()?;
         for (number, (name, points)) in self.lines.iter().enumerate() {
-            let colour = colour(number);
+            let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };
             // The line is interrupted at a gap.
             for run in points.split(|point| !is_drawn(point)) {
                 chart.draw_series(LineSeries::new(run.iter().copied(), colour.stroke_width(2)))?;
@@ -208,7 +243,7 @@ impl Chart<'_> {
         if self.lines.iter().any(|(name, _)| !name.is_empty()) {
             chart
                 .configure_series_labels()
-                .position(if self.rates { SeriesLabelPosition::LowerRight } else { SeriesLabelPosition::UpperRight })
+                .position(self.legend())
                 .background_style(WHITE)
                 .border_style(GRID)
                 .label_font(text(15))
@@ -218,6 +253,10 @@ impl Chart<'_> {
         area.present()?;
         Ok(())
     }
+}
+
+fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
+    if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }
 
 /// Whether a point is drawn. Larger numbers come from training that diverged, and would flatten the rest of the curve.

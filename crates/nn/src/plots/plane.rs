@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use wengert_tensor::{Float, Tensor};
 
-use super::style::{GRID, INK, colour, png, significant, text};
+use super::style::{GRID, INK, colour, on_axis, png, text};
 use crate::{Error, Result};
 
 const SIZE: (u32, u32) = (640, 560);
@@ -124,9 +124,11 @@ fn chart(
         .y_label_area_size(54)
         .build_cartesian_2d(across.0..across.1, up.0..up.1)
         .map_err(|error| error.to_string())?;
+    let [wide, high] = [across, up].map(|(low, high)| low.abs().max(high.abs()));
+    let (along, upward) = (|x: &f64| on_axis(*x, wide), |y: &f64| on_axis(*y, high));
     let mut mesh = chart.configure_mesh();
     mesh.axis_style(INK).bold_line_style(GRID).light_line_style(TRANSPARENT).label_style(text(14));
-    mesh.x_label_formatter(&|&x| significant(x)).y_label_formatter(&|&y| significant(y));
+    mesh.x_label_formatter(&along).y_label_formatter(&upward);
     mesh.draw().map_err(|error| error.to_string())?;
     *place = chart.plotting_area().get_pixel_range();
     let circles = points.iter().flat_map(|&(&[x, y], class)| {

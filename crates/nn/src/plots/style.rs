@@ -55,6 +55,11 @@ pub(super) fn significant(x: f64) -> String {
     }
 }
 
+/// A number beside an axis that goes up to `largest`; what is 0 but for rounding is 0.
+pub(super) fn on_axis(x: f64, largest: f64) -> String {
+    significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
+}
+
 /// Red, green and blue of each pixel, row by row, as the address of an image (`data:image/png;base64,…`). The format:
 /// <https://www.w3.org/TR/png/>. Writing it takes these few lines, so that pictures need no other crate.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
@@ -113,6 +118,7 @@ mod tests {
         ] {
             assert_eq!(significant(x), expected);
         }
+        assert_eq!([on_axis(2.2e-16, 1.0), on_axis(2.2e-16, 1e-15)], ["0", "2.2e-16"]);
     }
 
     /// The vectors of RFC 4648; a picture of two pixels as Python's zlib and struct write it.
