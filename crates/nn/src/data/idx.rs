@@ -25,9 +25,9 @@ use crate::data::source::{open, refused};
 ///
 /// # Errors
 ///
-/// - The file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`].
+/// - The file is missing, unreadable or no regular file, or it decompresses to far more than its size: [`Error::Read`](crate::Error::Read).
 /// - It is no IDX file, ends too early, goes on after its last number, or has numbers that `E` does not (fractions for integers, 300 for
-///   `u8`): [`Error::Malformed`], with the byte. Numbers are rounded to floating-point types.
+///   `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte. Numbers are rounded to floating-point types.
 pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
     let mut reader = open(path)?;

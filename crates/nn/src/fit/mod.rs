@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use wengert_autograd::{Tape, Var};
+use wengert_autograd::{NonFinite, Tape, Var};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::checkpoint::{Checkpoint, save};
@@ -215,18 +215,16 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                         let outputs = forward(model, tape, &inputs);
                         (loss(outputs, &targets), [outputs])
                     })?;
-                let place = (epoch + 1, batch as u64 + 1);
-                if !value.is_finite() {
-                    // The same step again, on a tape that stays.
-                    let tape = Tape::training(&mut before.clone());
-                    loss(forward(model, &tape, &inputs), &targets);
-                    let origin = tape.try_first_non_finite()?.map(Box::new);
-                    let what = format!("the loss is {value}");
-                    return Err(Error::NonFinite { epoch: place.0, batch: place.1, what, origin });
-                }
-                if let Some(path) = model.first_non_finite(&gradients) {
-                    let what = format!("the gradient of '{path}' is not finite, and the loss is {value}");
-                    return Err(Error::NonFinite { epoch: place.0, batch: place.1, what, origin: None });
+                let path = model.first_non_finite(&gradients);
+                if !value.is_finite() || path.is_some() {
+                    let what = match path {
+                        Some(path) if value.is_finite() => {
+                            format!("the loss is {value}, the gradient of '{path}' is not finite")
+                        }
+                        _ => format!("the loss is {value}"),
+                    };
+                    let origin = origin(model, &before, |tape| loss(forward(model, tape, &inputs), &targets))?;
+                    return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
                 }
                 if let Some(max_norm) = self.clip_norm {
                     gradients.clip_norm(max_norm);
@@ -362,6 +360,22 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     Ok(Scores { loss: mean.value(), metrics })
 }
 
+/// The operation that made what is not finite, in the loss or in its derivative: the step whose generator was `before` is recorded again, on
+/// a tape that stays.
+fn origin<T: Float>(
+    model: &impl Module<T>,
+    before: &Generator,
+    loss: impl for<'t> Fn(&'t Tape<T>) -> Var<'t, T>,
+) -> Result<Option<Box<NonFinite>>> {
+    let tape = Tape::training(&mut before.clone());
+    let loss = loss(&tape);
+    let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
+    let trained: Vec<Var<'_, T>> =
+        trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;
+    tape.try_vjp(&[(loss, tape.constant(&Tensor::ones(loss.shape())))], &trained)?;
+    Ok(tape.try_first_non_finite()?.map(Box::new))
+}
+
 /// The mean of batches of different sizes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
@@ -482,7 +496,9 @@ mod tests {
         );
         assert!(error.contains(&format!("fit/mod.rs:{line}:")), "{error}");
         // √0 has a value, and an infinite derivative.
+        let line = line!() + 1;
         let error = run(|outputs, _| outputs.sub(outputs).sqrt().mean(..)).unwrap_err().to_string();
-        assert!(error.starts_with("epoch 1, batch 1: the gradient of '0.weight' is not finite"), "{error}");
+        let start = "epoch 1, batch 1: the loss is 0, the gradient of '0.weight' is not finite\n'";
+        assert!(error.starts_with(start) && error.contains(&format!("fit/mod.rs:{line}:")), "{error}");
     }
 }
