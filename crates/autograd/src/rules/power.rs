@@ -31,7 +31,7 @@ pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t,
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;
-    if record.node(index).op == Op::Expand {
+    while record.node(index).op == Op::Expand {
         index = record.inputs(index)[0];
     }
     match record.node(index).op {

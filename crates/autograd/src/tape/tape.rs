@@ -379,12 +379,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// Repeated `size` times along a new first dimension.
     pub(crate) fn repeated(self, size: usize, at: Site) -> Self {
         let shape = self.shape().replaced(0..0, &[size]);
-        // What was expanded is expanded once, further.
-        let from = {
-            let record = self.tape.record.borrow();
-            if record.op(self.index) == Op::Expand { record.operands(self.index)[0] } else { self.index }
-        };
-        or_raise(self.tape.at(from).record_over(Op::Expand, &shape, at))
+        or_raise(self.record_over(Op::Expand, &shape, at))
     }
 
     /// Zeros of the same shape, stored as one element.

@@ -403,6 +403,18 @@ mod tests {
     }
 
     #[test]
+    fn gradients_reach_inputs_that_are_results_themselves() {
+        let tape = Tape::<f64>::new();
+        let (x, w) = (tape.var(&Tensor::arange(6)).reshape([2, 3]), tape.var(&Tensor::from([2.0])).expand([3]));
+        let [z] = Vmap::new()
+            .in_dims([Some(0), None])
+            .record(|[x, w]| [(x.reshape([3, 1]).squeeze(1).pow(2.0) * w).sum(..)], [x, w]);
+        let [dx, dw] = z.sum(..).grad([x, w]);
+        assert_eq!(dx.value(), Tensor::arange(6).reshape([2, 3]) * 4.0);
+        assert_eq!(dw.value().to_vec(), [9.0, 17.0, 29.0]);
+    }
+
+    #[test]
     fn one_record_serves_any_number_of_examples() {
         let nodes = |examples: usize| {
             let tape = Tape::<f64>::new();
