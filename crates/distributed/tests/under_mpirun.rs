@@ -49,10 +49,10 @@ fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
 #[test]
 fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
-    for (model, batch) in [("mlp", "24"), ("cnn", "24"), ("transformer", "8")] {
+    for model in ["mlp", "cnn", "transformer"] {
         for optimizer in ["sgd", "adamw"] {
             let path = |name: String| folder.path().join(format!("{model}-{optimizer}-{name}"));
-            let arguments = ["--model", model, "--optimizer", optimizer, "--batch", batch, "--steps", "100"];
+            let arguments = ["--model", model, "--optimizer", optimizer, "--batch", "8", "--steps", "100"];
             let expected = checkpoint(0, &arguments, &path("alone".to_owned()));
             for ranks in ranks() {
                 for way in [&[][..], &["--sharded"]] {
