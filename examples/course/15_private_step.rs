@@ -52,7 +52,7 @@ fn train(options: &Options) -> Result {
     println!("   their lengths: {:.2} to {:.2}\n", lengths.amin(..).item(), lengths.amax(..).item());
     assert!(difference < 1e-5);
 
-    println!("2. Training with and without privacy: samples with wrong labels have long gradients\n");
+    println!("2. Training with and without privacy\n");
     let mut curves = Vec::new();
     for (name, private) in [("plain", false), ("private", true)] {
         let mut model: Linear = Linear::new(64, 10, &mut Generator::new(options.seed()));
