@@ -53,7 +53,7 @@ fn second_order(options: &Options) -> Result {
         quick.push(point(&p));
         println!("   step {step:>4}   {:.6?}   value {:.2e}", point(&p), value(&p));
     }
-    assert!(value(&p) < 1e-20);
+    assert!(value(&p) < 1e-15);
     let path = options.file("valley.svg")?;
     Chart::new("Down Rosenbrock's valley", "x", "y")
         .line("5,000 steps of gradient descent", 0, slow)

@@ -1,7 +1,7 @@
 //! 14. Fine-tuning: weights that PyTorch saved, frozen, and a new head that learns from few examples.
 //!
 //! `digits_0_to_4.safetensors` holds a network that PyTorch trained on the digits 0 to 4 (see `make_digits_0_to_4.py` beside it), in half
-//! precision. Its layers have seen strokes, so they are of use for the digits 5 to 9 too, of which we pretend to have eight each.
+//! precision. Its layers have seen strokes, so they are of use for the digits 5 to 9 too, of which we pretend to have a few each.
 
 use std::process::ExitCode;
 
@@ -11,10 +11,10 @@ use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, digits, run};
 
 const WEIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits_0_to_4.safetensors");
-const EACH: usize = 8;
 
 fn main() -> ExitCode {
     let options = Options::new("14_fine_tuning", "A network of PyTorch's, frozen, with a new head");
+    let options = options.option("each", 3, "Samples of each new digit to learn from");
     run(options.option("steps", 150, "Number of training steps"), fine_tune)
 }
 
@@ -46,7 +46,7 @@ impl Network {
 }
 
 fn fine_tune(options: &Options) -> Result {
-    let steps: usize = options.get("steps")?;
+    let (steps, each): (usize, usize) = (options.get("steps")?, options.get("each")?);
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
 
@@ -57,7 +57,7 @@ fn fine_tune(options: &Options) -> Result {
     println!("as loaded, on the held-out digits 0 to 4: {:.1}% right", share(&loaded, &low));
 
     // The digits 5 to 9 are the classes 0 to 4 of the new task.
-    let few = some(train.inputs(), train.targets(), 5..10, EACH);
+    let few = some(train.inputs(), train.targets(), 5..10, each);
     let rest = some(test.inputs(), test.targets(), 5..10, usize::MAX);
     println!("new task: {} digits 5 to 9 to train on, {} held out\n", few.1.numel(), rest.1.numel());
 
@@ -92,7 +92,8 @@ fn fine_tune(options: &Options) -> Result {
 
 type Samples = (Tensor, Tensor<i64>);
 
-/// The first `each` samples of every class in `classes`, as images; the classes count from 0.
+/// The first `each` samples of every class in `classes`, as images; the classes count from 0. PyTorch's network was trained on pixels from
+/// -1 to 1, so it gets the same here.
 fn some(inputs: &Tensor, targets: &Tensor<i64>, classes: std::ops::Range<i64>, each: usize) -> Samples {
     let mut left = [each; 10];
     let chosen = targets.iter().enumerate().filter(|(_, class)| {
@@ -101,7 +102,8 @@ fn some(inputs: &Tensor, targets: &Tensor<i64>, classes: std::ops::Range<i64>, e
         room
     });
     let chosen = Tensor::from(chosen.map(|(row, _)| row as i64).collect::<Vec<_>>());
-    (inputs.index_select(0, &chosen).reshape([-1, 1, 8, 8]), targets.index_select(0, &chosen) - classes.start)
+    let images = inputs.index_select(0, &chosen).reshape([-1, 1, 8, 8]);
+    (images * 2.0 - 1.0, targets.index_select(0, &chosen) - classes.start)
 }
 
 fn step(network: &mut Network, adam: &mut Adam, (x, y): &Samples, generator: &mut Generator) {
