@@ -72,7 +72,7 @@ fn second_order(options: &Options) -> Result {
         along.to_vec()[0]
     );
 
-    println!("4. L-BFGS fits a network to a curve, to far below what noise would allow\n");
+    println!("4. L-BFGS fits a network to a curve\n");
     let generator = &mut Generator::new(options.seed());
     let mut network = Sequential::<f64>::new();
     network = network.add(Linear::new(1, 20, generator)).add(Tanh).add(Linear::new(20, 20, generator)).add(Tanh);
