@@ -86,7 +86,7 @@ fn predict<'t>(
     let mut exponent = ((at.unsqueeze(1).expand([m, n]) - x) / width).square() * -0.5;
     if leave_out {
         // A point may not predict itself: the diagonal weighs nothing.
-        exponent = exponent - Tensor::<f64>::eye(n) * 1e9;
+        exponent -= Tensor::<f64>::eye(n) * 1e9;
     }
     exponent.softmax(1).matmul(y)
 }
