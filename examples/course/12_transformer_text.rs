@@ -142,7 +142,7 @@ fn write_text(options: &Options) -> Result {
     println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
 
     let mut adam = AdamW::new(lr);
-    let schedule = CosineAnnealingLR::new(lr, steps.saturating_sub(20)).warmup(20);
+    let schedule = CosineAnnealingLR::new(lr, steps.saturating_sub(20).max(1)).warmup(20);
     let held_out = text.held_out(LENGTH);
     for step in 0..=steps {
         if step % 100 == 0 || step == steps {
