@@ -112,6 +112,10 @@ pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmo
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use loss::{
+    CosineEmbedding, CrossEntropy, FormulaOfThree, GaussianNll, LossOfThree, MarginRanking, MultiMargin,
+    MultilabelSoftMargin, NegativeLogLikelihood, WeightedLoss,
+};
+pub use loss::{
     CosineEmbeddingLoss, CrossEntropyLoss, CtcLoss, GaussianNllLoss, MarginRankingLoss, MultiMarginLoss,
     MultilabelMarginLoss, MultilabelSoftMarginLoss, NllLoss, TripletMarginLoss, accuracy, cosine_embedding_loss,
     cross_entropy, ctc_loss, gaussian_nll_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,

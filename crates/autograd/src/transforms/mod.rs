@@ -15,14 +15,15 @@
 //!
 //! For other combinations, record on a [`Tape`] and use [`vjp`](Tape::vjp), [`jvp`](Tape::jvp) and [`Vmap::record`].
 
+mod jacobians;
 mod vmap;
 
 pub use vmap::{Vmap, try_vmap, vmap};
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Splitting as _, TensorLike as _, try_cat};
+use wengert_tensor::ops::{Splitting as _, try_cat};
 use wengert_tensor::plan::Index;
-use wengert_tensor::{Float, Shape, Site, Tensor, View};
+use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Error, Tape, Var};
 
@@ -336,79 +337,11 @@ fn hvps_at<T: Float, const N: usize>(
 ) -> Result<[Tensor<T>; N], Error> {
     let tape = Tape::new();
     let vars = inputs.map(|input| tape.leaf_at(input, at));
-    let gradients = gradients_of(&tape, f(vars), &vars, at)?;
+    let gradients = tape.gradients_of(f(vars), &vars, at)?;
     let tangents: Vec<_> = vars.into_iter().zip(v).map(|(x, v)| (x, tape.constant(v))).collect();
     let products = tape.forward(&gradients, &tangents, at)?;
     let roots: Vec<Index> = products.iter().map(|product| product.index).collect();
     Ok(array(tape.evaluate(&roots, at)?))
-}
-
-#[twins]
-impl<'t, T: Float> Tape<T> {
-    /// The [`jacobian`] of a recorded variable with respect to each of `inputs`: of a model's output with respect to its parameters.
-    ///
-    /// # Errors
-    ///
-    /// As for [`jacobian`], and if a variable belongs to another tape.
-    pub fn try_jacobian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Tensor<T>>, Error> {
-        self.jacobians_of(output, inputs, Site::here("jacobian"))
-    }
-
-    /// The blocks of the [`hessian`] of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of inputs i and j,
-    /// joined.
-    ///
-    /// ```
-    /// use wengert_autograd::prelude::*;
-    ///
-    /// let (w, b) = (Parameter::new(Tensor::from([2.0f64, 3.0])), Parameter::new(Tensor::scalar(1.0)));
-    /// let tape = Tape::new();
-    /// let parameters = [tape.parameter(&w), tape.parameter(&b)];
-    /// let loss = (parameters[0] * parameters[1]).square().sum(..);
-    /// let blocks = tape.hessian(loss, &parameters);
-    /// assert_eq!(blocks[0][0], Tensor::from([[2.0, 0.0], [0.0, 2.0]])); // 2 b²
-    /// assert_eq!(blocks[1][1].item(), 2.0 * (4.0 + 9.0)); // 2 Σ w²
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`hessian`], and if a variable belongs to another tape.
-    pub fn try_hessian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Vec<Tensor<T>>>, Error> {
-        self.hessians_of(output, inputs, Site::here("hessian"))
-    }
-
-    fn jacobians_of(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let outputs = output.shape().numel();
-        let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
-        // One batch of gradients serves all inputs, a batch of tangents one.
-        let mut by_rows = rows_of(self, output, &wide, at)?.into_iter();
-        let mut by_columns = Vec::with_capacity(narrow.len());
-        for input in narrow {
-            by_columns.extend(columns_of(self, &[output], input, at)?);
-        }
-        let mut by_columns = by_columns.into_iter();
-        let jacobian = |input: &Var<'t, T>| {
-            let next = if input.shape().numel() <= outputs { by_columns.next() } else { by_rows.next() };
-            next.unwrap_or_else(|| unreachable!("one for each input")).index
-        };
-        in_order(self.evaluate(&inputs.iter().map(jacobian).collect::<Vec<_>>(), at)?)
-    }
-
-    fn hessians_of(
-        &'t self,
-        output: Var<'t, T>,
-        inputs: &[Var<'t, T>],
-        at: Site,
-    ) -> Result<Vec<Vec<Tensor<T>>>, Error> {
-        let gradients = gradients_of(self, output, inputs, at)?;
-        let mut roots = vec![0; inputs.len() * inputs.len()];
-        for (column, &input) in inputs.iter().enumerate() {
-            for (row, block) in columns_of(self, &gradients, input, at)?.into_iter().enumerate() {
-                roots[row * inputs.len() + column] = block.index;
-            }
-        }
-        let mut blocks = in_order(self.evaluate(&roots, at)?)?.into_iter();
-        Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
-    }
 }
 
 /// A list of `N` as an array.
@@ -426,7 +359,7 @@ fn value_and_gradients<T: Float, const N: usize>(
     let tape = Tape::new();
     let vars = inputs.map(|input| tape.leaf_at(input, at));
     let y = f(vars);
-    let mut roots: Vec<Index> = gradients_of(&tape, y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
+    let mut roots: Vec<Index> = tape.gradients_of(y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
     // Only the requested results are computed.
     roots.extend(with_value.then_some(y.index));
     let mut values = tape.evaluate(&roots, at)?;
@@ -434,77 +367,9 @@ fn value_and_gradients<T: Float, const N: usize>(
     Ok((value, array(values)))
 }
 
-/// The gradients of a number, as variables.
-fn gradients_of<'t, T: Float>(
-    tape: &'t Tape<T>,
-    y: Var<'t, T>,
-    vars: &[Var<'t, T>],
-    at: Site,
-) -> Result<Vec<Var<'t, T>>, Error> {
-    let gradients = tape.reverse(&[(y, y.one(at)?)], vars, at)?;
-    Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
-}
-
-/// The Jacobians of `y` by reverse mode, of the shapes of `y` and each input, joined: the gradient for one incoming gradient, batched
-/// over the rows of the identity.
-fn rows_of<'t, T: Float>(
-    tape: &'t Tape<T>,
-    y: Var<'t, T>,
-    inputs: &[Var<'t, T>],
-    at: Site,
-) -> Result<Vec<Var<'t, T>>, Error> {
-    let to = y.shape();
-    let seed = y.zeros_like_at(at);
-    let gradients = tape.reverse(&[(y, seed)], inputs, at)?;
-    let gradients: Vec<_> =
-        gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect();
-    let rows = tape.batch(&gradients, &[(seed, identity(tape, &to, at)?)], to.numel(), at)?;
-    let joined = rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(joined(&to, &x.shape())), at));
-    joined.collect()
-}
-
-/// The Jacobians of each output by forward mode, of the shapes of the output and `x`, joined: the derivative along one tangent,
-/// batched over the rows of the identity.
-fn columns_of<'t, T: Float>(
-    tape: &'t Tape<T>,
-    outputs: &[Var<'t, T>],
-    x: Var<'t, T>,
-    at: Site,
-) -> Result<Vec<Var<'t, T>>, Error> {
-    let from = x.shape();
-    let tangent = x.zeros_like_at(at);
-    let derivatives = tape.forward(outputs, &[(x, tangent)], at)?;
-    let columns = tape.batch(&derivatives, &[(tangent, identity(tape, &from, at)?)], from.numel(), at)?;
-    let joined = columns.iter().zip(outputs).map(|(column, y)| {
-        let to = y.shape();
-        let turned = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
-        turned.apply_view(View::Reshape(joined(&to, &from)), at)
-    });
-    joined.collect()
-}
-
-/// For each element of `shape`, in row-major order, a tensor of `shape` with 1 there and zeros elsewhere: one after the other along
-/// a new first dimension.
-fn identity<'t, T: Float>(tape: &'t Tape<T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
-    let count = shape.numel();
-    let ones = tape.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
-    let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
-    let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
-    tape.record.borrow_mut().identities.push(identity.index);
-    identity.apply_view(View::Reshape(joined(&count.into(), shape)), at)
-}
-
-/// Each in row-major order.
-fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
-    tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
-}
-
-fn joined(first: &Shape, second: &Shape) -> Shape {
-    first.iter().chain(second.iter()).copied().collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use wengert_tensor::Shape;
     use wengert_tensor::prelude::*;
 
     use super::*;

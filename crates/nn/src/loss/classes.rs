@@ -5,11 +5,12 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
-    Arithmetic as _, ArrayOperand, ClassLosses, ClassOptions, Classes, Indexing as _, IntoArray, LossReduction,
-    Reductions as _, TensorLike, Views as _, try_one_hot,
+    Arithmetic as _, ArrayOperand, ClassLosses, ClassOptions, Classes, Indexing as _, IntoArray, Reductions as _,
+    TensorLike, Views as _, try_one_hot,
 };
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use crate::loss::weighted::WeightedLoss;
 use crate::loss::{as_batch, check_shape, reduced_batch, refuse};
 
 // What errors call the operations.
@@ -26,50 +27,32 @@ const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 /// let loss = CrossEntropyLoss::new().reduction(LossReduction::None);
 /// assert_eq!(loss.of(&logits, &targets).to_vec(), [2.0f64.ln(), 0.0]);
 /// ```
-#[derive(Clone, Debug)]
-pub struct CrossEntropyLoss<T: Float = f32> {
-    /// A weight for each class, `[c]`.
-    pub weight: Option<Tensor<T>>,
-    /// Samples with this target are ignored.
-    pub ignore_index: i64,
-    /// Whether the losses of the samples are averaged, summed or returned as they are.
-    pub reduction: LossReduction,
-    /// The share of the target that is spread evenly over all classes, from 0 to 1.
-    pub label_smoothing: f64,
+pub type CrossEntropyLoss<T = f32> = WeightedLoss<CrossEntropy, T>;
+
+/// The options of a [`CrossEntropyLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy {
+    ignore_index: i64,
+    label_smoothing: f64,
 }
 
-impl<T: Float> Default for CrossEntropyLoss<T> {
-    /// No weights, -100 ignored, the mean, no smoothing.
+impl Default for CrossEntropy {
+    /// -100 ignored, no smoothing.
     fn default() -> Self {
-        CrossEntropyLoss { weight: None, ignore_index: -100, reduction: LossReduction::Mean, label_smoothing: 0.0 }
+        CrossEntropy { ignore_index: -100, label_smoothing: 0.0 }
     }
 }
 
 #[twins]
 impl<T: Float> CrossEntropyLoss<T> {
-    /// The default options: no weights, -100 ignored, the mean, no smoothing.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// With a weight for each class, `[c]`.
-    pub fn weight(self, weight: &Tensor<T>) -> Self {
-        CrossEntropyLoss { weight: Some(weight.clone()), ..self }
-    }
-
-    /// With samples ignored that have this target.
+    /// With samples ignored that have this target; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
-        CrossEntropyLoss { ignore_index, ..self }
+        Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
     }
 
-    /// With the losses of the samples averaged, summed or returned as they are.
-    pub fn reduction(self, reduction: LossReduction) -> Self {
-        CrossEntropyLoss { reduction, ..self }
-    }
-
-    /// With a share of the target, from 0 to 1, spread evenly over all classes.
+    /// With a share of the target, from 0 to 1, spread evenly over all classes; 0 by default.
     pub fn label_smoothing(self, label_smoothing: f64) -> Self {
-        CrossEntropyLoss { label_smoothing, ..self }
+        Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
     }
 
     /// The loss of `logits` (not normalised) against class indices:
@@ -112,8 +95,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     }
 
     fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
-        let CrossEntropyLoss { ignore_index, label_smoothing, reduction, .. } = *self;
-        ClassOptions { weight, ignore_index, label_smoothing, reduction }
+        let CrossEntropy { ignore_index, label_smoothing } = self.formula;
+        ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }
     }
 }
 
@@ -151,40 +134,26 @@ pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// let log_probs = Tensor::from([[0.5f64, 0.5], [0.2, 0.8]]).log();
 /// assert_eq!(nll_loss(&log_probs, &Tensor::from([0, -100])).item(), 2.0f64.ln());
 /// ```
-#[derive(Clone, Debug)]
-pub struct NllLoss<T: Float = f32> {
-    weight: Option<Tensor<T>>,
+pub type NllLoss<T = f32> = WeightedLoss<NegativeLogLikelihood, T>;
+
+/// The options of an [`NllLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct NegativeLogLikelihood {
     ignore_index: i64,
-    reduction: LossReduction,
 }
 
-impl<T: Float> Default for NllLoss<T> {
-    /// No weights, -100 ignored, the mean.
+impl Default for NegativeLogLikelihood {
+    /// -100 ignored.
     fn default() -> Self {
-        NllLoss { weight: None, ignore_index: -100, reduction: LossReduction::Mean }
+        NegativeLogLikelihood { ignore_index: -100 }
     }
 }
 
 #[twins]
 impl<T: Float> NllLoss<T> {
-    /// No weights, -100 ignored, the mean.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// With a weight for each class, `[c]`.
-    pub fn weight(self, weight: &Tensor<T>) -> Self {
-        Self { weight: Some(weight.clone()), ..self }
-    }
-
-    /// With samples ignored that have this target.
+    /// With samples ignored that have this target; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
-        Self { ignore_index, ..self }
-    }
-
-    /// With the losses of the samples averaged, summed or returned as they are.
-    pub fn reduction(self, reduction: LossReduction) -> Self {
-        Self { reduction, ..self }
+        Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
     }
 
     /// The loss of log-probabilities in the shapes of [`CrossEntropyLoss::of`].
@@ -199,7 +168,7 @@ impl<T: Float> NllLoss<T> {
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let log_probs = log_probs.array();
         let weight = self.weight.as_ref().map(|weight| log_probs.constant(weight));
-        let NllLoss { ignore_index, reduction, .. } = *self;
+        let (ignore_index, reduction) = (self.formula.ignore_index, self.reduction);
         let options = ClassOptions { weight: weight.as_ref(), ignore_index, label_smoothing: 0.0, reduction };
         log_probs.try_nll_loss(targets, options)
     }
@@ -229,46 +198,32 @@ pub fn try_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// assert_eq!(multi_margin_loss(&scores, &target).item(), 2.5 / 4.0);
 /// assert_eq!(MultiMarginLoss::new().p(2).of(&scores, &target).item(), 4.25 / 4.0);
 /// ```
-#[derive(Clone, Debug)]
-pub struct MultiMarginLoss<T: Float = f32> {
+pub type MultiMarginLoss<T = f32> = WeightedLoss<MultiMargin, T>;
+
+/// The options of a [`MultiMarginLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct MultiMargin {
     p: i32,
     margin: f64,
-    weight: Option<Tensor<T>>,
-    reduction: LossReduction,
 }
 
-impl<T: Float> Default for MultiMarginLoss<T> {
-    /// p 1, margin 1, no weights, the mean.
+impl Default for MultiMargin {
+    /// p 1, margin 1.
     fn default() -> Self {
-        MultiMarginLoss { p: 1, margin: 1.0, weight: None, reduction: LossReduction::Mean }
+        MultiMargin { p: 1, margin: 1.0 }
     }
 }
 
 #[twins]
 impl<T: Float> MultiMarginLoss<T> {
-    /// p 1, margin 1, no weights, the mean.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The power of what is short of the margin, 1 or more; 1 by default.
     pub fn p(self, p: i32) -> Self {
-        Self { p, ..self }
+        Self { formula: MultiMargin { p, ..self.formula }, ..self }
     }
 
     /// How much larger the score of the target should be; 1 by default.
     pub fn margin(self, margin: f64) -> Self {
-        Self { margin, ..self }
-    }
-
-    /// With a weight for each class, `[c]`.
-    pub fn weight(self, weight: &Tensor<T>) -> Self {
-        Self { weight: Some(weight.clone()), ..self }
-    }
-
-    /// With the losses of the samples averaged, summed or returned as they are.
-    pub fn reduction(self, reduction: LossReduction) -> Self {
-        Self { reduction, ..self }
+        Self { formula: MultiMargin { margin, ..self.formula }, ..self }
     }
 
     /// The loss of scores `[n, c]` against classes `[n]`, or `[c]` against `[]`.
@@ -282,8 +237,9 @@ impl<T: Float> MultiMarginLoss<T> {
         targets: &Tensor<i64>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let (scores, at) = (scores.array(), Site::here(MULTI_MARGIN_LOSS));
-        if self.p < 1 {
-            return Ok(refuse(at, format!("p is {}, and is to be 1 or more", self.p))?);
+        let MultiMargin { p, margin } = self.formula;
+        if p < 1 {
+            return Ok(refuse(at, format!("p is {p}, and is to be 1 or more"))?);
         }
         let shape = scores.shape();
         let scores = as_batch(&scores, at)?;
@@ -291,8 +247,8 @@ impl<T: Float> MultiMarginLoss<T> {
         check_shape("the target", targets.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
         let targets = targets.try_reshape([scores.shape()[0]])?;
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
-        let short = scores.try_sub(&own)?.try_add(self.margin)?.try_relu()?;
-        let short = if self.p == 1 { short } else { short.try_pow(self.p)? };
+        let short = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
+        let short = if p == 1 { short } else { short.try_pow(p)? };
         // The target is not compared with itself.
         let others = 1 - try_one_hot(&targets, Some(classes))?;
         let mut share = others.cast::<T>();
@@ -369,6 +325,7 @@ fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> 
 #[cfg(test)]
 mod tests {
     use wengert_autograd::Tape;
+    use wengert_tensor::ops::LossReduction;
 
     use super::*;
 
@@ -378,13 +335,13 @@ mod tests {
         let (mut losses, mut total) = (Vec::new(), 0.0);
         let weight = |class: usize| loss.weight.as_ref().map_or(1.0, |weight| weight.get(&[class]).unwrap());
         for (position, target) in targets.iter().enumerate() {
-            if target == loss.ignore_index {
+            if target == loss.formula.ignore_index {
                 losses.push(0.0);
                 continue;
             }
             let x = |class: usize| logits.get(&[position / d, class, position % d]).unwrap();
             let sum: f64 = (0..classes).map(|class| x(class).exp()).sum();
-            let smoothing = loss.label_smoothing;
+            let smoothing = loss.formula.label_smoothing;
             losses.push(
                 (0..classes)
                     .map(|class| {
@@ -404,12 +361,8 @@ mod tests {
         let targets = Tensor::from([[0, 1, 2, -100], [2, 2, -100, 1]]);
         for weight in [None, Some(Tensor::from([0.5, 2.0, 1.0]))] {
             for label_smoothing in [0.0, 0.1, 1.0] {
-                let loss = |reduction| CrossEntropyLoss {
-                    weight: weight.clone(),
-                    label_smoothing,
-                    reduction,
-                    ..Default::default()
-                };
+                let formula = CrossEntropy { ignore_index: -100, label_smoothing };
+                let loss = |reduction| CrossEntropyLoss { formula, weight: weight.clone(), reduction };
                 let (expected, total) = naive(&loss(LossReduction::None), &logits, &targets);
                 let sum: f64 = expected.iter().sum();
                 // Some ten roundings of numbers below 10.
@@ -429,7 +382,7 @@ mod tests {
     fn the_gradient_is_softmax_minus_target() {
         let tape = Tape::<f64>::new();
         let logits = tape.var(&Tensor::from([[0.0, 3.0f64.ln()], [5.0, 5.0]]));
-        let loss = CrossEntropyLoss { reduction: LossReduction::Sum, ..Default::default() };
+        let loss = CrossEntropyLoss::new().reduction(LossReduction::Sum);
         let gradients = loss.of(&logits, &Tensor::from([0, -100])).backward();
         let expected = [0.25 - 1.0, 0.75, 0.0, 0.0];
         for (x, y) in gradients.of(logits).iter().zip(expected) {
@@ -449,7 +402,7 @@ mod tests {
         let logits = Tensor::from([[f64::NAN, 1.0], [0.0, 0.0]]);
         assert_eq!(cross_entropy(&logits, &Tensor::from([-100, 1])).item(), 2.0f64.ln());
         assert!(cross_entropy(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item().is_nan());
-        let sum = CrossEntropyLoss { reduction: LossReduction::Sum, ..Default::default() };
+        let sum = CrossEntropyLoss::new().reduction(LossReduction::Sum);
         assert_eq!(sum.of(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item(), 0.0);
         assert_eq!(sum.of(&Tensor::<f64>::zeros([1, 0]), &Tensor::from([-100])).item(), 0.0);
     }
@@ -462,11 +415,11 @@ mod tests {
         assert!(error(&Tensor::from([0, 3, -1])).contains("(It is number 2 of the targets"));
         assert_eq!(error(&Tensor::zeros([2])), "Expected input batch_size (3) to match target batch_size (2).");
         assert!(error(&Tensor::zeros([3, 1])).starts_with("0D or 1D target tensor expected"));
-        let loss = CrossEntropyLoss { weight: Some(Tensor::ones([3])), ..Default::default() };
+        let loss = CrossEntropyLoss::new().weight(&Tensor::ones([3]));
         let error = loss.try_of(&logits, &Tensor::zeros([3])).unwrap_err();
         assert!(error.sentence().starts_with("weight tensor should be defined either for all 4 classes"), "{error}");
         assert!(error.to_string().contains(file!()), "{error}");
-        let loss = CrossEntropyLoss { label_smoothing: f64::NAN, ..Default::default() };
+        let loss = CrossEntropyLoss::new().label_smoothing(f64::NAN);
         assert!(loss.try_of(&logits, &Tensor::zeros([3])).is_err());
         assert!(try_accuracy(&logits, &Tensor::zeros([2])).is_err());
         assert!(accuracy(&Tensor::<f64>::zeros([0, 4]), &Tensor::zeros([0])).is_nan());

@@ -7,6 +7,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use crate::loss::weighted::WeightedLoss;
 use crate::loss::{as_batch, check_shape, reduced_batch, refuse};
 
 // What errors call the operations.
@@ -105,36 +106,14 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// let loss = multilabel_soft_margin_loss(&Tensor::from([[0.0, 0.0]]), &Tensor::from([[1.0, 0.0]]));
 /// assert_eq!(loss.item(), 2.0f64.ln());
 /// ```
-#[derive(Clone, Debug)]
-pub struct MultilabelSoftMarginLoss<T: Float = f32> {
-    weight: Option<Tensor<T>>,
-    reduction: LossReduction,
-}
+pub type MultilabelSoftMarginLoss<T = f32> = WeightedLoss<MultilabelSoftMargin, T>;
 
-impl<T: Float> Default for MultilabelSoftMarginLoss<T> {
-    /// No weights, the mean over the samples.
-    fn default() -> Self {
-        MultilabelSoftMarginLoss { weight: None, reduction: LossReduction::Mean }
-    }
-}
+/// What a [`MultilabelSoftMarginLoss`] computes; it has no other options.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultilabelSoftMargin;
 
 #[twins]
 impl<T: Float> MultilabelSoftMarginLoss<T> {
-    /// No weights, the mean over the samples.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// With a weight for each class, `[c]`.
-    pub fn weight(self, weight: &Tensor<T>) -> Self {
-        Self { weight: Some(weight.clone()), ..self }
-    }
-
-    /// What becomes of the losses of the samples.
-    pub fn reduction(self, reduction: LossReduction) -> Self {
-        Self { reduction, ..self }
-    }
-
     /// The loss of logits `[n, c]` or `[c]`; `target`, of the same shape, has the probability of each class, mostly 0 or 1.
     ///
     /// # Errors

@@ -8,24 +8,27 @@ mod classes;
 mod ctc;
 mod labels;
 mod pairs;
+mod weighted;
 
 use wengert_tensor::ops::{LossReduction, Reductions, TensorLike, Views};
 use wengert_tensor::{Error, Float, Shape, Site};
 
 pub use classes::{
-    CrossEntropyLoss, MultiMarginLoss, NllLoss, accuracy, cross_entropy, multi_margin_loss, nll_loss, try_accuracy,
-    try_cross_entropy, try_multi_margin_loss, try_nll_loss,
+    CrossEntropy, CrossEntropyLoss, MultiMargin, MultiMarginLoss, NegativeLogLikelihood, NllLoss, accuracy,
+    cross_entropy, multi_margin_loss, nll_loss, try_accuracy, try_cross_entropy, try_multi_margin_loss, try_nll_loss,
 };
 pub use ctc::{CtcLoss, ctc_loss, try_ctc_loss};
 pub use labels::{
-    MultilabelMarginLoss, MultilabelSoftMarginLoss, multilabel_margin_loss, multilabel_soft_margin_loss,
-    try_multilabel_margin_loss, try_multilabel_soft_margin_loss,
+    MultilabelMarginLoss, MultilabelSoftMargin, MultilabelSoftMarginLoss, multilabel_margin_loss,
+    multilabel_soft_margin_loss, try_multilabel_margin_loss, try_multilabel_soft_margin_loss,
 };
 pub use pairs::{
-    CosineEmbeddingLoss, GaussianNllLoss, MarginRankingLoss, TripletMarginLoss, cosine_embedding_loss,
-    gaussian_nll_loss, margin_ranking_loss, triplet_margin_loss, try_cosine_embedding_loss, try_gaussian_nll_loss,
-    try_margin_ranking_loss, try_triplet_margin_loss,
+    CosineEmbedding, CosineEmbeddingLoss, FormulaOfThree, GaussianNll, GaussianNllLoss, LossOfThree, MarginRanking,
+    MarginRankingLoss, TripletMarginLoss, cosine_embedding_loss, gaussian_nll_loss, margin_ranking_loss,
+    triplet_margin_loss, try_cosine_embedding_loss, try_gaussian_nll_loss, try_margin_ranking_loss,
+    try_triplet_margin_loss,
 };
+pub use weighted::WeightedLoss;
 
 /// The losses of the samples, reduced.
 #[track_caller]

@@ -1,0 +1,148 @@
+//! Jacobians and Hessians of recorded variables: one derivative for one direction, batched over all directions.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::TensorLike as _;
+use wengert_tensor::{Float, Shape, Site, Tensor, View};
+
+use crate::{Error, Tape, Var};
+
+#[twins]
+impl<'t, T: Float> Tape<T> {
+    /// The [`jacobian`](super::jacobian) of a recorded variable with respect to each of `inputs`: of a model's output with respect to
+    /// its parameters.
+    ///
+    /// # Errors
+    ///
+    /// As for [`jacobian`](super::jacobian), and if a variable belongs to another tape.
+    pub fn try_jacobian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Tensor<T>>, Error> {
+        self.jacobians_of(output, inputs, Site::here("jacobian"))
+    }
+
+    /// The blocks of the [`hessian`](super::hessian) of a recorded number with respect to `inputs`: block `[i][j]` has the shapes of
+    /// inputs i and j, joined.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    ///
+    /// let (w, b) = (Parameter::new(Tensor::from([2.0f64, 3.0])), Parameter::new(Tensor::scalar(1.0)));
+    /// let tape = Tape::new();
+    /// let parameters = [tape.parameter(&w), tape.parameter(&b)];
+    /// let loss = (parameters[0] * parameters[1]).square().sum(..);
+    /// let blocks = tape.hessian(loss, &parameters);
+    /// assert_eq!(blocks[0][0], Tensor::from([[2.0, 0.0], [0.0, 2.0]])); // 2 b²
+    /// assert_eq!(blocks[1][1].item(), 2.0 * (4.0 + 9.0)); // 2 Σ w²
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`hessian`](super::hessian), and if a variable belongs to another tape.
+    pub fn try_hessian(&'t self, output: Var<'t, T>, inputs: &[Var<'t, T>]) -> Result<Vec<Vec<Tensor<T>>>, Error> {
+        self.hessians_of(output, inputs, Site::here("hessian"))
+    }
+
+    pub(super) fn jacobians_of(
+        &'t self,
+        output: Var<'t, T>,
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Tensor<T>>, Error> {
+        let outputs = output.shape().numel();
+        let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
+        // One batch of gradients serves all inputs, a batch of tangents one.
+        let mut by_rows = self.jacobian_rows(output, &wide, at)?.into_iter();
+        let mut by_columns = Vec::with_capacity(narrow.len());
+        for input in narrow {
+            by_columns.extend(self.jacobian_columns(&[output], input, at)?);
+        }
+        let mut by_columns = by_columns.into_iter();
+        let jacobian = |input: &Var<'t, T>| {
+            let next = if input.shape().numel() <= outputs { by_columns.next() } else { by_rows.next() };
+            next.unwrap_or_else(|| unreachable!("one for each input")).index
+        };
+        in_order(self.evaluate(&inputs.iter().map(jacobian).collect::<Vec<_>>(), at)?)
+    }
+
+    pub(super) fn hessians_of(
+        &'t self,
+        output: Var<'t, T>,
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Vec<Tensor<T>>>, Error> {
+        let gradients = self.gradients_of(output, inputs, at)?;
+        let mut roots = vec![0; inputs.len() * inputs.len()];
+        for (column, &input) in inputs.iter().enumerate() {
+            for (row, block) in self.jacobian_columns(&gradients, input, at)?.into_iter().enumerate() {
+                roots[row * inputs.len() + column] = block.index;
+            }
+        }
+        let mut blocks = in_order(self.evaluate(&roots, at)?)?.into_iter();
+        Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
+    }
+
+    /// The gradients of a number, as variables.
+    pub(super) fn gradients_of(
+        &'t self,
+        y: Var<'t, T>,
+        vars: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        self.gradients_from((y, y.one(at)?), vars, at)
+    }
+
+    /// The gradients for a variable with its incoming gradient; zeros where it does not depend on one of `vars`.
+    fn gradients_from(
+        &'t self,
+        seeded: (Var<'t, T>, Var<'t, T>),
+        vars: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let gradients = self.reverse(&[seeded], vars, at)?;
+        Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
+    }
+
+    /// The Jacobians of `y` by reverse mode, of the shapes of `y` and each input, joined: the gradient for one incoming gradient, batched
+    /// over the rows of the identity.
+    fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+        let to = y.shape();
+        let seed = y.zeros_like_at(at);
+        let gradients = self.gradients_from((y, seed), inputs, at)?;
+        let rows = self.batch(&gradients, &[(seed, self.identity(&to, at)?)], to.numel(), at)?;
+        let joined = rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(joined(&to, &x.shape())), at));
+        joined.collect()
+    }
+
+    /// The Jacobians of each output by forward mode, of the shapes of the output and `x`, joined: the derivative along one tangent,
+    /// batched over the rows of the identity.
+    fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+        let from = x.shape();
+        let tangent = x.zeros_like_at(at);
+        let derivatives = self.forward(outputs, &[(x, tangent)], at)?;
+        let columns = self.batch(&derivatives, &[(tangent, self.identity(&from, at)?)], from.numel(), at)?;
+        let joined = columns.iter().zip(outputs).map(|(column, y)| {
+            let to = y.shape();
+            let turned = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
+            turned.apply_view(View::Reshape(joined(&to, &from)), at)
+        });
+        joined.collect()
+    }
+
+    /// For each element of `shape`, in row-major order, a tensor of `shape` with 1 there and zeros elsewhere: one after the other along
+    /// a new first dimension.
+    fn identity(&'t self, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
+        let count = shape.numel();
+        let ones = self.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
+        let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
+        let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
+        self.record.borrow_mut().identities.push(identity.index);
+        identity.apply_view(View::Reshape(joined(&count.into(), shape)), at)
+    }
+}
+
+/// Each in row-major order.
+fn in_order<T: Float>(tensors: Vec<Tensor<T>>) -> Result<Vec<Tensor<T>>, Error> {
+    tensors.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
+}
+
+fn joined(first: &Shape, second: &Shape) -> Shape {
+    first.iter().chain(second.iter()).copied().collect()
+}
