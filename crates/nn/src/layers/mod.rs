@@ -3,6 +3,7 @@
 mod activation;
 mod adaptive_pooling;
 mod attention;
+mod attention_masks;
 mod batch_norm;
 mod bilinear;
 #[cfg(test)]
@@ -30,7 +31,8 @@ pub use activation::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, S
 pub use activation::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use adaptive_pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use adaptive_pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
-pub use attention::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
+pub use attention::{AttentionBuilder, AttentionCache, MultiheadAttention};
+pub use attention_masks::AttentionMasks;
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use bilinear::Bilinear;
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};

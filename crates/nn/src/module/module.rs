@@ -3,15 +3,14 @@
 //! A module is a tree: it names its children, and at the leaves are parameters and buffers. Everything else follows from that:
 //! paths, counts, checkpoints, optimisers. How a module computes is a method of its own; see [`Layer`](crate::Layer).
 
-use std::any::Any;
-use std::fmt::Write as _;
-
-use wengert_autograd::{Buffer, Gradients, Parameter, Tape};
+use wengert_autograd::{Gradients, Parameter, Tape};
 pub use wengert_macros::Module;
 use wengert_macros::twins;
-use wengert_tensor::{DType, Element, Float, Shape, Tensor};
+use wengert_tensor::{Float, Shape, Tensor};
 
-use crate::{Error, Result, bytes, trace};
+use crate::module::leaf::{AnyBuffer, Leaf, LeafMut, update_buffer};
+use crate::module::table::write_table;
+use crate::{Error, Result, trace};
 
 /// Something with parameters. PyTorch: `torch.nn.Module`.
 ///
@@ -131,7 +130,7 @@ pub trait Module<T: Float = f32> {
             };
             rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
         });
-        write_table(&rows, self)
+        write_table(&rows, self.num_parameters(), frozen(self))
     }
 
     /// A table of the layers, each with the shape of its output where `forward` calls it: path, kind, output, number of parameters;
@@ -168,7 +167,7 @@ pub trait Module<T: Float = f32> {
                 rows.push([path.to_owned(), module.kind().to_owned(), output, own.to_string()]);
             }
         });
-        write_table(&rows, self)
+        write_table(&rows, self.num_parameters(), frozen(self))
     }
 
     /// The path of the first parameter whose gradient has an element that is not finite.
@@ -236,89 +235,6 @@ pub trait Module<T: Float = f32> {
     }
 }
 
-/// A leaf of a module's tree.
-pub enum Leaf<'m, T: Float = f32> {
-    /// A parameter.
-    Parameter(&'m Parameter<T>),
-    /// A buffer of any element type.
-    Buffer(&'m dyn AnyBuffer),
-}
-
-impl<'m, T: Float> Leaf<'m, T> {
-    /// The parameter, if it is one.
-    pub fn parameter(self) -> Option<&'m Parameter<T>> {
-        match self {
-            Leaf::Parameter(parameter) => Some(parameter),
-            Leaf::Buffer(_) => None,
-        }
-    }
-}
-
-/// A leaf of a module's tree, to be changed.
-pub enum LeafMut<'m, T: Float = f32> {
-    /// A parameter.
-    Parameter(&'m mut Parameter<T>),
-    /// A buffer of any element type.
-    Buffer(&'m mut dyn AnyBuffer),
-}
-
-impl<'m, T: Float> LeafMut<'m, T> {
-    /// The parameter, if it is one.
-    pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
-        match self {
-            LeafMut::Parameter(parameter) => Some(parameter),
-            LeafMut::Buffer(_) => None,
-        }
-    }
-}
-
-/// A [`Buffer`] of any element type; `downcast_ref::<Buffer<i64>>` of [`as_any`](Self::as_any) gives back one of a known type.
-pub trait AnyBuffer: Any {
-    /// The element type.
-    fn dtype(&self) -> DType;
-    /// The sizes.
-    fn shape(&self) -> &Shape;
-    /// The elements, row-major and little-endian.
-    fn to_bytes(&self) -> Vec<u8>;
-    /// Sets the elements from such bytes.
-    ///
-    /// # Errors
-    ///
-    /// If they are not as many as the shape needs.
-    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The buffer itself.
-    fn as_any(&self) -> &dyn Any;
-    /// The buffer itself, to be changed.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-}
-
-impl<E: Element> AnyBuffer for Buffer<E> {
-    fn dtype(&self) -> DType {
-        E::DTYPE
-    }
-
-    fn shape(&self) -> &Shape {
-        self.value.shape()
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        bytes::to_bytes(&self.value)
-    }
-
-    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.value = bytes::from_bytes(bytes, self.value.shape())?;
-        Ok(())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
 /// Makes the changes of buffers that were recorded on the tape of `gradients`. An optimiser's step does this.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
     walk_mut(model, &mut String::new(), &mut |_, leaf| {
@@ -326,16 +242,6 @@ pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients
             update_buffer(buffer, gradients);
         }
     });
-}
-
-/// Makes the recorded changes of one buffer.
-pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
-    let buffer = buffer.as_any_mut();
-    if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
-        gradients.update_statistic(statistic);
-    } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
-        gradients.update_count(count);
-    }
 }
 
 /// Whether the leaf at `path` is at `prefix` or below it.
@@ -362,7 +268,7 @@ fn enter(path: &mut String, name: &str) -> usize {
 }
 
 /// Calls `visit` with every leaf and its path.
-pub(crate) fn walk<'m, T: Float>(
+fn walk<'m, T: Float>(
     module: &'m (impl Module<T> + ?Sized),
     path: &mut String,
     visit: &mut dyn FnMut(&str, Leaf<'m, T>),
@@ -370,17 +276,9 @@ pub(crate) fn walk<'m, T: Float>(
     owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
 }
 
-/// The rows under each other, and the number of parameters.
-fn write_table<T: Float>(rows: &[[String; 4]], module: &(impl Module<T> + ?Sized)) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
-    let [path, kind, shape] = [width(0), width(1), width(2)];
-    let mut text = String::new();
-    for row in rows {
-        let _ = writeln!(text, "{:path$}  {:kind$}  {:shape$}  {}", row[0], row[1], row[2], row[3]);
-    }
-    let frozen = module.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel());
-    let _ = writeln!(text, "{} parameters, {} of them frozen", module.num_parameters(), frozen.sum::<usize>());
-    text
+/// How many numbers the frozen parameters have.
+fn frozen<T: Float>(module: &(impl Module<T> + ?Sized)) -> usize {
+    module.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
 }
 
 /// Calls `visit` with the module and all below it that are no leaves, and their paths.
@@ -431,142 +329,10 @@ pub(crate) fn walk_mut<'m, T: Float>(
     }
 }
 
-impl<T: Float> Module<T> for Parameter<T> {
-    fn leaf(&self) -> Option<Leaf<'_, T>> {
-        Some(Leaf::Parameter(self))
-    }
-
-    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
-        Some(LeafMut::Parameter(self))
-    }
-}
-
-impl<T: Float, E: Element> Module<T> for Buffer<E> {
-    fn leaf(&self) -> Option<Leaf<'_, T>> {
-        Some(Leaf::Buffer(self))
-    }
-
-    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
-        Some(LeafMut::Buffer(self))
-    }
-}
-
-/// Calls `each` with the position of each child as text, in one buffer, and the child.
-fn numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
-    let mut name = String::new();
-    for (position, child) in children.enumerate() {
-        name.clear();
-        let _ = write!(name, "{position}");
-        each(&name, child);
-    }
-}
-
-/// The children are the elements, by their positions. PyTorch: `ModuleList`.
-impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
-    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        numbered(self.iter(), &mut |name, child| each(name, child));
-    }
-
-    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        numbered(self.iter_mut(), &mut |name, child| each(name, child));
-    }
-}
-
-/// The children are the elements, by their positions.
-impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
-    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        numbered(self.iter(), &mut |name, child| each(name, child));
-    }
-
-    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        numbered(self.iter_mut(), &mut |name, child| each(name, child));
-    }
-}
-
-/// What it holds, under its own path; nothing where it is `None`.
-impl<T: Float, M: Module<T>> Module<T> for Option<M> {
-    fn kind(&self) -> &'static str {
-        self.as_ref().map_or("None", M::kind)
-    }
-
-    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        if let Some(module) = self {
-            module.children(each);
-        }
-    }
-
-    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        if let Some(module) = self {
-            module.children_mut(each);
-        }
-    }
-
-    fn leaf(&self) -> Option<Leaf<'_, T>> {
-        self.as_ref()?.leaf()
-    }
-
-    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
-        self.as_mut()?.leaf_mut()
-    }
-}
-
-macro_rules! pointers {
-    ($($pointer:ty),*) => {$(
-        /// What it points to.
-        impl<T: Float, M: Module<T> + ?Sized> Module<T> for $pointer {
-            fn kind(&self) -> &'static str {
-                (**self).kind()
-            }
-
-            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-                (**self).children(each);
-            }
-
-            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-                (**self).children_mut(each);
-            }
-
-            fn leaf(&self) -> Option<Leaf<'_, T>> {
-                (**self).leaf()
-            }
-
-            fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
-                (**self).leaf_mut()
-            }
-        }
-    )*};
-}
-
-pointers!(Box<M>, &mut M);
-
-macro_rules! tuples {
-    ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements, by their positions.
-        impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
-            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-                $(each(stringify!($position), &self.$position);)+
-            }
-
-            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-                $(each(stringify!($position), &mut self.$position);)+
-            }
-        }
-    )*};
-}
-
-tuples! {
-    A 0, B 1;
-    A 0, B 1, C 2;
-    A 0, B 1, C 2, D 3;
-    A 0, B 1, C 2, D 3, E 4;
-    A 0, B 1, C 2, D 3, E 4, F 5;
-    A 0, B 1, C 2, D 3, E 4, F 5, G 6;
-    A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
-}
-
 #[cfg(test)]
 mod tests {
-    use wengert_autograd::{Share, Tape};
+    use wengert_autograd::{Buffer, Share};
+    use wengert_tensor::DType;
 
     use super::*;
     use crate::{Generator, Layer as _, Linear, Optimizer as _, Sgd};

@@ -1,0 +1,275 @@
+//! The map that is compared with its differences: its values around a point, and its derivatives in both modes.
+
+use wengert_tensor::plan::Index;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::gradcheck::difference::{DISTANCES, Samples};
+use crate::gradcheck::report::{Failure, Mode, Place, Report};
+use crate::{Error, Tape, Var};
+
+/// A map from tensors to tensors, recorded again for each evaluation.
+pub(super) struct Map<'f, T: Float> {
+    /// Names of its derivative in reverse and in forward mode.
+    pub(super) modes: [Mode; 2],
+    #[allow(clippy::type_complexity)]
+    pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
+    pub(super) inputs: &'f [&'f Tensor<T>],
+    pub(super) at: Site,
+}
+
+/// One element, or a weighted sum, of several tensors whose elements are numbered consecutively.
+pub(super) struct Probe {
+    pub(super) place: Place,
+    pub(super) weights: Vec<(usize, f64)>,
+}
+
+impl Probe {
+    /// The weights as tensors of `shapes`; `None` if all are zero.
+    fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
+        let mut start = 0;
+        shapes
+            .iter()
+            .map(|shape| {
+                let range = start..start + shape.numel();
+                start = range.end;
+                let mut data = vec![T::ZERO; shape.numel()];
+                let own: Vec<_> = self.weights.iter().filter(|(k, _)| range.contains(k)).collect();
+                for &&(k, weight) in &own {
+                    data[k - range.start] = T::from_f64(weight);
+                }
+                (!own.is_empty()).then(|| Tensor::from_vec(data, shape))
+            })
+            .collect()
+    }
+
+    /// Σ weights · numbers.
+    fn along(&self, numbers: &[f64]) -> f64 {
+        self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
+    }
+}
+
+impl<T: Float> Map<'_, T> {
+    fn refused(&self, error: Error) -> Failure {
+        Failure::Refused { mode: self.modes[0], error }
+    }
+
+    /// The variables of `inputs` on `tape`, and those that the map makes of them.
+    #[allow(clippy::type_complexity)]
+    fn recorded<'t>(
+        &self,
+        tape: &'t Tape<T>,
+        inputs: &[&Tensor<T>],
+    ) -> Result<(Vec<Var<'t, T>>, Vec<Var<'t, T>>), Error> {
+        let vars: Vec<Var<'t, T>> = inputs.iter().map(|input| tape.var(input)).collect();
+        let outputs = (self.record)(tape, &vars)?;
+        Ok((vars, outputs))
+    }
+
+    /// The values at `inputs`, numbered consecutively, and their shapes.
+    fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
+        let tape = Tape::new();
+        let (_, outputs) = self.recorded(&tape, inputs).map_err(|error| self.refused(error))?;
+        let roots: Vec<Index> = outputs.iter().map(|output| output.index).collect();
+        let values = tape.evaluate(&roots, self.at).map_err(|error| self.refused(error))?;
+        let shapes = values.iter().map(|value| value.shape().clone()).collect();
+        Ok((values.iter().flat_map(numbers).collect(), shapes))
+    }
+
+    /// The values at the point itself, which must be finite and repeatable.
+    pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
+        let (values, shapes) = self.values(self.inputs)?;
+        self.require_finite(&values, &shapes, || None)?;
+        let (again, _) = self.values(self.inputs)?;
+        match values.iter().zip(&again).position(|(first, second)| first != second) {
+            None => Ok((values, shapes)),
+            Some(k) => Err(Failure::NotRepeatable { output: place_of(&shapes, k), first: values[k], second: again[k] }),
+        }
+    }
+
+    fn require_finite(
+        &self,
+        values: &[f64],
+        shapes: &[Shape],
+        moved: impl FnOnce() -> Option<(Place, f64)>,
+    ) -> Result<(), Failure> {
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(k) => Err(Failure::NonFinite {
+                mode: self.modes[0],
+                output: place_of(shapes, k),
+                value: values[k],
+                moved: moved(),
+            }),
+        }
+    }
+
+    /// The values around the point along one direction.
+    pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
+        let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
+        let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
+        // The step is scaled by the element, or by the largest element of a direction.
+        let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
+        let scale = scale
+            .flat_map(|(x, d)| x.iter().zip(d.iter()).filter(|(_, d)| *d != T::ZERO).map(|(x, _)| x.to_f64().abs()))
+            .fold(1.0, f64::max);
+        let h = step * scale;
+        let mut pairs: [[Vec<f64>; 2]; 3] = Default::default();
+        let mut steps = DISTANCES.map(|distance| distance * h);
+        for (pair, step) in pairs.iter_mut().zip(&mut steps) {
+            let (mut reached, by) = ([0.0; 2], *step);
+            for (side, factor) in [-by, by].into_iter().enumerate() {
+                let move_by = |(x, d): (T, T)| {
+                    let to = T::from_f64(x.to_f64() + factor * d.to_f64());
+                    if d != T::ZERO {
+                        reached[side] = to.to_f64();
+                    }
+                    to
+                };
+                let moved = self.moved(&direction, move_by);
+                let (values, shapes) = self.values(&moved.iter().collect::<Vec<_>>())?;
+                self.require_finite(&values, &shapes, || Some((column.place.clone(), factor)))?;
+                if let Some((expected, got)) = results.iter().zip(shapes).find(|(expected, got)| *expected != got) {
+                    return Err(self.refused(Error::SeedShape {
+                        position: 0,
+                        expected: Box::new(expected.clone()),
+                        got: Box::new(got),
+                        at: self.at,
+                    }));
+                }
+                pair[side] = values;
+            }
+            if let Place::Element { .. } = column.place {
+                *step = (reached[1] - reached[0]) / 2.0;
+            }
+        }
+        Ok(Samples { pairs, steps })
+    }
+
+    /// The inputs with `move_by` applied to every element and its component of the direction.
+    fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
+        let along = self.inputs.iter().zip(direction);
+        along
+            .map(|(x, d)| match d {
+                None => (*x).clone(),
+                Some(d) => Tensor::from_vec(x.iter().zip(d.iter()).map(&mut move_by).collect(), x.shape()),
+            })
+            .collect()
+    }
+
+    /// The Jacobian by `vjp`, one row per call; all rows are evaluated together.
+    pub(super) fn reverse(
+        &self,
+        mode: Mode,
+        rows: &[Probe],
+        columns: &[Probe],
+        results: &[Shape],
+        report: &mut Report,
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let refused = |error| Failure::Refused { mode, error };
+        let tape = Tape::new();
+        let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
+        let mut roots: Vec<Index> = Vec::new();
+        // The rules run even if there is nothing to compare.
+        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
+        let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
+        for row in seeds {
+            let weights = row.tensors(results);
+            let seeded: Vec<(Var<'_, T>, Var<'_, T>)> = outputs
+                .iter()
+                .zip(weights)
+                .map(|(&output, seed)| (output, seed.map_or_else(|| output.zeros_like(), |seed| tape.constant(&seed))))
+                .collect();
+            let gradients = tape.reverse(&seeded, &vars, self.at).map_err(refused)?;
+            if mode == Mode::Reverse {
+                report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
+            }
+            roots.extend(gradients.iter().zip(&vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like()).index));
+        }
+        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let row = |gradients: &[Tensor<T>]| {
+            let flat: Vec<f64> = gradients.iter().flat_map(numbers).collect();
+            columns.iter().map(|column| column.along(&flat)).collect()
+        };
+        Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
+    }
+
+    /// The Jacobian by `jvp`, one column per call; all columns are evaluated together.
+    pub(super) fn forward(
+        &self,
+        mode: Mode,
+        rows: &[Probe],
+        columns: &[Probe],
+        shapes: &[Shape],
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let refused = |error| Failure::Refused { mode, error };
+        let tape = Tape::new();
+        let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
+        let mut roots: Vec<Index> = Vec::new();
+        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
+        let directions = if columns.is_empty() { std::slice::from_ref(&none) } else { columns };
+        for column in directions {
+            let moving: Vec<(Var<'_, T>, Var<'_, T>)> = vars
+                .iter()
+                .zip(column.tensors(shapes))
+                .filter(|(_, tangent)| tangent.is_some() || columns.is_empty())
+                .map(|(&x, tangent)| (x, tangent.map_or_else(|| x.zeros_like(), |v| tape.constant(&v))))
+                .collect();
+            let tangents = tape.forward(&outputs, &moving, self.at).map_err(refused)?;
+            roots.extend(tangents.iter().map(|tangent| tangent.index));
+        }
+        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let flat: Vec<Vec<f64>> = values
+            .chunks(outputs.len().max(1))
+            .take(columns.len())
+            .map(|tangents| tangents.iter().flat_map(numbers).collect())
+            .collect();
+        Ok(rows.iter().map(|row| flat.iter().map(|column| row.along(column)).collect()).collect())
+    }
+}
+
+fn numbers<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
+    tensor.iter().map(T::to_f64).collect()
+}
+
+pub(super) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
+    let mut rest = position;
+    let mut index = vec![0; shape.rank()];
+    for axis in (0..shape.rank()).rev() {
+        index[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+    index
+}
+
+/// The position of element number `k` of tensors that are numbered consecutively.
+fn place_of(shapes: &[Shape], k: usize) -> Place {
+    let mut rest = k;
+    for (tensor, shape) in shapes.iter().enumerate() {
+        if rest < shape.numel() {
+            return Place::Element { tensor, index: index_of(shape, rest) };
+        }
+        rest -= shape.numel();
+    }
+    unreachable!("there are not {k} elements")
+}
+
+/// Weights away from zero, so that none hides an error: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// A number of magnitude 0.5 to 1.5.
+    pub(super) fn number(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^= bits >> 31;
+        let size = 0.5 + (bits >> 12) as f64 / (1u64 << 52) as f64;
+        if bits & 1 == 0 { size } else { -size }
+    }
+
+    pub(super) fn tensor<T: Float>(&mut self, shape: &Shape) -> Tensor<T> {
+        Tensor::from_fn(shape, |_| T::from_f64(self.number()))
+    }
+}

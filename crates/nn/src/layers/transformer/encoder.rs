@@ -1,0 +1,183 @@
+//! The layers of an encoder, or of a language model, and a stack of them.
+
+use wengert_autograd::Var;
+use wengert_macros::twins;
+use wengert_tensor::Float;
+
+use crate::layers::attention::{AttentionCache, MultiheadAttention};
+use crate::layers::attention_masks::AttentionMasks;
+use crate::layers::layer::Layer;
+use crate::layers::linear::Linear;
+use crate::layers::normalization::LayerNorm;
+use crate::layers::transformer::options::{TransformerOptions, check_caches};
+use crate::module::Module;
+use crate::{Generator, Result};
+
+/// Attention of a sequence to itself, then two dense layers, each beside a connection around it. PyTorch:
+/// `torch.nn.TransformerEncoderLayer`. With a causal mask it is the layer of a language model, which
+/// [`decode`](Self::decode) runs step by step.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{AttentionMasks, Generator, TransformerEncoderLayer, TransformerOptions};
+///
+/// let options = TransformerOptions::new(16, 4).dim_feedforward(32).batch_first().norm_first();
+/// let layer = TransformerEncoderLayer::<f32>::new(&options, &mut Generator::new(0));
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::ones([2, 5, 16]));
+/// assert_eq!(layer.forward_masked(x, AttentionMasks::causal()).shape(), [2, 5, 16]);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct TransformerEncoderLayer<T: Float = f32> {
+    /// Attention.
+    pub self_attn: MultiheadAttention<T>,
+    /// The first dense layer.
+    pub linear1: Linear<T>,
+    /// The second.
+    pub linear2: Linear<T>,
+    /// The norm of the attention.
+    pub norm1: LayerNorm<T>,
+    /// The norm of the dense layers.
+    pub norm2: LayerNorm<T>,
+    #[module(skip)]
+    options: TransformerOptions,
+}
+
+#[twins]
+impl<T: Float> TransformerEncoderLayer<T> {
+    /// A layer with these settings.
+    ///
+    /// # Panics
+    ///
+    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
+        TransformerEncoderLayer {
+            self_attn: options.attention(generator),
+            linear1: options.dense(options.d_model, options.dim_feedforward, generator),
+            linear2: options.dense(options.dim_feedforward, options.d_model, generator),
+            norm1: options.norm(),
+            norm2: options.norm(),
+            options: options.clone(),
+        }
+    }
+
+    /// The result where each position sees what `masks` let it see.
+    ///
+    /// # Errors
+    ///
+    /// If shapes do not fit.
+    pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
+        let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
+        self.rest(x, y)
+    }
+
+    /// The result at the next positions, which see all that `cache` has, and those before themselves; they are added to the cache.
+    /// The same as [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through attention.
+    ///
+    /// # Errors
+    ///
+    /// If shapes do not fit, or the cache is of another batch.
+    pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
+        let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, cache)?;
+        self.rest(x, y)
+    }
+
+    /// What comes after the attention, which gave `y`.
+    #[track_caller]
+    fn rest<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+        let x = self.options.after(&self.norm1, x, y)?;
+        self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)
+    }
+}
+
+/// Each position sees all of them.
+impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        self.try_forward_masked(x, AttentionMasks::new())
+    }
+}
+
+/// Encoder layers one after the other. PyTorch: `torch.nn.TransformerEncoder`, but that each layer has initial values of its own.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, Layer, Module, TransformerEncoder, TransformerOptions};
+///
+/// let options = TransformerOptions::new(8, 2).dim_feedforward(16).norm_first().final_norm().batch_first();
+/// let model = TransformerEncoder::<f32>::new(&options, 2, &mut Generator::new(0));
+/// assert_eq!(model.named_parameters()[0].0, "layers.0.self_attn.in_proj_weight");
+///
+/// let tape = Tape::new();
+/// let mut caches = model.caches();
+/// for _ in 0..3 {
+///     let next = model.decode(tape.constant(&Tensor::ones([1, 1, 8])), &mut caches);
+///     assert_eq!(next.shape(), [1, 1, 8]);
+/// }
+/// assert_eq!(caches[0].len(), 3);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct TransformerEncoder<T: Float = f32> {
+    /// The layers.
+    pub layers: Vec<TransformerEncoderLayer<T>>,
+    /// The norm at the end.
+    pub norm: Option<LayerNorm<T>>,
+}
+
+#[twins]
+impl<T: Float> TransformerEncoder<T> {
+    /// As many layers with these settings.
+    ///
+    /// # Panics
+    ///
+    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(options: &TransformerOptions, num_layers: usize, generator: &mut Generator) -> Self {
+        let mut layers = Vec::with_capacity(num_layers);
+        for _ in 0..num_layers {
+            layers.push(TransformerEncoderLayer::new(options, generator));
+        }
+        TransformerEncoder { layers, norm: if options.final_norm { Some(options.norm()) } else { None } }
+    }
+
+    /// The result where each position sees what `masks` let it see, in every layer.
+    ///
+    /// # Errors
+    ///
+    /// If shapes do not fit.
+    pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
+        let mut x = x;
+        for layer in &self.layers {
+            x = layer.try_forward_masked(x, masks.clone())?;
+        }
+        self.norm.try_forward(x)
+    }
+
+    /// A cache for each layer, before the first step.
+    pub fn caches(&self) -> Vec<AttentionCache<T>> {
+        vec![AttentionCache::new(); self.layers.len()]
+    }
+
+    /// The result at the next positions; see [`TransformerEncoderLayer::decode`].
+    ///
+    /// # Errors
+    ///
+    /// If shapes do not fit, the caches are of another batch, or there is not one for each layer.
+    pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
+        check_caches(self.layers.len(), caches.len())?;
+        let mut x = x;
+        for (layer, cache) in self.layers.iter().zip(caches) {
+            x = layer.try_decode(x, cache)?;
+        }
+        self.norm.try_forward(x)
+    }
+}
+
+/// Each position sees all of them.
+impl<T: Float> Layer<T> for TransformerEncoder<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        self.try_forward_masked(x, AttentionMasks::new())
+    }
+}

@@ -1,0 +1,148 @@
+//! The settings of a transformer's layers, and what encoder and decoder layers do alike.
+
+use wengert_autograd::Var;
+use wengert_tensor::Float;
+use wengert_tensor::ops::{Activations as _, Arithmetic as _};
+
+use crate::layers::attention::{AttentionBuilder, MultiheadAttention};
+use crate::layers::layer::{Layer, dropout, refused};
+use crate::layers::linear::Linear;
+use crate::layers::normalization::LayerNorm;
+use crate::{Generator, Result};
+
+/// The settings of a transformer's layers. PyTorch: the arguments of `torch.nn.TransformerEncoderLayer`, with the same defaults.
+#[derive(Clone, Debug)]
+pub struct TransformerOptions {
+    pub(super) d_model: usize,
+    nhead: usize,
+    pub(super) dim_feedforward: usize,
+    dropout: f64,
+    gelu: bool,
+    norm_first: bool,
+    batch_first: bool,
+    bias: bool,
+    layer_norm_eps: f64,
+    pub(super) final_norm: bool,
+}
+
+impl TransformerOptions {
+    /// Layers over vectors of `d_model` numbers with `nhead` heads, over `[t, n, d_model]`.
+    pub fn new(d_model: usize, nhead: usize) -> Self {
+        TransformerOptions {
+            d_model,
+            nhead,
+            dim_feedforward: 2048,
+            dropout: 0.1,
+            gelu: false,
+            norm_first: false,
+            batch_first: false,
+            bias: true,
+            layer_norm_eps: 1e-5,
+            final_norm: false,
+        }
+    }
+
+    /// With this many numbers between the two dense layers; 2048 by default.
+    #[must_use]
+    pub fn dim_feedforward(self, dim_feedforward: usize) -> Self {
+        TransformerOptions { dim_feedforward, ..self }
+    }
+
+    /// With dropout of this probability, 0 to 1, on tapes that train; 0.1 by default.
+    #[must_use]
+    pub fn dropout(self, p: f64) -> Self {
+        TransformerOptions { dropout: p, ..self }
+    }
+
+    /// With GELU between the dense layers instead of ReLU. PyTorch: `activation="gelu"`.
+    #[must_use]
+    pub fn gelu(self) -> Self {
+        TransformerOptions { gelu: true, ..self }
+    }
+
+    /// With the norms before attention and dense layers instead of after them.
+    #[must_use]
+    pub fn norm_first(self) -> Self {
+        TransformerOptions { norm_first: true, ..self }
+    }
+
+    /// Over `[n, t, d_model]`.
+    #[must_use]
+    pub fn batch_first(self) -> Self {
+        TransformerOptions { batch_first: true, ..self }
+    }
+
+    /// With or without biases, those of the norms included; with by default.
+    #[must_use]
+    pub fn bias(self, bias: bool) -> Self {
+        TransformerOptions { bias, ..self }
+    }
+
+    /// With another number that the norms add to the variance; 1e-5 by default.
+    #[must_use]
+    pub fn layer_norm_eps(self, eps: f64) -> Self {
+        TransformerOptions { layer_norm_eps: eps, ..self }
+    }
+
+    /// With a norm after the last layer of a stack, as stacks with the norms first need it. PyTorch: `norm`.
+    #[must_use]
+    pub fn final_norm(self) -> Self {
+        TransformerOptions { final_norm: true, ..self }
+    }
+
+    #[track_caller]
+    pub(super) fn attention<T: Float>(&self, generator: &mut Generator) -> MultiheadAttention<T> {
+        let builder: AttentionBuilder = MultiheadAttention::builder(self.d_model, self.nhead);
+        let builder = builder.dropout(self.dropout).bias(self.bias);
+        if self.batch_first { builder.batch_first().build(generator) } else { builder.build(generator) }
+    }
+
+    #[track_caller]
+    pub(super) fn dense<T: Float>(&self, inputs: usize, outputs: usize, generator: &mut Generator) -> Linear<T> {
+        match self.bias {
+            true => Linear::new(inputs, outputs, generator),
+            false => Linear::without_bias(inputs, outputs, generator),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn norm<T: Float>(&self) -> LayerNorm<T> {
+        let norm = LayerNorm::new([self.d_model]).eps(self.layer_norm_eps);
+        if self.bias { norm } else { norm.without_bias() }
+    }
+
+    /// What attention or the dense layers get.
+    #[track_caller]
+    pub(super) fn before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        if self.norm_first { norm.try_forward(x) } else { Ok(x) }
+    }
+
+    /// What goes on: `x` and `y`, which attention or the dense layers gave.
+    #[track_caller]
+    pub(super) fn after<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+        let sum = x.try_add(dropout(y, self.dropout)?)?;
+        if self.norm_first { Ok(sum) } else { norm.try_forward(sum) }
+    }
+
+    /// The dense layers with their norm and the connection around them.
+    #[track_caller]
+    pub(super) fn feed_forward<'t, T: Float>(
+        &self,
+        dense: [&Linear<T>; 2],
+        norm: &LayerNorm<T>,
+        x: Var<'t, T>,
+    ) -> Result<Var<'t, T>> {
+        let hidden = dense[0].try_forward(self.before(norm, x)?)?;
+        let hidden = if self.gelu { hidden.try_gelu()? } else { hidden.try_relu()? };
+        self.after(norm, x, dense[1].try_forward(dropout(hidden, self.dropout)?)?)
+    }
+}
+
+/// Refuses caches of another stack.
+#[track_caller]
+pub(super) fn check_caches(layers: usize, caches: usize) -> Result<()> {
+    if layers == caches {
+        return Ok(());
+    }
+    Err(refused("decode", format!("{caches} caches for a stack of {layers} layers: expected one for each")).into())
+}

@@ -1,0 +1,142 @@
+//! What holds modules is a module: vectors, arrays, options, pointers, tuples; and what they end in.
+
+use std::fmt::Write as _;
+
+use wengert_autograd::{Buffer, Parameter};
+use wengert_tensor::{Element, Float};
+
+use crate::module::leaf::{Leaf, LeafMut};
+use crate::module::module::Module;
+
+impl<T: Float> Module<T> for Parameter<T> {
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        Some(Leaf::Parameter(self))
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        Some(LeafMut::Parameter(self))
+    }
+}
+
+impl<T: Float, E: Element> Module<T> for Buffer<E> {
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        Some(Leaf::Buffer(self))
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        Some(LeafMut::Buffer(self))
+    }
+}
+
+/// Calls `each` with the position of each child as text, in one buffer, and the child.
+fn numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
+    let mut name = String::new();
+    for (position, child) in children.enumerate() {
+        name.clear();
+        let _ = write!(name, "{position}");
+        each(&name, child);
+    }
+}
+
+/// The children are the elements, by their positions. PyTorch: `ModuleList`.
+impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        numbered(self.iter(), &mut |name, child| each(name, child));
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        numbered(self.iter_mut(), &mut |name, child| each(name, child));
+    }
+}
+
+/// The children are the elements, by their positions.
+impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        numbered(self.iter(), &mut |name, child| each(name, child));
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        numbered(self.iter_mut(), &mut |name, child| each(name, child));
+    }
+}
+
+/// What it holds, under its own path; nothing where it is `None`.
+impl<T: Float, M: Module<T>> Module<T> for Option<M> {
+    fn kind(&self) -> &'static str {
+        self.as_ref().map_or("None", M::kind)
+    }
+
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        if let Some(module) = self {
+            module.children(each);
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        if let Some(module) = self {
+            module.children_mut(each);
+        }
+    }
+
+    fn leaf(&self) -> Option<Leaf<'_, T>> {
+        self.as_ref()?.leaf()
+    }
+
+    fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+        self.as_mut()?.leaf_mut()
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        /// What it points to.
+        impl<T: Float, M: Module<T> + ?Sized> Module<T> for $pointer {
+            fn kind(&self) -> &'static str {
+                (**self).kind()
+            }
+
+            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+                (**self).children(each);
+            }
+
+            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+                (**self).children_mut(each);
+            }
+
+            fn leaf(&self) -> Option<Leaf<'_, T>> {
+                (**self).leaf()
+            }
+
+            fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
+                (**self).leaf_mut()
+            }
+        }
+    )*};
+}
+
+pointers!(Box<M>, &mut M);
+
+macro_rules! tuples {
+    ($($($module:ident $position:tt),+;)*) => {$(
+        /// The children are the elements, by their positions.
+        impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
+            fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+                $(each(stringify!($position), &self.$position);)+
+            }
+
+            fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+                $(each(stringify!($position), &mut self.$position);)+
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+    A 0, B 1, C 2, D 3, E 4;
+    A 0, B 1, C 2, D 3, E 4, F 5;
+    A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}

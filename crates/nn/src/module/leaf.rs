@@ -1,0 +1,101 @@
+//! The leaves of a module's tree: parameters, and buffers of any element type.
+
+use std::any::Any;
+
+use wengert_autograd::{Buffer, Gradients, Parameter};
+use wengert_tensor::{DType, Element, Float, Shape};
+
+use crate::{Result, bytes};
+
+/// A leaf of a module's tree.
+pub enum Leaf<'m, T: Float = f32> {
+    /// A parameter.
+    Parameter(&'m Parameter<T>),
+    /// A buffer of any element type.
+    Buffer(&'m dyn AnyBuffer),
+}
+
+impl<'m, T: Float> Leaf<'m, T> {
+    /// The parameter, if it is one.
+    pub fn parameter(self) -> Option<&'m Parameter<T>> {
+        match self {
+            Leaf::Parameter(parameter) => Some(parameter),
+            Leaf::Buffer(_) => None,
+        }
+    }
+}
+
+/// A leaf of a module's tree, to be changed.
+pub enum LeafMut<'m, T: Float = f32> {
+    /// A parameter.
+    Parameter(&'m mut Parameter<T>),
+    /// A buffer of any element type.
+    Buffer(&'m mut dyn AnyBuffer),
+}
+
+impl<'m, T: Float> LeafMut<'m, T> {
+    /// The parameter, if it is one.
+    pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
+        match self {
+            LeafMut::Parameter(parameter) => Some(parameter),
+            LeafMut::Buffer(_) => None,
+        }
+    }
+}
+
+/// A [`Buffer`] of any element type; `downcast_ref::<Buffer<i64>>` of [`as_any`](Self::as_any) gives back one of a known type.
+pub trait AnyBuffer: Any {
+    /// The element type.
+    fn dtype(&self) -> DType;
+    /// The sizes.
+    fn shape(&self) -> &Shape;
+    /// The elements, row-major and little-endian.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// Sets the elements from such bytes.
+    ///
+    /// # Errors
+    ///
+    /// If they are not as many as the shape needs.
+    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
+    /// The buffer itself.
+    fn as_any(&self) -> &dyn Any;
+    /// The buffer itself, to be changed.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<E: Element> AnyBuffer for Buffer<E> {
+    fn dtype(&self) -> DType {
+        E::DTYPE
+    }
+
+    fn shape(&self) -> &Shape {
+        self.value.shape()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        bytes::to_bytes(&self.value)
+    }
+
+    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.value = bytes::from_bytes(bytes, self.value.shape())?;
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Makes the recorded changes of one buffer.
+pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
+    let buffer = buffer.as_any_mut();
+    if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
+        gradients.update_statistic(statistic);
+    } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
+        gradients.update_count(count);
+    }
+}

@@ -1,0 +1,12 @@
+//! What has parameters: layers, and models made of them.
+
+mod containers;
+mod leaf;
+#[allow(clippy::module_inception)]
+mod module;
+mod table;
+
+pub(crate) use leaf::update_buffer;
+pub use leaf::{AnyBuffer, Leaf, LeafMut};
+pub use module::{Module, update_buffers};
+pub(crate) use module::{is_below, paths, walk_mut};

@@ -1,0 +1,15 @@
+//! The text of a model's summary.
+
+use std::fmt::Write as _;
+
+/// The rows under each other, and how many numbers the parameters have, all and the frozen ones.
+pub(super) fn write_table(rows: &[[String; 4]], parameters: usize, frozen: usize) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let [path, kind, shape] = [width(0), width(1), width(2)];
+    let mut text = String::new();
+    for row in rows {
+        let _ = writeln!(text, "{:path$}  {:kind$}  {:shape$}  {}", row[0], row[1], row[2], row[3]);
+    }
+    let _ = writeln!(text, "{parameters} parameters, {frozen} of them frozen");
+    text
+}
