@@ -2,8 +2,8 @@
 
 use wengert::nn::schedule::{CosineAnnealingLR, StepLR};
 use wengert::nn::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Lbfgs, Lion, Module, NAdam, Optimizer, RAdam, RMSprop, Schedule, Sgd,
-    WeightAverage,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Asgd, Lbfgs, Lion, Module, NAdam, Optimizer, RAdam, RMSprop, Rprop,
+    Schedule, Sgd, WeightAverage,
 };
 use wengert::prelude::*;
 
@@ -175,9 +175,21 @@ fn a_hundred_steps_are_pytorchs() {
                     check(&case, step, &problem.model, "");
                 }
             }
-            // Not here: ASGD and Rprop; the problem itself.
+            "asgd" => {
+                let asgd = Asgd::new(lr).lambd(option(&case, "lambd", 1e-4)).t0(option(&case, "t0", 1e6));
+                train(&case, asgd, |o, _| o);
+            }
+            "rprop" => {
+                let pair = |name: &str, default| match case.about["options"].get(name) {
+                    Some(pair) => [0, 1].map(|i| pair[i].as_f64().unwrap()),
+                    None => default,
+                };
+                let ([minus, plus], [min, max]) = (pair("etas", [0.5, 1.2]), pair("step_sizes", [1e-6, 50.0]));
+                train(&case, Rprop::new(lr).etas(minus, plus).step_sizes(min, max), |o, _| o);
+            }
+            // The problem itself.
             _ => seen -= 1,
         }
     }
-    assert!(seen >= 40, "{seen} cases");
+    assert!(seen >= 43, "{seen} cases");
 }

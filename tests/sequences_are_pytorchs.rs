@@ -90,17 +90,20 @@ impl<'t> Parts<'t> for (Variable<'t>, Variable<'t>) {
     }
 }
 
-fn recurrent<K: RecurrentKind<f64>>(prefix: &str, builder: impl Fn(usize, usize) -> RecurrentBuilder<K>)
+/// `builder` makes the settings from the sizes of input, state and projection.
+fn recurrent<K: RecurrentKind<f64>>(prefix: &str, builder: impl Fn(usize, usize, usize) -> RecurrentBuilder<K>)
 where
     for<'t> K::State<'t>: Parts<'t>,
 {
     let cases = cases(prefix);
     assert!(cases.len() >= 11, "{prefix}");
-    for case in cases.iter().filter(|case| !case.name.ends_with("projection")) {
+    for case in &cases {
         let parameters = names(case, "parameters");
         let has = |name: &str| parameters.iter().any(|parameter| parameter == name);
         let width = |name: &str| case.get(name).shape()[1];
-        let mut builder = builder(width("weight_ih_l0"), width("weight_hh_l0")).bias(has("bias_ih_l0"));
+        let projection = if has("weight_hr_l0") { Some(case.get("weight_hr_l0").shape().to_vec()) } else { None };
+        let [projected, hidden] = projection.map_or([0, width("weight_hh_l0")], |sizes| [sizes[0], sizes[1]]);
+        let mut builder = builder(width("weight_ih_l0"), hidden, projected).bias(has("bias_ih_l0"));
         if has("weight_ih_l1") {
             builder = builder.num_layers(2);
         }
@@ -131,10 +134,10 @@ where
 
 #[test]
 fn recurrent_networks() {
-    recurrent("rnn_tanh/", RNN::builder);
-    recurrent("rnn_relu/", |inputs, hidden| RNN::builder(inputs, hidden).relu());
-    recurrent("gru/", GRU::builder);
-    recurrent("lstm/", LSTM::builder);
+    recurrent("rnn_tanh/", |inputs, hidden, _| RNN::builder(inputs, hidden));
+    recurrent("rnn_relu/", |inputs, hidden, _| RNN::builder(inputs, hidden).relu());
+    recurrent("gru/", |inputs, hidden, _| GRU::builder(inputs, hidden));
+    recurrent("lstm/", |inputs, hidden, projected| LSTM::builder(inputs, hidden).proj_size(projected));
 }
 
 fn cell<K: RecurrentKind<f64>>(name: &str, cell: RecurrentCell<K, f64>, outputs: &[&str])

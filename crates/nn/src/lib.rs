@@ -93,7 +93,7 @@ pub use layers::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, Adaptive
 pub use layers::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
 pub use layers::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
 pub use layers::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
-pub use layers::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
+pub use layers::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder, RowLimit};
 pub use layers::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, Bilinear};
 pub use layers::{CELU, ELU, GELU, GELUTanh, GLU, LeakyReLU, LogSigmoid, Mish, PReLU, RReLU, ReLU, ReLU6, SELU, SiLU};
 pub use layers::{
@@ -109,6 +109,7 @@ pub use layers::{
 pub use layers::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
 pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
+pub use layers::{LPPool, LPPool1d, LPPool2d, LPPool3d};
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use loss::{
@@ -126,8 +127,8 @@ pub use loss::{
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Along, Archive, Common, Decayed, Lbfgs, Lion, NAdam, Optimizer, RAdam,
-    RMSprop, Range, Resume, Setting, Sgd, States, WeightAverage,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Along, Archive, Asgd, Common, Decayed, Lbfgs, Lion, NAdam, Optimizer,
+    RAdam, RMSprop, Range, Resume, Rprop, Setting, Sgd, States, WeightAverage,
 };
 pub use per_sample::{per_sample_gradients, try_per_sample_gradients};
 pub use schedule::Schedule;

@@ -1,7 +1,7 @@
 //! Convolutional layers.
 
 use wengert_autograd::{Parameter, Var};
-use wengert_tensor::ops::{ConvOptions, Convolution as _};
+use wengert_tensor::ops::{ConvOptions, Convolution as _, PadMode};
 use wengert_tensor::{Float, Sizes, Tensor};
 
 use crate::layers::layer::{Layer, optional, output_of};
@@ -147,7 +147,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { options: self.options.stride(stride), ..self }
     }
 
-    /// With this many zeros on both sides; 0 by default.
+    /// With this many zeros on both sides, or as many of what the padding mode says; 0 by default.
     #[must_use]
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.padding(padding), ..self }
@@ -194,6 +194,25 @@ impl<const D: usize> ConvBuilder<D> {
     #[must_use]
     pub fn same(self) -> Self {
         ConvBuilder { options: self.options.same(), ..self }
+    }
+
+    /// With another padding than zeros: the input mirrored, its border element, or its other end. PyTorch: `padding_mode`, where
+    /// [`PadMode::Constant`] of 0 is `"zeros"`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Conv1d, Generator, Layer, PadMode};
+    ///
+    /// let builder = Conv1d::builder(1, 1, 3).padding(1).padding_mode(PadMode::Circular);
+    /// let mut ring: Conv1d = builder.bias(false).build(&mut Generator::new(0));
+    /// ring.weight.value = Tensor::from([[[1.0, 0.0, 0.0]]]);
+    /// let tape = Tape::new();
+    /// let y = ring.forward(tape.constant(&Tensor::from([[1.0, 2.0, 3.0]])));
+    /// assert_eq!(y.value().to_vec(), [3.0, 1.0, 2.0]);
+    /// ```
+    #[must_use]
+    pub fn padding_mode(self, padding_mode: PadMode) -> Self {
+        ConvBuilder { options: self.options.padding_mode(padding_mode), ..self }
     }
 
     /// The layer.
@@ -337,6 +356,9 @@ mod tests {
         let generator = &mut Generator::new(1);
         layer_gradients(ConvTranspose2d::builder(2, 2, 2).groups(2).build(generator), &input([1, 2, 2, 3]));
         layer_gradients(ConvTranspose3d::new(2, 1, 2, generator), &input([2, 2, 1, 2]));
+        for mode in [PadMode::Reflect, PadMode::Replicate, PadMode::Circular] {
+            layer_gradients(Conv2d::builder(2, 1, 3).padding(1).padding_mode(mode).build(generator), &input([2, 2, 3]));
+        }
     }
 
     #[test]

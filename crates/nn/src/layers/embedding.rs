@@ -1,16 +1,20 @@
 //! Rows of a trained table by number.
 
-use wengert_autograd::{Parameter, Tape, Var};
+use std::collections::BTreeSet;
+
+use wengert_autograd::{Error, Parameter, Tape, Var};
 use wengert_macros::twins;
-use wengert_tensor::ops::{Embedding as _, EmbeddingOptions};
+use wengert_tensor::ops::{
+    Arithmetic as _, Comparison as _, Embedding as _, EmbeddingOptions, Norms as _, Scatter as _, try_where_,
+};
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
-use crate::layers::layer::output_of;
+use crate::layers::layer::{in_layer, output_of};
 use crate::module::Module;
 
 /// A table whose rows are read by number: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`, without
-/// `max_norm` (rows are never renormalized) and `sparse`.
+/// `sparse`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -30,6 +34,45 @@ pub struct Embedding<T: Float = f32> {
     /// The row that gets no gradient, and what divides gradients.
     #[module(skip)]
     pub options: EmbeddingOptions,
+    /// What the norm of a row is at most.
+    #[module(skip)]
+    pub limit: Option<RowLimit>,
+}
+
+/// What the norm of a row is at most where it is read: larger rows are scaled down. PyTorch: `max_norm` and `norm_type`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowLimit {
+    /// The largest norm.
+    pub max_norm: f64,
+    /// Which norm; 2 is the Euclidean one.
+    pub norm_type: f64,
+}
+
+impl RowLimit {
+    /// `rows`, `[…, width]`, those scaled whose norm is larger: by max_norm / (norm + 1e-7), as in PyTorch.
+    #[track_caller]
+    fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, Error> {
+        let norms = rows.try_vector_norm_keepdim(self.norm_type, -1)?;
+        let factors = Tensor::scalar(T::from_f64(self.max_norm)).try_div(&norms.try_add(1e-7)?)?;
+        Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
+    }
+
+    /// `rows`, which were read from a table, with the values that they have under this limit. The gradient is that of the table's
+    /// rows themselves: PyTorch scales them before it reads.
+    #[track_caller]
+    pub(crate) fn limited<'t, T: Float>(self, rows: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let own = rows.try_value()?;
+        rows.try_sub(&own)?.try_add(&self.scaled(&own)?)
+    }
+
+    /// `table` with the rows scaled that `indices` name.
+    #[track_caller]
+    pub(crate) fn renormalized<T: Float>(self, table: &Tensor<T>, indices: &Tensor<i64>) -> Result<Tensor<T>, Error> {
+        let rows: Vec<i64> = indices.iter().collect::<BTreeSet<i64>>().into_iter().collect();
+        let rows = Tensor::from(&rows[..]);
+        let scaled = self.scaled(&table.try_embedding(&rows, EmbeddingOptions::default())?)?;
+        Ok(table.try_index_copy(0, &rows, &scaled)?)
+    }
 }
 
 /// The settings of an [`Embedding`] before it is built.
@@ -37,6 +80,8 @@ pub struct Embedding<T: Float = f32> {
 pub struct EmbeddingBuilder {
     sizes: [usize; 2],
     options: EmbeddingOptions,
+    max_norm: Option<f64>,
+    norm_type: f64,
 }
 
 impl<T: Float> Embedding<T> {
@@ -56,7 +101,7 @@ impl<T: Float> Embedding<T> {
     pub fn from_pretrained(table: Tensor<T>) -> Self {
         let mut weight = Parameter::new(table);
         weight.set_frozen(true);
-        Embedding { weight, options: EmbeddingOptions::default() }
+        Embedding { weight, options: EmbeddingOptions::default(), limit: None }
     }
 }
 
@@ -64,7 +109,8 @@ impl Embedding<f32> {
     /// The settings of a table of `num_embeddings` rows of `embedding_dim` numbers of any element type:
     /// [`EmbeddingBuilder::build`] decides.
     pub fn builder(num_embeddings: usize, embedding_dim: usize) -> EmbeddingBuilder {
-        EmbeddingBuilder { sizes: [num_embeddings, embedding_dim], options: EmbeddingOptions::default() }
+        let (sizes, options) = ([num_embeddings, embedding_dim], EmbeddingOptions::default());
+        EmbeddingBuilder { sizes, options, max_norm: None, norm_type: 2.0 }
     }
 }
 
@@ -83,6 +129,21 @@ impl EmbeddingBuilder {
         self
     }
 
+    /// With rows scaled where they are read, if their norm is larger than this. A forward pass changes no parameters, so the
+    /// table itself is scaled by [`Embedding::renormalize`].
+    #[must_use]
+    pub fn max_norm(mut self, max_norm: f64) -> Self {
+        self.max_norm = Some(max_norm);
+        self
+    }
+
+    /// With another norm for [`max_norm`](Self::max_norm); 2, the Euclidean one, by default.
+    #[must_use]
+    pub fn norm_type(mut self, norm_type: f64) -> Self {
+        self.norm_type = norm_type;
+        self
+    }
+
     /// The layer.
     ///
     /// # Panics
@@ -91,7 +152,9 @@ impl EmbeddingBuilder {
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Embedding<T> {
         let padding = self.options.padding_idx.map(|row| row as usize);
-        Embedding { weight: Parameter::new(initial(self.sizes, padding, generator)), options: self.options }
+        let weight = Parameter::new(initial(self.sizes, padding, generator));
+        let limit = self.max_norm.map(|max_norm| RowLimit { max_norm, norm_type: self.norm_type });
+        Embedding { weight, options: self.options, limit }
     }
 }
 
@@ -104,10 +167,50 @@ impl<T: Float> Embedding<T> {
     /// If an index is not that of a row.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        output_of(self, table.try_embedding(indices, self.options), self.weight.made(), || {
-            let sizes = self.weight.value.shape();
-            format!("Embedding({}, {}) on indices of shape {}", sizes[0], sizes[1], indices.shape())
-        })
+        output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
+    }
+
+    /// Scales the rows of the table whose numbers are in `indices` to the norm of [`max_norm`](EmbeddingBuilder::max_norm), where
+    /// theirs is larger; changes nothing without one. PyTorch does so in each forward pass: called before it, with the same
+    /// indices, this makes a training the same.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Embedding, Generator};
+    ///
+    /// let mut words: Embedding<f64> = Embedding::builder(2, 2).max_norm(1.0).build(&mut Generator::new(0));
+    /// words.weight.value = Tensor::from([[3.0, 4.0], [6.0, 8.0]]);
+    /// let indices = Tensor::from([0]);
+    /// let read = words.forward(&Tape::new(), &indices).value();
+    /// assert!((read - Tensor::from([[0.6, 0.8]])).abs().amax(..).item() < 1e-7);
+    /// assert_eq!(words.weight.value.to_vec(), [3.0, 4.0, 6.0, 8.0]);
+    /// words.renormalize(&indices);
+    /// assert!((words.weight.value - Tensor::from([[0.6, 0.8], [6.0, 8.0]])).abs().amax(..).item() < 1e-7);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If an index is not that of a row.
+    pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
+        if let Some(limit) = self.limit {
+            let table = limit.renormalized(&self.weight.value, indices);
+            self.weight.value = in_layer(table, self.weight.made(), || self.describe(indices))?;
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn rows<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, Error> {
+        let rows = table.try_embedding(indices, self.options)?;
+        match self.limit {
+            Some(limit) => limit.limited(rows),
+            None => Ok(rows),
+        }
+    }
+
+    fn describe(&self, indices: &Tensor<i64>) -> String {
+        let sizes = self.weight.value.shape();
+        format!("Embedding({}, {}) on indices of shape {}", sizes[0], sizes[1], indices.shape())
     }
 }
 
@@ -126,8 +229,8 @@ pub(crate) fn initial<T: Float>(sizes: [usize; 2], padding: Option<usize>, gener
 mod tests {
     use wengert_autograd::prelude::*;
 
-    use crate::layers::check::gradients;
-    use crate::layers::embedding::Embedding;
+    use crate::layers::check::{close, gradients};
+    use crate::layers::embedding::{Embedding, EmbeddingBuilder};
 
     #[test]
     fn rows_and_their_gradients() {
@@ -144,6 +247,40 @@ mod tests {
         gradients(&mut Embedding::new(3, 2, &mut Generator::new(1)), |layer, tape| {
             layer.forward(tape, &Tensor::from([2, 0, 2]))
         });
+    }
+
+    /// The values are PyTorch 2.15's, which adds 1e-7 to the norm.
+    #[test]
+    fn rows_with_a_larger_norm_are_scaled() {
+        let table = Tensor::from([[3.0, 4.0], [0.3, 0.4], [-6.0, 8.0]]);
+        let indices = Tensor::from([0, 1, 0]);
+        let layer = |builder: EmbeddingBuilder| {
+            let mut layer: Embedding<f64> = builder.build(&mut Generator::new(1));
+            layer.weight.value = table.clone();
+            layer
+        };
+        let mut euclidean = layer(Embedding::builder(3, 2).max_norm(1.0));
+        let tape = Tape::new();
+        let y = euclidean.forward(&tape, &indices);
+        let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
+        close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
+        // As if the table's rows had been these.
+        let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
+        assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
+        drop(gradients);
+        euclidean.renormalize(&indices);
+        close(&euclidean.weight.value, &[x0, x1, 0.3, 0.4, -6.0, 8.0], 1e-15);
+        let once = euclidean.weight.value.clone();
+        euclidean.renormalize(&indices);
+        assert_eq!(euclidean.weight.value, once);
+        assert!(euclidean.try_renormalize(&Tensor::from([3])).unwrap_err().to_string().contains("Embedding(3, 2)"));
+
+        let sums = layer(Embedding::builder(3, 2).max_norm(1.0).norm_type(1.0)).forward(&tape, &indices);
+        let [x0, x1] = [0.42857142244897967, 0.5714285632653062];
+        close(&sums.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
+        let mut none = layer(Embedding::builder(3, 2));
+        none.renormalize(&indices);
+        assert_eq!(none.weight.value, table);
     }
 
     #[test]

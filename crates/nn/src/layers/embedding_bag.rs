@@ -9,8 +9,8 @@ use wengert_tensor::ops::{
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
-use crate::layers::embedding::initial;
-use crate::layers::layer::{output_of, refused};
+use crate::layers::embedding::{RowLimit, initial};
+use crate::layers::layer::{in_layer, output_of, refused};
 use crate::module::Module;
 
 /// What a bag of rows is made.
@@ -26,7 +26,7 @@ pub enum BagMode {
 }
 
 /// One row for each bag of indices: the sum, mean or largest of the rows of a table that the bag names. PyTorch:
-/// `torch.nn.EmbeddingBag`, without `max_norm` (rows are never renormalized) and `sparse`.
+/// `torch.nn.EmbeddingBag`, without `sparse`.
 ///
 /// Bags are the rows of indices `[bags, n]`; or they lie one after the other in `[n]`, and `offsets` says where each begins.
 ///
@@ -58,6 +58,8 @@ pub struct EmbeddingBagBuilder {
     padding_idx: Option<usize>,
     scale_grad_by_freq: bool,
     include_last_offset: bool,
+    max_norm: Option<f64>,
+    norm_type: f64,
 }
 
 impl<T: Float> EmbeddingBag<T> {
@@ -83,6 +85,8 @@ impl EmbeddingBag<f32> {
             padding_idx: None,
             scale_grad_by_freq: false,
             include_last_offset: false,
+            max_norm: None,
+            norm_type: 2.0,
         }
     }
 }
@@ -110,6 +114,23 @@ impl EmbeddingBagBuilder {
     #[must_use]
     pub fn include_last_offset(self, include: bool) -> Self {
         EmbeddingBagBuilder { include_last_offset: include, ..self }
+    }
+
+    /// With rows scaled where they are read, if their norm is larger than this. A forward pass changes no parameters, so the
+    /// table itself is scaled by [`EmbeddingBag::renormalize`].
+    #[must_use]
+    pub fn max_norm(self, max_norm: f64) -> Self {
+        EmbeddingBagBuilder { max_norm: Some(max_norm), ..self }
+    }
+
+    /// With another norm for [`max_norm`](Self::max_norm); 2, the Euclidean one, by default.
+    #[must_use]
+    pub fn norm_type(self, norm_type: f64) -> Self {
+        EmbeddingBagBuilder { norm_type, ..self }
+    }
+
+    fn limit(&self) -> Option<RowLimit> {
+        Some(RowLimit { max_norm: self.max_norm?, norm_type: self.norm_type })
     }
 
     /// The layer.
@@ -151,10 +172,26 @@ impl<T: Float> EmbeddingBag<T> {
         per_sample_weights: Option<Var<'t, T>>,
     ) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        output_of(self, self.pooled(table, indices, offsets, per_sample_weights), self.weight.made(), || {
-            let [rows, width] = self.settings.sizes;
-            format!("EmbeddingBag({rows}, {width}) on indices of shape {}", indices.shape())
-        })
+        let made = self.weight.made();
+        output_of(self, self.pooled(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
+    }
+
+    /// Scales the rows of the table whose numbers are in `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize).
+    ///
+    /// # Errors
+    ///
+    /// If an index is not that of a row.
+    pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
+        if let Some(limit) = self.settings.limit() {
+            let table = limit.renormalized(&self.weight.value, indices);
+            self.weight.value = in_layer(table, self.weight.made(), || self.describe(indices))?;
+        }
+        Ok(())
+    }
+
+    fn describe(&self, indices: &Tensor<i64>) -> String {
+        let [rows, width] = self.settings.sizes;
+        format!("EmbeddingBag({rows}, {width}) on indices of shape {}", indices.shape())
     }
 
     #[track_caller]
@@ -169,6 +206,9 @@ impl<T: Float> EmbeddingBag<T> {
         let bags = self.bags(indices, offsets)?;
         let options = EmbeddingOptions { scale_grad_by_freq: settings.scale_grad_by_freq, ..Default::default() };
         let mut rows = table.try_embedding(&Tensor::from(&bags.indices[..]), options)?;
+        if let Some(limit) = settings.limit() {
+            rows = limit.limited(rows)?;
+        }
         if let Some(weights) = weights {
             if settings.mode != BagMode::Sum || weights.shape() != *indices.shape() {
                 let message = format!(
@@ -296,6 +336,19 @@ mod tests {
         let y = sums.forward(&tape, &Tensor::from([0, 1, 2]), Some(&offsets), Some(weights));
         close(&y.value(), &[10.0, -20.0, 500.0, -600.0], 0.0);
         assert_eq!(y.sum(..).backward().of(weights).to_vec(), [-1.0, 0.0, -1.0]);
+    }
+
+    /// The values are PyTorch 2.15's.
+    #[test]
+    fn rows_with_a_larger_norm_are_scaled() {
+        let mut bag = bag(EmbeddingBag::builder(3, 2).mode(BagMode::Sum).padding_idx(2).max_norm(1.0));
+        bag.weight.value = Tensor::from([[3.0, 4.0], [0.3, 0.4], [-6.0, 8.0]]);
+        let indices = Tensor::from([[0, 2], [1, 0]]);
+        let y = bag.forward(&Tape::new(), &indices, None, None).value();
+        close(&y, &[0.5999999880000002, 0.7999999840000003, 0.8999999880000003, 1.1999999840000002], 1e-15);
+        bag.renormalize(&indices);
+        let table = [0.5999999880000002, 0.7999999840000003, 0.3, 0.4, -0.5999999940000001, 0.7999999920000002];
+        close(&bag.weight.value, &table, 1e-15);
     }
 
     #[test]

@@ -148,17 +148,21 @@ impl<T: Float, const D: usize> Module<T> for MaxPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let (kernel, options) = self.window.whole();
-        let y = match D {
-            1 => x.try_max_pool1d(kernel, &options),
-            2 => x.try_max_pool2d(kernel, &options),
-            _ => self.over_volumes(x),
-        };
-        output_of(self, y, self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
+        output_of(self, self.pooled(x), self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
     }
 }
 
 impl<const D: usize> MaxPool<D> {
+    #[track_caller]
+    pub(crate) fn pooled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let (kernel, options) = self.window.whole();
+        match D {
+            1 => x.try_max_pool1d(kernel, &options),
+            2 => x.try_max_pool2d(kernel, &options),
+            _ => self.over_volumes(x),
+        }
+    }
+
     /// The largest of planes, then along the depth: the first of several that are equal is the same as in one go.
     #[track_caller]
     fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
@@ -208,6 +212,17 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
+    #[track_caller]
+    pub(crate) fn pooled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let (kernel, options) = self.window.whole();
+        let options = self.divided(options, false);
+        match D {
+            1 => x.try_avg_pool1d(kernel, &options),
+            2 => x.try_avg_pool2d(kernel, &options),
+            _ => self.over_volumes(x),
+        }
+    }
+
     /// The means of planes, then along the depth: the numbers of elements multiply.
     #[track_caller]
     fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
@@ -223,14 +238,7 @@ impl<T: Float, const D: usize> Module<T> for AvgPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for AvgPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let (kernel, options) = self.window.whole();
-        let options = self.divided(options, false);
-        let y = match D {
-            1 => x.try_avg_pool1d(kernel, &options),
-            2 => x.try_avg_pool2d(kernel, &options),
-            _ => self.over_volumes(x),
-        };
-        output_of(self, y, self.window.made, || self.window.named(&format!("AvgPool{D}d"), x))
+        output_of(self, self.pooled(x), self.window.made, || self.window.named(&format!("AvgPool{D}d"), x))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recurrent networks over sequences.
 //!
 //! The products of all inputs of a sequence are one product; at each step there is only that of the state. What a cell computes
-//! is in [`recurrent_cell`](super::recurrent_cell). LSTM's `proj_size` is left out.
+//! is in [`recurrent_cell`](super::recurrent_cell).
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
@@ -76,6 +76,7 @@ pub struct RecurrentBuilder<K> {
     kind: K,
     input_size: usize,
     hidden_size: usize,
+    proj_size: usize,
     num_layers: usize,
     bias: bool,
     bidirectional: bool,
@@ -112,6 +113,26 @@ impl RecurrentBuilder<Simple> {
     }
 }
 
+impl RecurrentBuilder<LongShortTerm> {
+    /// With outputs of `proj_size` numbers, fewer than the cell has: at each step the output is multiplied by a trained matrix,
+    /// `weight_hr_l0`, before it goes on (Sak, Senior and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and
+    /// `hidden_size` numbers. PyTorch: `proj_size`, where 0, as here, is no projection.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Generator, LSTM};
+    ///
+    /// let lstm: LSTM = LSTM::builder(3, 8).proj_size(2).build(&mut Generator::new(0));
+    /// let tape = Tape::new();
+    /// let (y, (h, c)) = lstm.forward_from(tape.constant(&Tensor::ones([7, 5, 3])), None);
+    /// assert_eq!((y.shape(), h.shape(), c.shape()), ([7, 5, 2].into(), [1, 5, 2].into(), [1, 5, 8].into()));
+    /// ```
+    #[must_use]
+    pub fn proj_size(self, proj_size: usize) -> Self {
+        RecurrentBuilder { proj_size, ..self }
+    }
+}
+
 impl<K> RecurrentBuilder<K> {
     fn new(input_size: usize, hidden_size: usize) -> Self
     where
@@ -121,6 +142,7 @@ impl<K> RecurrentBuilder<K> {
             kind: K::default(),
             input_size,
             hidden_size,
+            proj_size: 0,
             num_layers: 1,
             bias: true,
             bidirectional: false,
@@ -164,19 +186,22 @@ impl<K> RecurrentBuilder<K> {
     ///
     /// # Panics
     ///
-    /// If there are no layers, or not enough memory for the parameters.
+    /// If there are no layers, a projection is not smaller than the cell, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> RecurrentLayer<K, T>
     where
         K: RecurrentKind<T>,
     {
         assert!(self.num_layers > 0, "num_layers must be greater than zero");
-        let directions = if self.bidirectional { 2 } else { 1 };
+        let (hidden, projected) = (self.hidden_size, self.proj_size);
+        assert!(projected == 0 || projected < hidden, "proj_size has to be smaller than hidden_size");
+        let (directions, outputs) =
+            (if self.bidirectional { 2 } else { 1 }, if projected > 0 { projected } else { hidden });
         let mut cells = Vec::with_capacity(self.num_layers * directions);
         for layer in 0..self.num_layers {
-            let inputs = if layer == 0 { self.input_size } else { directions * self.hidden_size };
+            let inputs = if layer == 0 { self.input_size } else { directions * outputs };
             for _ in 0..directions {
-                cells.push(RecurrentCell::of(self.kind, inputs, self.hidden_size, self.bias, generator));
+                cells.push(RecurrentCell::of(self.kind, [inputs, hidden, projected], self.bias, generator));
             }
         }
         let RecurrentBuilder { bidirectional, batch_first, dropout, .. } = self;
@@ -297,17 +322,18 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
             },
             None => None,
         };
-        let (hidden, number) = (self.cells[0].hidden_size(), self.cells.len());
+        let (sizes, number) = (self.cells[0].state_sizes(), self.cells.len());
         let has_batch = given.rank() == 3;
-        let whole = Shape::from([number, batch, hidden]);
+        let whole = sizes.map(|size| Shape::from([number, batch, size]));
+        let alone = sizes.map(|size| Shape::from([number, size]));
         let state = match state {
             Some(state) => {
-                let expected = if has_batch { whole.clone() } else { Shape::from([number, hidden]) };
-                Some(checked_or_zeros::<K, T>(x, Some(state), &expected, K::NAME)?.try_reshaped(&whole)?)
+                let expected = if has_batch { &whole } else { &alone };
+                Some(checked_or_zeros::<K, T>(x, Some(state), expected, K::NAME)?.try_reshaped(&whole)?)
             }
             None => None,
         };
-        let zeros = K::State::zeros(x.tape(), &Shape::from([batch, hidden]));
+        let zeros = K::State::zeros(x.tape(), &sizes.map(|size| Shape::from([batch, size])));
 
         let sequence_first = if has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };
         let width = given[given.rank() - 1];
@@ -335,10 +361,10 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         if let Some(padding) = &padding {
             rows = try_where_(&padding.rows, &rows, 0.0)?;
         }
-        let width = self.directions() * hidden;
+        let width = self.directions() * sizes[0];
         let mut state = K::State::try_stack(&last)?;
         if !has_batch {
-            state = state.try_reshaped(&Shape::from([number, hidden]))?;
+            state = state.try_reshaped(&alone)?;
             return Ok((rows.try_reshape([steps, width])?, state));
         }
         let y = rows.try_reshape([steps, batch, width])?;
@@ -347,7 +373,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// All steps over `[steps · batch, in]`: the outputs, `[steps · batch, hidden]`, and the last state.
+    /// All steps over `[steps · batch, in]`: the outputs, `[steps · batch, hidden]` or as wide as a projection, and the last state.
     #[track_caller]
     fn over<'t>(
         &self,

@@ -10,7 +10,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
-use crate::layers::layer::in_layer;
+use crate::layers::layer::{in_layer, optional};
 use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
@@ -44,9 +44,9 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     /// The shape of each variable.
     fn shapes(self) -> Vec<Shape>;
 
-    /// Zeros.
+    /// Zeros of the shapes of output and cell.
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, shape: &Shape) -> Self;
+    fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
 
     /// These values where `mask` is 1, those of `other` where it is 0.
     ///
@@ -64,13 +64,13 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     #[track_caller]
     fn try_part(self, position: usize) -> Result<Self, TapeError>;
 
-    /// The same values in another shape.
+    /// The same values in other shapes of output and cell.
     ///
     /// # Errors
     ///
-    /// If it has not as many elements.
+    /// If one has not as many elements.
     #[track_caller]
-    fn try_reshaped(self, shape: &Shape) -> Result<Self, TapeError>;
+    fn try_reshaped(self, shapes: &[Shape; 2]) -> Result<Self, TapeError>;
 
     /// States of one shape along a new first dimension.
     ///
@@ -91,7 +91,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
     }
 
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, shape: &Shape) -> Self {
+    fn zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Self {
         tape.constant(&Tensor::zeros(shape))
     }
 
@@ -106,7 +106,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
     }
 
     #[track_caller]
-    fn try_reshaped(self, shape: &Shape) -> Result<Self, TapeError> {
+    fn try_reshaped(self, [shape, _]: &[Shape; 2]) -> Result<Self, TapeError> {
         self.try_reshape(shape)
     }
 
@@ -126,9 +126,9 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, shape: &Shape) -> Self {
-        let zeros = Var::zeros(tape, shape);
-        (zeros, zeros)
+    fn zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Self {
+        let zeros = tape.constant(&Tensor::zeros(output));
+        (zeros, if cell == output { zeros } else { tape.constant(&Tensor::zeros(cell)) })
     }
 
     #[track_caller]
@@ -142,8 +142,8 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 
     #[track_caller]
-    fn try_reshaped(self, shape: &Shape) -> Result<Self, TapeError> {
-        Ok((RecurrentState::try_reshaped(self.0, shape)?, RecurrentState::try_reshaped(self.1, shape)?))
+    fn try_reshaped(self, [output, cell]: &[Shape; 2]) -> Result<Self, TapeError> {
+        Ok((self.0.try_reshape(output)?, self.1.try_reshape(cell)?))
     }
 
     #[track_caller]
@@ -164,6 +164,8 @@ pub struct CellVariables<'t, T: Float> {
     pub(crate) hidden: Var<'t, T>,
     /// What is added at each step to the product of the state, `[g · hidden]`.
     pub(crate) hidden_bias: Option<Var<'t, T>>,
+    /// What an LSTM's output is multiplied by, `[hidden, proj]`.
+    pub(crate) projection: Option<Var<'t, T>>,
 }
 
 /// How a cell computes: [`Simple`], [`LongShortTerm`] or [`Gated`].
@@ -243,7 +245,11 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
         (state, cell): (Var<'t, T>, Var<'t, T>),
         variables: &CellVariables<'t, T>,
     ) -> Result<(Var<'t, T>, Var<'t, T>), TapeError> {
-        x.try_add(state.try_matmul(&variables.hidden)?)?.try_lstm_gates(&cell)
+        let (output, cell) = x.try_add(state.try_matmul(&variables.hidden)?)?.try_lstm_gates(&cell)?;
+        match &variables.projection {
+            Some(projection) => Ok((output.try_matmul(projection)?, cell)),
+            None => Ok((output, cell)),
+        }
     }
 }
 
@@ -276,12 +282,14 @@ impl<T: Float> RecurrentKind<T> for Gated {
 pub struct RecurrentCell<K, T: Float = f32> {
     /// From the input, `[g · hidden, in]` with `g` gates.
     pub weight_ih: Parameter<T>,
-    /// From the state, `[g · hidden, hidden]`.
+    /// From the state, `[g · hidden, hidden]`; `[g · hidden, proj]` in an LSTM with a projection.
     pub weight_hh: Parameter<T>,
     /// `[g · hidden]`.
     pub bias_ih: Option<Parameter<T>>,
     /// `[g · hidden]`.
     pub bias_hh: Option<Parameter<T>>,
+    /// The projection of an LSTM's output, `[proj, hidden]`; see [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
+    pub weight_hr: Option<Parameter<T>>,
     /// How it computes.
     #[module(skip)]
     pub kind: K,
@@ -296,7 +304,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
-        RecurrentCell::of(K::default(), input_size, hidden_size, true, generator)
+        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
     }
 
     /// [`new`](Self::new) without biases. PyTorch: `bias=False`.
@@ -306,23 +314,27 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn without_bias(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
-        RecurrentCell::of(K::default(), input_size, hidden_size, false, generator)
+        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], false, generator)
     }
 }
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
+    /// A cell from `inputs` to `hidden` numbers, of which it gives out `projected`; all where that is 0.
     #[track_caller]
-    pub(crate) fn of(kind: K, inputs: usize, hidden: usize, bias: bool, generator: &mut Generator) -> Self {
-        let gates = K::GATES * hidden;
+    pub(crate) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
+        let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
         let weight_ih = Parameter::new(initial([gates, inputs], hidden, generator));
-        let weight_hh = Parameter::new(initial([gates, hidden], hidden, generator));
-        let [mut bias_ih, mut bias_hh] = [None, None];
+        let weight_hh = Parameter::new(initial([gates, outputs], hidden, generator));
+        let [mut bias_ih, mut bias_hh, mut weight_hr] = [None, None, None];
         if bias {
             bias_ih = Some(Parameter::new(initial([gates], hidden, generator)));
             bias_hh = Some(Parameter::new(initial([gates], hidden, generator)));
         }
-        RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, kind }
+        if projected > 0 {
+            weight_hr = Some(Parameter::new(initial([projected, hidden], hidden, generator)));
+        }
+        RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
 
     /// The next state from the input `[n, in]` (or `[in]`) and the state `[n, hidden]` (or `[hidden]`); zeros where there is none.
@@ -338,18 +350,26 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         })
     }
 
-    /// How many numbers the state has.
+    /// How many numbers the state has; in an LSTM with a projection, the cell.
     pub fn hidden_size(&self) -> usize {
-        self.weight_hh.value.shape()[1]
+        self.weight_hh.value.shape()[0] / K::GATES
+    }
+
+    /// How many numbers the output and the cell have.
+    pub(crate) fn state_sizes(&self) -> [usize; 2] {
+        [self.weight_hh.value.shape()[1], self.hidden_size()]
     }
 
     #[track_caller]
     fn step<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>, TapeError> {
-        let mut shape = x.shape();
-        if let Some(last) = shape.last_mut() {
-            *last = self.hidden_size();
-        }
-        let state = checked_or_zeros::<K, T>(x, state, &shape, "cell")?;
+        let shapes = self.state_sizes().map(|size| {
+            let mut shape = x.shape();
+            if let Some(last) = shape.last_mut() {
+                *last = size;
+            }
+            shape
+        });
+        let state = checked_or_zeros::<K, T>(x, state, &shapes, "cell")?;
         let variables = self.variables(x.tape())?;
         let gates = x.try_linear(&variables.input, variables.bias.as_ref())?;
         self.kind.try_step(gates, state, &variables)
@@ -365,22 +385,26 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
             (bias, hidden_bias) =
                 if K::APART { (Some(bias_ih), Some(bias_hh)) } else { (Some(bias_ih.try_add(bias_hh)?), None) };
         }
-        Ok(CellVariables { input, bias, hidden, hidden_bias })
+        let projection = match optional(tape, self.weight_hr.as_ref())? {
+            Some(weight) => Some(weight.try_t()?),
+            None => None,
+        };
+        Ok(CellVariables { input, bias, hidden, hidden_bias, projection })
     }
 }
 
-/// The state, if its variables have this shape; zeros where there is none.
+/// The state, if its variables have these shapes of output and cell; zeros where there is none.
 #[track_caller]
 pub(crate) fn checked_or_zeros<'t, K: RecurrentKind<T>, T: Float>(
     x: Var<'t, T>,
     state: Option<K::State<'t>>,
-    shape: &Shape,
+    shapes: &[Shape; 2],
     operation: &'static str,
 ) -> Result<K::State<'t>, TapeError> {
-    let Some(state) = state else { return Ok(K::State::zeros(x.tape(), shape)) };
-    match state.shapes().into_iter().find(|found| found != shape) {
+    let Some(state) = state else { return Ok(K::State::zeros(x.tape(), shapes)) };
+    match state.shapes().into_iter().zip(shapes).find(|(found, shape)| found != *shape) {
         None => Ok(state),
-        Some(found) => {
+        Some((found, shape)) => {
             let message = format!("Expected hidden size {shape}, got {found}");
             Err(TensorError::Argument { message, at: Site::here(operation) }.into())
         }

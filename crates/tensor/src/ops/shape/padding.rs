@@ -54,66 +54,68 @@ pub trait Padding: TensorLike {
     /// Where `sizes` are odd in number or too many, crop more than there is, reflect as much as the size or more, or wrap
     /// around more than once.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self, Self::Error> {
-        let at = Site::here("pad");
-        let shape = self.shape();
-        let rank = shape.rank();
-        let refuse = |message: String| Err(Self::Error::from(Error::argument(at, message)));
-        if !sizes.len().is_multiple_of(2) {
-            return refuse("Padding length must be divisible by 2".into());
-        }
-        if sizes.len() > 2 * rank {
-            return refuse(format!(
-                "Padding length should be less than or equal to two times the input dimension but got padding length {} \
-                 and input of dimension {rank}",
-                sizes.len()
-            ));
-        }
-        let padded = sizes.len() / 2;
-        let constant = matches!(mode, PadMode::Constant(_));
-        let fits = (1..=3).contains(&padded) && (padded + 1..=padded + 2).contains(&rank);
-        if !(constant || fits) {
-            return refuse("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now".into());
-        }
-        let sides: Vec<(usize, isize, isize)> =
-            sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
-        for &(axis, left, right) in &sides {
-            let size = shape[axis] as isize;
-            match mode {
-                PadMode::Reflect if left >= size || right >= size => {
-                    return refuse(format!(
-                        "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding \
-                     ({left}, {right}) at dimension {axis} of input {shape}",
-                        2 * (rank - axis) + 2
-                    ));
-                }
-                PadMode::Circular
-                    if left.max(right) > size.saturating_add(left.min(0)).saturating_add(right.min(0)) =>
-                {
-                    return refuse("Padding value causes wrapping around more than once.".into());
-                }
-                PadMode::Replicate if size == 0 && left.max(right) > 0 => {
-                    return refuse(format!("Expected a non-zero size at dimension {axis} of input {shape}"));
-                }
-                _ => {}
-            }
-            let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
-            if kept < 0 {
-                return refuse("narrow(): length must be non-negative.".into());
-            }
-        }
-        let mut x = self.clone();
-        for (axis, left, right) in sides {
-            x = match mode {
-                // Elements that are cropped at one end are not repeated at the other.
-                PadMode::Circular => extended(&cropped(&x, axis, left, right, at)?, axis, left, right, mode, at)?,
-                _ => cropped(&extended(&x, axis, left, right, mode, at)?, axis, left, right, at)?,
-            };
-        }
-        Ok(x)
+        padded(self, sizes, mode, Site::here("pad"))
     }
 }
 
 impl<A: TensorLike> Padding for A {}
+
+/// [`Padding::try_pad`] for the operation at `at`.
+pub(crate) fn padded<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let rank = shape.rank();
+    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
+    if !sizes.len().is_multiple_of(2) {
+        return refuse("Padding length must be divisible by 2".into());
+    }
+    if sizes.len() > 2 * rank {
+        return refuse(format!(
+            "Padding length should be less than or equal to two times the input dimension but got padding length {} \
+             and input of dimension {rank}",
+            sizes.len()
+        ));
+    }
+    let padded = sizes.len() / 2;
+    let constant = matches!(mode, PadMode::Constant(_));
+    let fits = (1..=3).contains(&padded) && (padded + 1..=padded + 2).contains(&rank);
+    if !(constant || fits) {
+        return refuse("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now".into());
+    }
+    let sides: Vec<(usize, isize, isize)> =
+        sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
+    for &(axis, left, right) in &sides {
+        let size = shape[axis] as isize;
+        match mode {
+            PadMode::Reflect if left >= size || right >= size => {
+                return refuse(format!(
+                    "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding \
+                 ({left}, {right}) at dimension {axis} of input {shape}",
+                    2 * (rank - axis) + 2
+                ));
+            }
+            PadMode::Circular if left.max(right) > size.saturating_add(left.min(0)).saturating_add(right.min(0)) => {
+                return refuse("Padding value causes wrapping around more than once.".into());
+            }
+            PadMode::Replicate if size == 0 && left.max(right) > 0 => {
+                return refuse(format!("Expected a non-zero size at dimension {axis} of input {shape}"));
+            }
+            _ => {}
+        }
+        let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
+        if kept < 0 {
+            return refuse("narrow(): length must be non-negative.".into());
+        }
+    }
+    let mut x = x.clone();
+    for (axis, left, right) in sides {
+        x = match mode {
+            // Elements that are cropped at one end are not repeated at the other.
+            PadMode::Circular => extended(&cropped(&x, axis, left, right, at)?, axis, left, right, mode, at)?,
+            _ => cropped(&extended(&x, axis, left, right, mode, at)?, axis, left, right, at)?,
+        };
+    }
+    Ok(x)
+}
 
 fn cropped<A: TensorLike>(x: &A, axis: usize, left: isize, right: isize, at: Site) -> Result<A, A::Error> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());

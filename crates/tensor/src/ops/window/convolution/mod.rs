@@ -129,6 +129,7 @@ impl<A: Windowed<Elem: Number>> Convolution for A {}
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::PadMode;
     use crate::ops::window::convolution::{ConvOptions, Convolution};
     use crate::prelude::*;
 
@@ -200,6 +201,24 @@ mod tests {
         let y = x.conv1d(&pair, None, &ConvOptions::default().same());
         assert_eq!(y, Tensor::from([[12.0, 23.0, 30.0]]));
         assert!(x.try_conv1d(&pair, None, &ConvOptions::default().same().stride(2)).is_err());
+    }
+
+    #[test]
+    fn another_padding_is_that_of_pad_before_the_convolution() {
+        let (x, w) = (integers([2, 3, 6, 5]), integers([4, 3, 3, 2]));
+        for mode in [PadMode::Reflect, PadMode::Replicate, PadMode::Circular, PadMode::Constant(7.0)] {
+            let options = ConvOptions::default().stride([2, 1]).padding([2, 1]).padding_mode(mode);
+            let expected = x.pad(&[1, 1, 2, 2], mode).conv2d(&w, None, &ConvOptions::default().stride([2, 1]));
+            assert_eq!(x.conv2d(&w, None, &options), expected, "{mode:?}");
+            // Of the three that an even window with a dilation of three needs, one before and two after.
+            let same = ConvOptions::default().dilation([1, 3]).same().padding_mode(mode);
+            let expected = x.pad(&[1, 2, 1, 1], mode).conv2d(&w, None, &ConvOptions::default().dilation([1, 3]));
+            assert_eq!(x.conv2d(&w, None, &same), expected, "{mode:?}");
+        }
+        let reflect = ConvOptions::default().padding(6).padding_mode(PadMode::Reflect);
+        let text = x.try_conv2d(&w, None, &reflect).unwrap_err().sentence();
+        assert!(text.contains("Padding size should be less than the corresponding input dimension"), "{text}");
+        assert!(x.try_conv_transpose2d(w.narrow(0, 0, 3), None, &reflect.padding(1)).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How a convolution's window moves.
 
 use crate::Sizes;
+use crate::ops::shape::padding::PadMode;
 
 /// How the window moves. Sizes are one number for all dimensions or one for each.
 ///
@@ -14,6 +15,7 @@ pub struct ConvOptions {
     pub(crate) stride: Sizes,
     /// `None` keeps the size of the input.
     pub(crate) padding: Option<Sizes>,
+    pub(crate) padding_mode: PadMode,
     pub(crate) dilation: Sizes,
     pub(crate) groups: usize,
     pub(crate) output_padding: Sizes,
@@ -25,6 +27,7 @@ impl Default for ConvOptions {
         ConvOptions {
             stride: Sizes::from(1),
             padding: Some(Sizes::from(0)),
+            padding_mode: PadMode::Constant(0.0),
             dilation: Sizes::from(1),
             groups: 1,
             output_padding: Sizes::from(0),
@@ -40,7 +43,7 @@ impl ConvOptions {
         self
     }
 
-    /// Zeros on both sides.
+    /// Zeros, or what [`padding_mode`](Self::padding_mode) says, on both sides.
     #[must_use]
     pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
         self.padding = Some(padding.into());
@@ -52,6 +55,22 @@ impl ConvOptions {
     #[must_use]
     pub fn same(mut self) -> Self {
         self.padding = None;
+        self
+    }
+
+    /// What the padding is; zeros by default. Transposed convolutions take zeros only. PyTorch: `padding_mode` of the layers.
+    ///
+    /// ```
+    /// use wengert_tensor::ops::{ConvOptions, Convolution, PadMode};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (signal, sums) = (Tensor::from([[1.0, 2.0, 4.0]]), Tensor::from([[[1.0, 1.0, 1.0]]]));
+    /// let circular = ConvOptions::default().padding(1).padding_mode(PadMode::Circular);
+    /// assert_eq!(signal.conv1d(&sums, None, &circular).to_vec(), [7.0, 7.0, 7.0]);
+    /// ```
+    #[must_use]
+    pub fn padding_mode(mut self, padding_mode: PadMode) -> Self {
+        self.padding_mode = padding_mode;
         self
     }
 

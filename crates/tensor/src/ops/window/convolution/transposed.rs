@@ -1,5 +1,6 @@
 //! A transposed convolution: the derivative of a convolution with respect to its input, as an operation.
 
+use crate::ops::shape::padding::PadMode;
 use crate::ops::window::convolution::check::{check_bias, check_channels, prepared, with_bias};
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
@@ -20,6 +21,10 @@ pub(crate) fn transposed<A: Windowed<Elem: Number>>(
         Some(padding) => at_least(padding, rank, ("padding", 0), at)?,
         None => return Err(Error::argument(at, "padding='same' is not supported for transposed convolutions").into()),
     };
+    if options.padding_mode != PadMode::Constant(0.0) {
+        let message = format!("Only \"zeros\" padding mode is supported for {}", at.operation);
+        return Err(Error::argument(at, message).into());
+    }
     let more = at_least(&options.output_padding, rank, ("output_padding", 0), at)?;
     check_channels(&own, &kernel, kernel[0], "transposed=1", at)?;
     let out = kernel[1] * groups;

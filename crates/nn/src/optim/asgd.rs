@@ -1,0 +1,115 @@
+//! Averaged stochastic gradient descent.
+//!
+//! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update is PyTorch's, with its order of
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th step:
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! p ← p (1 - λ η) - η g
+//! a ← p if μ = 1, otherwise a + μ (p - a)
+//! η ← lr / (1 + λ · lr · t)^α,  μ ← 1 / max(1, t - t₀)      (for the next step; η begins as lr, μ as 1)
+//! ```
+
+use wengert_autograd::Parameter;
+use wengert_tensor::{Float, Tensor};
+
+use crate::Result;
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+
+/// Gradient descent with a rate that falls, and the mean of each parameter from step `t0` on. The mean is not in the model:
+/// [`average`](Self::average) has it. PyTorch: `torch.optim.ASGD`, where the mean is the state `ax`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Asgd, Optimizer};
+///
+/// let mut w = Parameter::new(Tensor::from([4.0f64]));
+/// let mut optimizer = Asgd::new(0.9).t0(10.0);
+/// for step in 0..200 {
+///     // The gradient of (w - 1)² with noise whose mean is 0.
+///     let noise = if step % 2 == 0 { 1.0 } else { -1.0 };
+///     let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+///         let w = tape.parameter(&w);
+///         ((w - 1.0).square() + w * noise).sum(..)
+///     });
+///     optimizer.step(&mut w, &gradients);
+/// }
+/// let average = optimizer.average(&w).unwrap();
+/// assert!((average.item() - 1.0).abs() < 0.05 && (w.value.item() - 1.0).abs() > 0.2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Asgd<T: Float = f32> {
+    lambd: f64,
+    alpha: f64,
+    t0: f64,
+    common: Common<Self, T>,
+}
+
+impl<T: Float> Asgd<T> {
+    /// With learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from step 1,000,000 on. Settings are
+    /// checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }
+    }
+
+    /// With another decay of the parameters and the rate, not negative.
+    #[must_use]
+    pub fn lambd(self, lambd: f64) -> Self {
+        Asgd { lambd, ..self }
+    }
+
+    /// With another power by which the rate falls.
+    #[must_use]
+    pub fn alpha(self, alpha: f64) -> Self {
+        Asgd { alpha, ..self }
+    }
+
+    /// With means from this step on, not negative; before it, the mean is the parameter.
+    #[must_use]
+    pub fn t0(self, t0: f64) -> Self {
+        Asgd { t0, ..self }
+    }
+
+    /// The mean of a parameter's values, if a step has updated it.
+    pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
+        self.common.states(parameter)?.tensors.first()
+    }
+}
+
+impl<T: Float> Optimizer<T> for Asgd<T> {
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["ax", "eta", "mu"]
+    }
+
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("lambd", Setting::Number(&mut self.lambd, Range::NotNegative));
+        each("alpha", Setting::Number(&mut self.alpha, Range::Finite));
+        each("t0", Setting::Number(&mut self.t0, Range::NotNegative));
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let (number, lr, steps) = (T::from_f64, self.common.lr, states.steps as f64);
+        if states.tensors.is_empty() {
+            let ax = Tensor::try_full(value.shape(), T::ZERO)?;
+            states.tensors = vec![ax, Tensor::scalar(number(lr)), Tensor::scalar(T::ONE)];
+        }
+        let [average, eta, mu] = states.tensors_mut::<3>(value);
+        let (rate, share, along) = (eta.item(), mu.item(), self.common.along());
+        let kept = T::ONE - number(self.lambd) * rate;
+        value.try_update_with(gradient, [average], |p, g, [a]| {
+            let p = p * kept - rate * along.of(p, g);
+            (p, [if share == T::ONE { p } else { a + share * (p - a) }])
+        })?;
+        *eta = Tensor::scalar(number(lr / (1.0 + self.lambd * lr * steps).powf(self.alpha)));
+        *mu = Tensor::scalar(number(1.0 / (steps - self.t0).max(1.0)));
+        Ok(())
+    }
+}

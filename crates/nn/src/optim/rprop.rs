@@ -1,0 +1,148 @@
+//! Rprop.
+//!
+//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update is
+//! PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>), for each element:
+//!
+//! ```text
+//! g ← gradient + weight_decay · p
+//! s ← s · η⁺ where g · before > 0, s · η⁻ where it is below 0; within the limits of a step
+//! g ← 0 where g · before < 0
+//! p ← p - sign(g) · s,  before ← g
+//! ```
+
+use wengert_tensor::{Float, Tensor};
+
+use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::{Error, Result};
+
+/// Steps whose length grows while the gradient of an element keeps its sign, and shrinks where it turns; how large the gradient is
+/// does not matter. For the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
+/// `torch.optim.Rprop`, which has no weight decay.
+///
+/// ```
+/// use wengert_autograd::{prelude::*, transforms::grad};
+/// use wengert_nn::{Optimizer, Rprop};
+///
+/// let (mut w, mut optimizer) = (Tensor::from([4.0f64, -2.0]), Rprop::new(0.1));
+/// for _ in 0..100 {
+///     let gradients = grad(|[w]| w.square().sum(..), [&w]);
+///     optimizer.step_tensors([&mut w], &gradients);
+/// }
+/// assert!(w.iter().all(|w| w.abs() < 1e-5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rprop<T: Float = f32> {
+    etas: [f64; 2],
+    step_sizes: [f64; 2],
+    common: Common<Self, T>,
+}
+
+impl<T: Float> Rprop<T> {
+    /// With first steps of the length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to 50. Settings are
+    /// checked by the first step.
+    pub fn new(lr: f64) -> Self {
+        Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
+    }
+
+    /// With a length multiplied by `minus`, below 1, where the gradient's sign turns, and by `plus`, above 1, where it stays.
+    #[must_use]
+    pub fn etas(self, minus: f64, plus: f64) -> Self {
+        Rprop { etas: [minus, plus], ..self }
+    }
+
+    /// With lengths from `min` to `max`, neither negative.
+    #[must_use]
+    pub fn step_sizes(self, min: f64, max: f64) -> Self {
+        Rprop { step_sizes: [min, max], ..self }
+    }
+}
+
+impl<T: Float> Optimizer<T> for Rprop<T> {
+    fn common(&self) -> &Common<Self, T> {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common<Self, T> {
+        &mut self.common
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["prev", "step_size"]
+    }
+
+    fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("etaminus", Setting::Number(&mut self.etas[0], Range::BelowOne));
+        each("etaplus", Setting::Number(&mut self.etas[1], Range::NotNegative));
+        each("step_size_min", Setting::Number(&mut self.step_sizes[0], Range::NotNegative));
+        each("step_size_max", Setting::Number(&mut self.step_sizes[1], Range::NotNegative));
+    }
+
+    fn check(&self) -> Result<()> {
+        let [minus, plus] = self.etas;
+        if minus > 0.0 && plus > 1.0 {
+            return Ok(());
+        }
+        let (name, value, expected) = match minus > 0.0 {
+            true => ("etaplus", plus, "a finite number above 1"),
+            false => ("etaminus", minus, "a number between 0 and 1"),
+        };
+        Err(Error::Setting { name, value, expected })
+    }
+
+    fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
+        let number = T::from_f64;
+        let ([minus, plus], [min, max]) = (self.etas.map(number), self.step_sizes.map(number));
+        let along = self.common.along();
+        if states.tensors.is_empty() {
+            let full = |number: T| Tensor::try_full(value.shape(), number);
+            states.tensors = vec![full(T::ZERO)?, full(number(self.common.lr))?];
+        }
+        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [before, length]| {
+            let g = along.of(p, g);
+            let turn = g * before;
+            let (factor, g) = match (turn > T::ZERO, turn < T::ZERO) {
+                (true, _) => (plus, g),
+                (_, true) => (minus, T::ZERO),
+                _ => (T::ONE, g),
+            };
+            let length = length * factor;
+            let length = if length < min { min } else { length };
+            let length = if length > max { max } else { length };
+            let moved = match (g > T::ZERO, g < T::ZERO) {
+                (true, _) => p - length,
+                (_, true) => p + length,
+                _ => p,
+            };
+            (moved, [g, length])
+        })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_grows_shrinks_and_stays_within_its_limits() {
+        let mut w = Tensor::from([0.0f64, 0.0, 0.0]);
+        let mut rprop = Rprop::new(1.0).step_sizes(0.7, 1.1);
+        // The gradient keeps its sign, turns and is not taken, is no number.
+        rprop.step_tensors([&mut w], &[Tensor::from([3.0, 3.0, f64::NAN])]);
+        assert_eq!(w.to_vec(), [-1.0, -1.0, 0.0]);
+        rprop.step_tensors([&mut w], &[Tensor::from([1e-9, -3.0, f64::NAN])]);
+        assert_eq!(w.to_vec(), [-2.1, -1.0, 0.0]);
+        rprop.step_tensors([&mut w], &[Tensor::from([0.0, -3.0, 1.0])]);
+        assert_eq!(w.to_vec(), [-2.1, -1.0 + 0.7, -1.0]);
+    }
+
+    #[test]
+    fn factors_on_the_wrong_side_of_1_are_refused() {
+        let mut w = Tensor::from([0.0f64]);
+        for (rprop, expected) in
+            [(Rprop::new(0.1).etas(0.0, 1.2), "etaminus"), (Rprop::new(0.1).etas(0.5, 1.0), "etaplus")]
+        {
+            let error = rprop.clone().try_step_tensors([&mut w], &[Tensor::from([1.0])]).unwrap_err();
+            assert!(matches!(error, Error::Setting { name, .. } if name == expected), "{error}");
+        }
+    }
+}
