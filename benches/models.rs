@@ -49,18 +49,6 @@ fn computing<V>(f: impl Fn() -> V + 'static) -> Step {
     })
 }
 
-/// Linear layers of these sizes with a ReLU between them.
-fn perceptron(sizes: &[usize], g: &mut Generator) -> Sequential {
-    let mut model = Sequential::new();
-    for (number, pair) in sizes.windows(2).enumerate() {
-        if number > 0 {
-            model = model.add(ReLU);
-        }
-        model = model.add(Linear::new(pair[0], pair[1], g));
-    }
-    model
-}
-
 /// A block of a transformer.
 #[derive(Module)]
 struct Block {
@@ -108,49 +96,6 @@ impl Gpt {
     }
 }
 
-/// A recurrent network over characters.
-#[derive(Module)]
-struct Characters<R> {
-    embedding: Embedding,
-    cell: R,
-    head: Linear,
-}
-
-fn characters<R: Layer + 'static>(cell: R, &[b, t, h, v]: &[usize; 4], g: &mut Generator) -> Step {
-    let model = Characters { embedding: Embedding::new(v, h, g), cell, head: Linear::new(h, v, g) };
-    let [i, y] = [(); 2].map(|()| Tensor::randint(0, v as i64, [b, t], g));
-    training(model, Adam::new(1e-3), move |model, tape| {
-        let logits = model.head.forward(model.cell.forward(model.embedding.forward(tape, &i)));
-        cross_entropy(&logits.flatten(0, 1), &y.flatten(0, 1))
-    })
-}
-
-#[derive(Module)]
-struct Tanhs(Vec<Linear>);
-
-impl Tanhs {
-    fn forward<'t>(&self, x: Var<'t>, t: Var<'t>) -> Var<'t> {
-        let (last, hidden) = self.0.split_last().expect("one layer at least");
-        last.forward(hidden.iter().fold(cat(&[x, t], 1), |y, layer| layer.forward(y).tanh()))
-    }
-}
-
-#[derive(Module)]
-struct ResidualMlp {
-    norms: Vec<LayerNorm>,
-    ups: Vec<Linear>,
-    downs: Vec<Linear>,
-}
-
-impl ResidualMlp {
-    fn forward<'t>(&self, mut z: Var<'t>) -> Var<'t> {
-        for ((norm, up), down) in self.norms.iter().zip(&self.ups).zip(&self.downs) {
-            z = z + down.forward(up.forward(norm.forward(z)).silu());
-        }
-        z
-    }
-}
-
 fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
     let g = &mut Generator::new(0);
     let classes = |n: usize, sizes: &[usize], g: &mut Generator| Tensor::randint(0, n as i64, sizes, g);
@@ -168,13 +113,17 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
                 cross_entropy(&model.forward(tape, &i).flatten(0, 1), &y.flatten(0, 1))
             })
         }
-        ("lstm", &[b, t, h, v]) => {
-            let cell: LSTM = LSTM::builder(h, h).batch_first().build(g);
-            characters(cell, &[b, t, h, v], g)
-        }
-        ("gru", &[b, t, h, v]) => {
-            let cell: GRU = GRU::builder(h, h).batch_first().build(g);
-            characters(cell, &[b, t, h, v], g)
+        ("lstm" | "gru", &[b, t, h, v]) => {
+            let cell: Box<dyn Layer> = match kind {
+                "lstm" => Box::new(LSTM::builder(h, h).batch_first().build::<f32>(g)),
+                _ => Box::new(GRU::builder(h, h).batch_first().build::<f32>(g)),
+            };
+            let model = (Embedding::new(v, h, g), cell, Linear::new(h, v, g));
+            let (i, y) = (classes(v, &[b, t], g), classes(v, &[b, t], g));
+            training(model, Adam::new(1e-3), move |(embedding, cell, head), tape| {
+                let logits = head.forward(cell.forward(embedding.forward(tape, &i)));
+                cross_entropy(&logits.flatten(0, 1), &y.flatten(0, 1))
+            })
         }
         ("cnn_bn", &[rows, size, c]) => {
             let conv = |i, o, g: &mut Generator| Conv2d::builder(i, o, 3).padding(1).bias(false).build(g);
@@ -209,7 +158,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
             })
         }
         ("per_sample", &[rows, i, h, o]) => {
-            let model: Sequential = Sequential::new().add(Linear::new(i, h, g)).add(Tanh).add(Linear::new(h, o, g));
+            let model: Sequential = Sequential::mlp(&[i, h, o], Tanh, g);
             let (x, y) = (Tensor::rand([rows, i], g), classes(o, &[rows], g));
             computing(move || {
                 let classes = one_hot(&y, Some(o)).cast();
@@ -219,25 +168,23 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
             })
         }
         ("pinn", &[rows, width, depth]) => {
-            let sizes: Vec<usize> = [2].into_iter().chain(vec![width; depth]).chain([1]).collect();
-            let model = Tanhs(sizes.windows(2).map(|pair| Linear::new(pair[0], pair[1], g)).collect());
+            let sizes = [vec![2], vec![width; depth], vec![1]].concat();
             let (x, t) = (Tensor::rand([rows, 1], g), Tensor::rand([rows, 1], g));
-            training(model, Adam::new(1e-3), move |model, tape| {
+            training(Sequential::mlp(&sizes, Tanh, g), Adam::new(1e-3), move |model, tape| {
                 let (x, t) = (tape.var(&x), tape.var(&t));
-                let w = model.forward(x, t);
+                let w = model.forward(cat(&[x, t], 1));
                 let [ux, ut] = w.sum(..).grad([x, t]);
                 let [uxx] = ux.sum(..).grad([x]);
                 (ut + w * ux - 0.01 * uxx).square().mean(..)
             })
         }
         ("hessian" | "jacobian", &[i, h, o]) => {
-            let w1 = Tensor::randn([i, h], g) / (i as f32).sqrt();
-            let w2 = Tensor::randn([h, o], g) / (h as f32).sqrt();
+            let (w1, w2) = (Tensor::randn([i, h], g) / (i as f32).sqrt(), Tensor::randn([h, o], g) / (h as f32).sqrt());
             let x = Tensor::rand([i], g);
-            if kind == "jacobian" {
-                return Ok(computing(move || jacobian(|x| x.matmul(&w1).tanh().matmul(&w2), &x)));
+            match kind {
+                "jacobian" => computing(move || jacobian(|x| x.matmul(&w1).tanh().matmul(&w2), &x)),
+                _ => computing(move || hessian(|x| x.matmul(&w1).tanh().matmul(&w2).square().sum(..), &x)),
             }
-            computing(move || hessian(|x| x.matmul(&w1).tanh().matmul(&w2).square().sum(..), &x))
         }
         ("hvp", &[rows, d]) => {
             let (a, y) = (Tensor::rand([rows, d], g), classes(2, &[rows], g).cast::<f32>());
@@ -246,7 +193,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("autoencoder", &[rows, ref sizes @ ..]) => {
             let x = Tensor::rand([rows, sizes[0]], g);
-            training(perceptron(sizes, g), Adam::new(1e-3), move |model, tape| {
+            training(Sequential::mlp(sizes, ReLU, g), Adam::new(1e-3), move |model, tape| {
                 binary_cross_entropy_with_logits(model.forward(tape.constant(&x)), &x)
             })
         }
@@ -267,38 +214,33 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
                     + tape.parameter(&model.weight).square().sum(..) * 1e-3
             })
         }
-        ("attention" | "sdpa", &[b, h, t, d]) => {
+        ("attention", &[b, h, t, d]) => {
             let [q, k, v] = [(); 3].map(|()| Tensor::<f32>::rand([b, h, t, d], g));
-            if kind == "attention" {
-                return Ok(computing(move || {
-                    let scale = 1.0 / (d as f64).sqrt();
-                    grad(
-                        |[q, k, v]| ((q.matmul(k.transpose(-1, -2)) * scale).softmax(-1)).matmul(v).sum(..),
-                        [&q, &k, &v],
-                    )
-                }));
-            }
-            computing(move || {
-                grad(
-                    |[q, k, v]| q.scaled_dot_product_attention(k, v, AttentionMask::Causal, None).sum(..),
-                    [&q, &k, &v],
-                )
-            })
+            let scale = 1.0 / (d as f64).sqrt();
+            let f = objective(move |[q, k, v]| (q.matmul(k.transpose(-1, -2)) * scale).softmax(-1).matmul(v).sum(..));
+            computing(move || grad(f, [&q, &k, &v]))
+        }
+        ("sdpa", &[b, h, t, d]) => {
+            let [q, k, v] = [(); 3].map(|()| Tensor::<f32>::rand([b, h, t, d], g));
+            let f = objective(|[q, k, v]| q.scaled_dot_product_attention(k, v, AttentionMask::Causal, None).sum(..));
+            computing(move || grad(f, [&q, &k, &v]))
         }
         ("mlp_big", &[rows, ref sizes @ ..]) => {
             let (x, y) = (Tensor::rand([rows, sizes[0]], g), classes(sizes[sizes.len() - 1], &[rows], g));
-            training(perceptron(sizes, g), AdamW::new(1e-3), move |model, tape| {
+            training(Sequential::mlp(sizes, ReLU, g), AdamW::new(1e-3), move |model, tape| {
                 cross_entropy(&model.forward(tape.constant(&x)), &y)
             })
         }
         ("resmlp", &[rows, d, l]) => {
             let (x, y) = (Tensor::rand([rows, d], g), Tensor::rand([rows, d], g));
-            let model = ResidualMlp {
-                norms: (0..l).map(|_| LayerNorm::new(d)).collect(),
-                ups: (0..l).map(|_| Linear::new(d, 2 * d, g)).collect(),
-                downs: (0..l).map(|_| Linear::new(2 * d, d, g)).collect(),
-            };
-            training(model, AdamW::new(1e-3), move |model, tape| mse_loss(model.forward(tape.constant(&x)), &y))
+            let mut block = || (LayerNorm::new(d), Linear::new(d, 2 * d, g), Linear::new(2 * d, d, g));
+            let blocks: Vec<_> = (0..l).map(|_| block()).collect();
+            training(blocks, AdamW::new(1e-3), move |blocks, tape| {
+                let block = |z, (norm, up, down): &(LayerNorm, Linear, Linear)| {
+                    z + down.forward(up.forward(norm.forward(z)).silu())
+                };
+                mse_loss(blocks.iter().fold(tape.constant(&x), block), &y)
+            })
         }
         _ => return Err(format!("unknown kind '{kind}', or not its numbers: {n:?}")),
     })

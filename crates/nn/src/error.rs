@@ -251,7 +251,10 @@ pub enum Error {
     },
 
     /// A loss or a gradient that is NaN or infinite.
-    #[error("epoch {epoch}, batch {batch}: {what}{}", origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}")))]
+    #[error(
+        "epoch {epoch}, batch {batch}: {what}{}\n  hint: a smaller learning rate or gradients of a limited norm (`clip_norm`) may help",
+        origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}"))
+    )]
     NonFinite {
         /// Counted from 1.
         epoch: u64,

@@ -3,9 +3,10 @@
 use wengert_autograd::Var;
 use wengert_tensor::Float;
 
-use crate::Result;
 use crate::layers::layer::Layer;
+use crate::layers::linear::Linear;
 use crate::module::Module;
+use crate::{Generator, Result};
 
 /// Layers one after the other. Their paths are their positions. PyTorch: `torch.nn.Sequential`.
 ///
@@ -26,6 +27,31 @@ impl<T: Float> Sequential<T> {
     /// No layers: the identity.
     pub fn new() -> Self {
         Sequential(Vec::new())
+    }
+
+    /// Linear layers with these numbers of features, from the inputs to the outputs, and `activation` between them: a multi-layer
+    /// perceptron. PyTorch: `torchvision.ops.MLP`, without dropout and norms.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Generator, Layer, Module, ReLU, Sequential};
+    ///
+    /// let model: Sequential = Sequential::mlp(&[64, 32, 16, 10], ReLU, &mut Generator::new(0));
+    /// assert_eq!(model.layers().len(), 5); // three linear ones, two of ReLU
+    /// assert_eq!(model.forward(Tape::new().constant(&Tensor::zeros([5, 64]))).shape(), [5, 10]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two numbers, or there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn mlp(features: &[usize], activation: impl Layer<T> + Clone + 'static, generator: &mut Generator) -> Self {
+        assert!(features.len() > 1, "an mlp needs the numbers of its inputs and outputs, but got {features:?}");
+        let mut layers = Sequential::new().add(Linear::new(features[0], features[1], generator));
+        for pair in features[1..].windows(2) {
+            layers = layers.add(activation.clone()).add(Linear::new(pair[0], pair[1], generator));
+        }
+        layers
     }
 
     /// With one more layer at the end.
