@@ -29,6 +29,51 @@ pub fn homes() -> BTreeMap<String, Option<String>> {
     homes
 }
 
+/// Every public function of the crates that panics at its caller's line, with a file that has it: those with a twin that begins
+/// with `try_` and is under `#[twins]`, and those whose documentation says when they panic. Functions of one name count once.
+///
+/// # Panics
+///
+/// Where the sources cannot be read.
+pub fn that_panic() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for folder in ["crates/tensor/src", "crates/autograd/src", "crates/nn/src"] {
+        for (file, source) in files(folder) {
+            for name in panicking(&source) {
+                found.entry(name).or_insert_with(|| file.clone());
+            }
+        }
+    }
+    found
+}
+
+/// The names of the functions of one file that [`that_panic`] is about.
+fn panicking(source: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    // Of the item at the margin: whether it has twins, and is a public trait. Of the function: whether it says that it panics.
+    let (mut twins, mut in_trait, mut panics) = (false, false, false);
+    for line in source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
+        twins = line == "#[twins]" || twins && !line.starts_with('}');
+        in_trait = line.starts_with("pub trait ") || in_trait && !line.starts_with('}');
+        let code = line.trim_start();
+        if code.starts_with("///") {
+            panics |= code == "/// # Panics";
+        } else if !code.starts_with("#[") {
+            let public = code.strip_prefix("pub ").or_else(|| line.strip_prefix("    ").filter(|_| in_trait));
+            let function = public.map(|code| code.strip_prefix("const ").unwrap_or(code));
+            if let Some(name) = function.and_then(|code| code.strip_prefix("fn ")).map(identifier) {
+                match name.strip_prefix("try_") {
+                    Some(plain) if twins => names.push(plain.to_owned()),
+                    None if panics => names.push(name.to_owned()),
+                    _ => {}
+                }
+            }
+            panics = false;
+        }
+    }
+    names
+}
+
 /// The texts of all Rust files under a folder of the workspace.
 ///
 /// # Panics
@@ -147,6 +192,41 @@ pub trait Family: TensorLike {
         assert_eq!(homes["cat"], None);
         assert!(homes.iter().all(|(name, home)| name == "cat" || home.as_deref() == Some("Family")));
         assert_eq!(homes.into_keys().collect::<Vec<_>>(), ["add", "add_", "cat", "copy_", "neg", "neg_"]);
+    }
+
+    #[test]
+    fn finds_what_panics() {
+        let source = "
+/// # Panics
+///
+/// Where it is full.
+#[track_caller]
+pub fn push() {}
+pub fn quiet() {}
+#[twins]
+impl Own {
+    pub fn try_method(&self) -> Result<(), Error> {
+    fn try_private(&self) -> Result<(), Error> {
+    pub(crate) fn try_inside(&self) -> Result<(), Error> {
+}
+impl Other {
+    pub fn try_alone(&self) -> Result<(), Error> {
+}
+#[twins]
+pub trait Family {
+    fn try_default(&self) -> Result<(), Error> {
+}
+#[twins]
+pub fn try_free() -> Result<(), Error> {
+#[cfg(test)]
+mod tests {
+    /// # Panics
+    pub fn check() {}";
+        assert_eq!(panicking(source), ["push", "method", "default", "free"]);
+        let found = that_panic();
+        for name in ["add", "below", "cat", "forward", "freeze", "grad", "step", "value"] {
+            assert!(found.contains_key(name), "{name} is not found");
+        }
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl<T: Float> Layer<T> for Linear<T> {
 }
 
 /// From U(-1/√in, 1/√in).
+#[track_caller]
 pub(crate) fn initial<T: Float, const R: usize>(
     shape: [usize; R],
     inputs: usize,

@@ -35,8 +35,11 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
         let angle = position as f64 * rate(column / 2, width, BASE);
         if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
     };
-    let table = (0..length).flat_map(|position| (0..width).map(move |column| T::from_f64(element(position, column))));
-    Tensor::try_from_vec(table.collect(), [length, width])
+    let mut table = Tensor::try_full([length, width], T::ZERO)?;
+    for (position, row) in table.make_mut().chunks_mut(width.max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(column, number)| *number = T::from_f64(element(position, column)));
+    }
+    Ok(table)
 }
 
 /// How fast pair number `pair` turns: base^(-2 pair / width).

@@ -375,6 +375,7 @@ impl<T: Float> States<T> {
     /// # Panics
     ///
     /// If there are some, but not `N`.
+    #[track_caller]
     pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
         if self.tensors.is_empty() {
             self.tensors = (0..N).map(|_| Tensor::zeros(value.shape())).collect();

@@ -108,7 +108,7 @@ pub trait Sorting: TensorLike {
         Self::Elem: Float,
     {
         let at = Site::here("median_all");
-        let values = self.to_tensor(at)?.to_vec();
+        let values = self.to_tensor(at)?.elements(at)?;
         if values.is_empty() {
             let nothing = reduced(self, Reduction::Sum, &Dims::from(..), false, at)?;
             return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
