@@ -12,16 +12,17 @@
 use std::error::Error as StdError;
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
 use wengert_autograd::prelude::*;
-use wengert_distributed::{DataParallel, Group, Rows, StopSignal, run};
+use wengert_distributed::{DataParallel, Group, Rows, StopSignal, SyncBatchNorm, run};
 use wengert_nn::{
     Adam, AdamW, AttentionMasks, BatchNorm2d, Checkpoint, Conv2d, DataLoader, Dataset, Embedding, Flatten, Generator,
     Layer, LayerNorm, LearnedPositions, Linear, MaxPool2d, Module, Normalize, Optimizer, ReLU, Samples, Sequential,
-    Sgd, TransformerEncoder, TransformerOptions, accuracy, cross_entropy,
+    Sgd, TransformerEncoder, TransformerOptions, Unflatten, accuracy, cross_entropy,
 };
 
 const USAGE: &str = "\
@@ -30,13 +31,16 @@ Trains a small model on any number of machines
 Usage: [mpirun -n RANKS] train_mpi [OPTIONS]
 
 Options:
-      --model <MODEL>         mlp, cnn (handwritten digits) or transformer (characters) [default: mlp]
+      --model <MODEL>         mlp, deep (four layers of 1,024), cnn (handwritten digits), sync-cnn (the same with the statistics
+                              of all ranks) or transformer (characters) [default: mlp]
       --optimizer <NAME>      sgd or adamw [default: adamw]
       --steps <STEPS>         [default: 100]
       --batch <ROWS>          Rows of a batch, over all ranks [default: 64]
       --shards <SHARDS>       Into how many shards a batch is cut; the result depends on it [default: 8]
       --send-every <SHARDS>   Send the sum of so many shards while the next are computed
+      --bucket <KB>           Gradients travel in buckets of so many kB
       --sharded               Divide the optimiser's states among the ranks
+      --sharded-parameters    Divide the parameters too
       --fast                  MPI's own all-reduce: the result depends on the number of ranks
       --out <FILE>            Checkpoint to go on from and to write
       --save-every <STEPS>    Also write it every so many steps
@@ -55,15 +59,17 @@ struct Arguments {
     batch: usize,
     shards: usize,
     send_every: Option<usize>,
+    bucket: Option<usize>,
     sharded: bool,
+    sharded_parameters: bool,
     fast: bool,
     out: Option<PathBuf>,
     save_every: Option<u64>,
     delay: Duration,
 }
 
-/// Those of the command line; `None` where it asks for help.
-fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
+/// Those of the command line. Where it asks for help, that is printed, and the program ends.
+fn arguments() -> Result<Arguments, lexopt::Error> {
     let mut arguments = Arguments {
         model: "mlp".to_owned(),
         adamw: true,
@@ -71,7 +77,9 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         batch: 64,
         shards: 8,
         send_every: None,
+        bucket: None,
         sharded: false,
+        sharded_parameters: false,
         fast: false,
         out: None,
         save_every: None,
@@ -92,19 +100,24 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("batch") => arguments.batch = parser.value()?.parse()?,
             Long("shards") => arguments.shards = parser.value()?.parse()?,
             Long("send-every") => arguments.send_every = Some(parser.value()?.parse()?),
+            Long("bucket") => arguments.bucket = Some(1000 * parser.value()?.parse::<usize>()?),
             Long("sharded") => arguments.sharded = true,
+            Long("sharded-parameters") => arguments.sharded_parameters = true,
             Long("fast") => arguments.fast = true,
             Long("out") => arguments.out = Some(parser.value()?.into()),
             Long("save-every") => arguments.save_every = Some(parser.value()?.parse()?),
             Long("delay") => arguments.delay = Duration::from_secs_f64(parser.value()?.parse::<f64>()? / 1000.0),
-            Short('h') | Long("help") => return Ok(None),
+            Short('h') | Long("help") => {
+                println!("{USAGE}");
+                exit(0);
+            }
             other => return Err(other.unexpected()),
         }
     }
     if arguments.batch == 0 || arguments.save_every == Some(0) {
         return Err("--batch and --save-every are to be more than 0".into());
     }
-    Ok(Some(arguments))
+    Ok(arguments)
 }
 
 /// What is learned: rows of inputs and targets by number, and a model with its loss.
@@ -119,18 +132,46 @@ trait Task {
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
-/// Handwritten digits, `[n, 1, 8, 8]`.
+/// Handwritten digits, `[n, 64]`.
 struct Digits {
     samples: Samples,
-    convolutional: bool,
+    network: fn(&mut Generator) -> Sequential,
 }
 
 impl Digits {
-    fn new(convolutional: bool) -> wengert_nn::Result<Self> {
+    fn new(network: fn(&mut Generator) -> Sequential) -> wengert_nn::Result<Self> {
         let samples = Samples::<Tensor>::read_csv(DIGITS, 10)?;
         let scale = Normalize::fit_range(samples.inputs())?;
-        Ok(Digits { samples: samples.normalized(&scale)?, convolutional })
+        Ok(Digits { samples: samples.normalized(&scale)?, network })
     }
+}
+
+fn mlp(generator: &mut Generator) -> Sequential {
+    let hidden = Linear::new(64, 128, generator);
+    Sequential::new().add(hidden).add(ReLU).add(Linear::new(128, 10, generator))
+}
+
+fn deep(generator: &mut Generator) -> Sequential {
+    let mut model = Sequential::new().add(Linear::new(64, 1024, generator)).add(ReLU);
+    for _ in 0..3 {
+        model = model.add(Linear::new(1024, 1024, generator)).add(ReLU);
+    }
+    model.add(Linear::new(1024, 10, generator))
+}
+
+/// A convolutional network with the normalization that `norm` makes for so many channels.
+fn cnn<N: Layer + 'static>(generator: &mut Generator, norm: fn(usize) -> N) -> Sequential {
+    Sequential::new()
+        .add(Unflatten::new(1, [1, 8, 8]))
+        .add(Conv2d::builder(1, 16, 3).padding(1).build(generator))
+        .add(norm(16))
+        .add(ReLU)
+        .add(Conv2d::builder(16, 32, 3).padding(1).build(generator))
+        .add(norm(32))
+        .add(ReLU)
+        .add(MaxPool2d::new(2))
+        .add(Flatten::new(1, -1))
+        .add(Linear::new(32 * 4 * 4, 10, generator))
 }
 
 impl Task for Digits {
@@ -146,26 +187,11 @@ impl Task for Digits {
     }
 
     fn model(&self, generator: &mut Generator) -> Sequential {
-        if !self.convolutional {
-            let hidden = Linear::new(64, 128, generator);
-            return Sequential::new().add(hidden).add(ReLU).add(Linear::new(128, 10, generator));
-        }
-        Sequential::new()
-            .add(Conv2d::builder(1, 16, 3).padding(1).build(generator))
-            .add(BatchNorm2d::new(16))
-            .add(ReLU)
-            .add(Conv2d::builder(16, 32, 3).padding(1).build(generator))
-            .add(BatchNorm2d::new(32))
-            .add(ReLU)
-            .add(MaxPool2d::new(2))
-            .add(Flatten::new(1, -1))
-            .add(Linear::new(32 * 4 * 4, 10, generator))
+        (self.network)(generator)
     }
 
     fn logits<'t>(&self, model: &Sequential, tape: &'t Tape, inputs: &Tensor) -> Var<'t> {
-        let x = tape.constant(inputs);
-        let rows = inputs.shape()[0];
-        model.forward(if self.convolutional { x.reshape([rows, 1, 8, 8]) } else { x })
+        model.forward(tape.constant(inputs))
     }
 }
 
@@ -232,7 +258,10 @@ fn train<K: Task, O: Optimizer>(
     if arguments.fast {
         parallel = parallel.fast();
     }
-    if arguments.sharded {
+    if let Some(bytes) = arguments.bucket {
+        parallel = parallel.bucket_bytes(bytes);
+    }
+    if arguments.sharded || arguments.sharded_parameters {
         parallel = parallel.sharded(&model);
     }
     let mut first = 0;
@@ -241,6 +270,9 @@ fn train<K: Task, O: Optimizer>(
         parallel.load(&saved, "optimizer", &mut model)?;
         (generator, first) = (saved.generator()?, saved.integer("step")?);
         group.print(format_args!("goes on at step {first}"));
+    }
+    if arguments.sharded_parameters {
+        parallel.release(&mut model);
     }
     let stop = StopSignal::listen()?;
     // All ranks draw the same order; each reads the rows of its shards only.
@@ -252,12 +284,10 @@ fn train<K: Task, O: Optimizer>(
         let (epoch, at) = (step / loader.len() as u64, step % loader.len() as u64);
         for rows in loader.epoch(epoch).starting_at(at as usize) {
             let rows = rows?;
-            let result = parallel.step(&mut model, rows.len(), &mut generator, |model, shard| {
+            let result = parallel.step_recorded(&mut model, rows.len(), &mut generator, |model, tape, shard| {
                 let (inputs, targets) = task.batch(&rows[shard.rows.clone()])?;
-                std::thread::sleep(arguments.delay);
-                Ok(Tape::training(&mut shard.generator).value_and_gradients(|tape| {
-                    cross_entropy(&task.logits(model, tape, &inputs), &targets.flatten(0, -1))
-                }))
+                sleep(arguments.delay);
+                Ok(cross_entropy(&task.logits(model, tape, &inputs), &targets.flatten(0, -1)))
             })?;
             step += 1;
             loss = result.loss;
@@ -271,7 +301,11 @@ fn train<K: Task, O: Optimizer>(
             let asked = group.any(stop.came())?;
             let due = arguments.save_every.is_some_and(|every| step % every == 0);
             if let Some(out) = arguments.out.as_ref().filter(|_| asked || due || step == steps) {
+                parallel.gather(&mut model)?;
                 let checkpoint = parallel.checkpoint("optimizer", &model)?;
+                if arguments.sharded_parameters {
+                    parallel.release(&mut model);
+                }
                 let more = |checkpoint: Checkpoint| checkpoint.generator(&generator).integer("step", step);
                 group.save(checkpoint.map(more), out)?;
             }
@@ -285,6 +319,7 @@ fn train<K: Task, O: Optimizer>(
         }
     }
     report(group, &parallel, &model, (began, before, step - timed), batch);
+    parallel.gather(&mut model)?;
     let [right, count] = group.sum_rows(task.rows().min(512), 8, |rows| {
         let rows: Vec<usize> = rows.collect();
         let (inputs, targets) = task.batch(&rows)?;
@@ -314,37 +349,37 @@ fn report<O: Optimizer>(
     let peak = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim().to_owned();
     group.print(format_args!(
         "{} ranks: {:.2} ms a step, {:.0} rows/s; rank 0 sends {:.1} kB in {messages:.1} messages a step; {} parameters, {} bytes \
-         of optimiser states on rank 0; peak memory {peak}",
+         of them and {} bytes of optimiser states on rank 0; peak memory {peak}",
         group.size(),
         1000.0 * seconds / count,
         batch as f64 * count / seconds,
         sent / 1000.0,
         model.num_parameters(),
+        parallel.parameter_bytes(model),
         parallel.state_bytes(model),
     ));
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments() {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let refused = |error| {
+        eprintln!("error: {error}\n\n{USAGE}");
+        ExitCode::from(2)
     };
-    run(|group| match arguments.model.as_str() {
-        "mlp" => with_optimizer(group, &arguments, &Digits::new(false)?),
-        "cnn" => with_optimizer(group, &arguments, &Digits::new(true)?),
+    arguments().map_or_else(refused, |arguments| run(|group| train_chosen(group, &arguments)))
+}
+
+fn train_chosen(group: &Group, arguments: &Arguments) -> Result<(), Box<dyn StdError>> {
+    match arguments.model.as_str() {
+        "mlp" => with_optimizer(group, arguments, &Digits::new(mlp)?),
+        "deep" => with_optimizer(group, arguments, &Digits::new(deep)?),
+        "cnn" => with_optimizer(group, arguments, &Digits::new(|generator| cnn(generator, BatchNorm2d::new))?),
+        "sync-cnn" => with_optimizer(group, arguments, &Digits::new(|generator| cnn(generator, SyncBatchNorm::new))?),
         "transformer" => {
             let text = TEXT.bytes().map(|byte| i64::from(byte.min(127))).collect();
-            with_optimizer(group, &arguments, &Characters { text })
+            with_optimizer(group, arguments, &Characters { text })
         }
-        other => Err(format!("there is no model '{other}': mlp, cnn or transformer").into()),
-    })
+        other => Err(format!("there is no model '{other}'; see --help").into()),
+    }
 }
 
 fn with_optimizer<K: Task>(group: &Group, arguments: &Arguments, task: &K) -> Result<(), Box<dyn StdError>> {

@@ -102,6 +102,10 @@ pub enum Error {
     )]
     FrozenChanged,
 
+    /// What cannot be done while parameters are sharded.
+    #[error("the parameters are sharded: {0}")]
+    ShardedParameters(&'static str),
+
     /// A step without rows.
     #[error("a step needs at least one row")]
     NoRows,

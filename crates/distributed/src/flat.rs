@@ -1,8 +1,9 @@
 //! One vector for all that a step's ranks sum: gradients, statistics for buffers, the loss.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use wengert_autograd::{Buffer, Change, Gradients, Share};
+use wengert_autograd::{Buffer, Change, Gradients, RecordedGradients, Share};
 use wengert_nn::{Leaf, Module};
 use wengert_tensor::{Float, Shape, Tensor};
 
@@ -35,6 +36,11 @@ impl Leaves {
         leaves
     }
 
+    /// The position of each parameter, by its number.
+    fn places(&self) -> HashMap<u64, usize> {
+        self.parameters.iter().enumerate().map(|(position, (id, _))| (*id, position)).collect()
+    }
+
     /// Those of gradients alone, in the order of the parameters' numbers.
     pub(crate) fn of_gradients<T: Float>(gradients: &Gradients<T>) -> Self {
         let parameters = gradients.iter().map(|(id, gradient)| (id, gradient.shape().clone())).collect();
@@ -59,6 +65,8 @@ pub(crate) struct Layout {
     pub(crate) gradients: Vec<(usize, usize)>,
     /// The changed buffers.
     changes: Vec<(usize, Kind)>,
+    /// The numbers that each shard contributes to each [point](crate::sync::Point) where shards wait for each other.
+    pub(crate) points: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,17 +77,49 @@ enum Kind {
 
 impl Layout {
     pub(crate) fn of<T: Float>(leaves: &Leaves, gradients: &Gradients<T>) -> Self {
-        let found = gradients_of(leaves, gradients).into_iter();
-        let found = found.map(|(position, gradient)| (position, gradient.numel())).collect();
-        let changes = gradients.changes().iter().filter_map(|(id, change)| {
-            let position = leaves.buffers.iter().position(|(known, _)| known == id)?;
-            let kind = match change {
-                Change::Blend { new, share } => Kind::Blend { share: *share, size: new.numel() },
-                Change::Count => Kind::Count,
-            };
-            Some((position, kind))
+        let changes = gradients.changes().iter().map(|(id, change)| (*id, share_of(change)));
+        Layout::new(leaves, gradients.iter().map(|(id, _)| id), changes)
+    }
+
+    /// Of what a shard has recorded and not yet computed.
+    pub(crate) fn of_recorded<T: Float>(
+        leaves: &Leaves,
+        recorded: &RecordedGradients<'_, T>,
+        points: Vec<usize>,
+    ) -> Self {
+        let changes = recorded.changes().map(|(id, change)| (id, share_of(&change)));
+        Layout { points, ..Layout::new(leaves, recorded.parameters(), changes) }
+    }
+
+    fn new(
+        leaves: &Leaves,
+        parameters: impl Iterator<Item = u64>,
+        changes: impl Iterator<Item = (u64, Option<Share>)>,
+    ) -> Self {
+        let places = leaves.places();
+        let mut gradients: Vec<(usize, usize)> = parameters
+            .filter_map(|id| {
+                let position = *places.get(&id)?;
+                Some((position, leaves.parameters[position].1.numel()))
+            })
+            .collect();
+        gradients.sort_unstable();
+        let changes = changes.filter_map(|(id, share)| {
+            let position = leaves.buffers.iter().position(|(known, _)| *known == id)?;
+            let size = leaves.buffers[position].1.numel();
+            Some((position, share.map_or(Kind::Count, |share| Kind::Blend { share, size })))
         });
-        Layout { gradients: found, changes: changes.collect() }
+        Layout { gradients, changes: changes.collect(), points: Vec::new() }
+    }
+
+    /// Where in the vector the gradient of each parameter is.
+    pub(crate) fn places(&self, leaves: &Leaves) -> HashMap<u64, Range<usize>> {
+        let mut at = 0;
+        let place = |&(position, size): &(usize, usize)| {
+            at += size;
+            (leaves.parameters[position].0, at - size..at)
+        };
+        self.gradients.iter().map(place).collect()
     }
 
     /// How many elements are gradients. They come first.
@@ -105,7 +145,9 @@ impl Layout {
     }
 
     pub(crate) fn to_words(&self) -> Vec<i64> {
-        let mut words = vec![self.gradients.len() as i64];
+        let mut words = vec![self.points.len() as i64];
+        words.extend(self.points.iter().map(|&width| width as i64));
+        words.push(self.gradients.len() as i64);
         words.extend(self.gradients.iter().flat_map(|&(position, size)| [position as i64, size as i64]));
         for &(position, kind) in &self.changes {
             let (kind, share, size) = match kind {
@@ -120,6 +162,12 @@ impl Layout {
 
     pub(crate) fn from_words(words: &[i64]) -> Self {
         let mut layout = Layout::default();
+        let Some((points, words)) =
+            words.split_first().and_then(|(&count, words)| words.split_at_checked(count as usize))
+        else {
+            return layout;
+        };
+        layout.points.extend(points.iter().map(|&width| width as usize));
         let Some((&count, words)) = words.split_first() else {
             return layout;
         };
@@ -140,20 +188,23 @@ impl Layout {
     /// The vector of one shard: everything times `weight`.
     pub(crate) fn flatten<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut flat = Vec::with_capacity(self.length());
-        let mut push = |tensor: &Tensor<T>| match tensor.as_slice() {
-            Some(elements) => flat.extend(elements.iter().map(|&element| element * weight)),
-            None => flat.extend(tensor.iter().map(|element| element * weight)),
-        };
-        gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(gradient));
+        gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(&mut flat, gradient, weight));
+        flat.extend(self.tail(leaves, loss, gradients, weight));
+        flat
+    }
+
+    /// What comes after the gradients: statistics, and the loss.
+    pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
+        let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
             if let Change::Blend { new, .. } = change
                 && leaves.buffers.iter().any(|(known, _)| known == id)
             {
-                push(new);
+                push(&mut tail, new, weight);
             }
         }
-        flat.push(loss * weight);
-        flat
+        tail.push(loss * weight);
+        tail
     }
 
     /// Gradients and changes from the summed vector. With `tail`, the vector is without its gradients.
@@ -184,10 +235,25 @@ impl Layout {
     }
 }
 
+/// Appends the elements of a tensor, each times `weight`.
+pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
+    match tensor.as_slice() {
+        Some(elements) => flat.extend(elements.iter().map(|&element| element * weight)),
+        None => flat.extend(tensor.iter().map(|element| element * weight)),
+    }
+}
+
+/// The share of a statistic; `None` for what is counted.
+fn share_of<V>(change: &Change<V>) -> Option<Share> {
+    match change {
+        Change::Blend { share, .. } => Some(*share),
+        Change::Count => None,
+    }
+}
+
 /// The gradients of the model's parameters, by position.
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
-    let places = leaves.parameters.iter().enumerate();
-    let places: HashMap<u64, usize> = places.map(|(position, (id, _))| (*id, position)).collect();
+    let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =
         gradients.iter().filter_map(|(id, gradient)| Some((*places.get(&id)?, gradient))).collect();
     found.sort_unstable_by_key(|(position, _)| *position);

@@ -15,10 +15,9 @@
 //! let mut parallel = DataParallel::new(&group, &mut model, Adam::new(0.01))?.sharded(&model);
 //! for epoch in 0..2 {
 //!     let (x, y) = (Tensor::randn([32, 4], generator), Tensor::randint(0, 3, [32], generator));
-//!     let step = parallel.step(&mut model, 32, generator, |model, shard| {
+//!     let step = parallel.step_recorded(&mut model, 32, generator, |model, tape, shard| {
 //!         let (x, y) = (shard.of(&x), shard.of(&y));
-//!         Ok(Tape::training(&mut shard.generator)
-//!             .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y)))
+//!         Ok(cross_entropy(&model.forward(tape.constant(&x)), &y))
 //!     })?;
 //!     group.print(format_args!("epoch {epoch}: loss {:.3}", step.loss));
 //! }
@@ -28,7 +27,8 @@
 //! | what | where |
 //! |---|---|
 //! | who there is; broadcast, all-reduce, reduce-scatter, all-gather, barrier | [`Group`] |
-//! | steps over a batch that is divided among the ranks, sharded optimiser states, checkpoints | [`DataParallel`] |
+//! | steps over a batch that is divided among the ranks, sharded optimiser states and parameters, checkpoints | [`DataParallel`] |
+//! | batch normalization with the statistics of all ranks | [`SyncBatchNorm`] |
 //! | the mean of gradients that each rank computed of a batch of its own | [`Group::average`] |
 //! | metrics over all rows | [`Group::sum_rows`], [`Group::sum`] |
 //! | the order of rows, of which each rank reads its own | [`Rows`] |
@@ -41,14 +41,18 @@ mod data;
 mod error;
 mod flat;
 mod group;
+mod held;
 mod launch;
 #[cfg(feature = "mpi")]
 mod panics;
 mod parallel;
 mod payload;
 mod pieces;
+mod recorded;
 mod reduction;
 mod replicas;
+mod sync;
+mod sync_batch_norm;
 mod transport;
 mod tree;
 
@@ -58,3 +62,4 @@ pub use error::{EXIT_LOST, Error, Result};
 pub use group::{Group, Traffic};
 pub use launch::{StopSignal, run};
 pub use parallel::{DataParallel, Shard, Step};
+pub use sync_batch_norm::SyncBatchNorm;

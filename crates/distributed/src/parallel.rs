@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use wengert_autograd::Gradients;
+use wengert_autograd::{Gradients, Parameter};
 use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, update_buffers};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Element, Float, Tensor};
@@ -11,7 +11,8 @@ use crate::collective::add;
 use crate::flat::{Layout, Leaves};
 use crate::group::Group;
 use crate::pieces::Pieces;
-use crate::reduction::{BLOCK, Division};
+use crate::reduction::{BLOCK, Cut, Division, Summing};
+use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
@@ -61,7 +62,8 @@ impl Group {
         let weight = T::from_f64(1.0 / self.size() as f64);
         let mut flat = layout.flatten(&leaves, T::ZERO, gradients, weight);
         let plan = Plan::new(self.size(), self.size(), usize::MAX);
-        let division = Division { group: self, length: flat.len(), tail: 0, bucket: BUCKET / size_of::<T>() };
+        let division =
+            Division { group: self, length: flat.len(), tail: 0, bucket: BUCKET / size_of::<T>(), cut: Cut::Buckets };
         flat = division.sum(&plan, |_| Ok(std::mem::take(&mut flat)), true)?;
         *gradients = layout.gradients(&leaves, &flat, false)?;
         Ok(())
@@ -97,7 +99,7 @@ impl Group {
             return Err(Error::NoRows);
         }
         let plan = Plan::new(leaves, self.size(), usize::MAX);
-        let division = Division { group: self, length: N, tail: 0, bucket: BUCKET };
+        let division = Division { group: self, length: N, tail: 0, bucket: BUCKET, cut: Cut::Buckets };
         let node = |round| {
             let mut sums = Sums::new();
             for leaf in plan.node(self.rank(), round).map_or(0..0, |node| node.range(leaves)) {
@@ -133,7 +135,18 @@ pub struct Shard {
     pub generator: Generator,
 }
 
+/// How a batch is divided, and the seed of its shards' random numbers.
+pub(crate) struct Planned {
+    pub(crate) count: usize,
+    pub(crate) seed: u64,
+    pub(crate) plan: Plan,
+}
+
 impl Shard {
+    pub(crate) fn new(number: usize, rows: Range<usize>, seed: u64) -> Self {
+        Shard { number, rows, generator: Generator::from_state(seed, number as u64).fork() }
+    }
+
     /// Its rows of a tensor of the whole batch, `[n, …]`: a view.
     ///
     /// # Panics
@@ -185,20 +198,21 @@ pub struct Step {
 /// # Buffers
 ///
 /// Batch normalization normalizes each shard by its own statistics, and the running statistics move once in a step, towards the mean
-/// of the shards' statistics, weighted by rows and summed in the tree: so buffers are equal on all ranks, and have the same bits on any number.
+/// of the shards' statistics, weighted by rows and summed in the tree: so buffers are equal on all ranks, and have the same bits on any
+/// number. [`SyncBatchNorm`](crate::SyncBatchNorm) normalizes all shards by the statistics of the whole batch.
 ///
 /// # More rows than memory holds
 ///
 /// The function that a step is given may compute its shard in several parts and add up their gradients: nothing travels before the
 /// shards of a rank are summed.
 pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
-    group: &'g Group,
+    pub(crate) group: &'g Group,
     optimizer: O,
     shards: usize,
     largest: usize,
     clip: Option<f64>,
     fast: bool,
-    pieces: Option<Pieces<T>>,
+    pub(crate) pieces: Option<Pieces<T>>,
     bucket: usize,
 }
 
@@ -236,6 +250,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { largest: shards.max(1), ..self }
     }
 
+    /// With gradients that travel in buckets of so many bytes, 4 MiB unless set; in [`step_recorded`](Self::step_recorded) each as
+    /// soon as it is complete. The result is the same. PyTorch: `bucket_cap_mb`.
+    #[must_use]
+    pub fn bucket_bytes(self, bytes: usize) -> Self {
+        DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
+    }
+
     /// With MPI's own all-reduce (`MPI_Iallreduce`) of what each rank computes of its rows in one go. That is faster, and promises
     /// less: the result depends on the number of ranks, and on what MPI chooses; it is the same on all ranks of a run as far as MPI
     /// sees to it, which [`checkpoint`](Self::checkpoint) checks. States are not sharded then.
@@ -253,6 +274,55 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         pieces.divide(model, &mut self.optimizer);
         self.pieces = Some(pieces);
         self
+    }
+
+    /// With the parameters divided among the ranks too (ZeRO, stage 3): each has 1/N of them, and gets the others for each operation that
+    /// reads them, in the forward and again in the backward pass. Gradients are summed where their parameters are. The result is the
+    /// same; much more travels. Only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
+    /// for batches that are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
+    ///
+    /// The model's own parameters are NaN until [`gather`](Self::gather) gives them back. Frozen ones stay whole.
+    #[must_use]
+    pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
+        let mut parallel = self.sharded(model);
+        parallel.release(model);
+        parallel
+    }
+
+    /// Gives every rank's model the parameters that are [sharded](Self::sharded_parameters): to evaluate, or for a checkpoint. Nothing
+    /// happens where they are not. PyTorch: `summon_full_params`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`]; memory that does not suffice.
+    pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        let division = self.division(Pieces::length(model), 0);
+        match self.pieces.as_mut().filter(|pieces| pieces.held) {
+            Some(pieces) => pieces.give(model, &division),
+            None => Ok(()),
+        }
+    }
+
+    /// Divides the parameters among the ranks again, after [`gather`](Self::gather). Nothing happens without
+    /// [`sharded`](Self::sharded) states.
+    pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) {
+        if let Some(pieces) = self.pieces.as_mut().filter(|pieces| !pieces.held) {
+            pieces.take(model);
+        }
+    }
+
+    /// Bytes of the parameters on this rank.
+    pub fn parameter_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
+        let held = self.pieces.as_ref().filter(|pieces| pieces.held);
+        let kept = |own: &&Parameter<T>| held.is_none() || own.is_frozen();
+        let whole: usize = model.parameters().into_iter().filter(kept).map(|own| own.value.numel()).sum();
+        whole * size_of::<T>() + held.map_or(0, Pieces::value_bytes)
+    }
+
+    /// Refuses what needs the model's own parameters.
+    fn need_whole(&self, reason: &'static str) -> Result<()> {
+        let held = self.pieces.as_ref().is_some_and(|pieces| pieces.held);
+        if held { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
     }
 
     /// The optimiser: its settings. With sharded states it has those of this rank.
@@ -274,8 +344,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
-    fn division(&self, length: usize, tail: usize) -> Division<'g> {
-        Division { group: self.group, length, tail, bucket: self.bucket }
+    pub(crate) fn division(&self, length: usize, tail: usize) -> Division<'g> {
+        let cut = if self.pieces.is_some() { Cut::Slices } else { Cut::Buckets };
+        Division { group: self.group, length, tail, bucket: self.bucket, cut }
     }
 
     /// One step along the mean gradient of a batch of `rows` rows. `compute` gives the mean loss of a shard's rows and its gradients;
@@ -292,27 +363,18 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         generator: &mut Generator,
         mut compute: impl FnMut(&M, &mut Shard) -> Result<(T, Gradients<T>)>,
     ) -> Result<Step> {
-        let (group, size) = (self.group, self.group.size());
-        let shards = if self.fast { size } else { self.shards };
-        if shards < size {
-            return Err(Error::TooFewShards { shards, size });
-        }
-        let count = shards.min(rows);
-        if count == 0 {
-            return Err(Error::NoRows);
-        }
-        let seed = generator.next_u64();
-        let plan = Plan::new(count, size, self.largest);
+        self.need_whole("`step` is given gradients that the model's own parameters have led to; use `step_recorded`")?;
+        let group = self.group;
+        let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
         // The sum over the shards of one of this rank's nodes.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
             let mut sums = Sums::new();
             for number in plan.node(group.rank(), round).map_or(0..0, |node| node.range(count)) {
-                let rows_of = part(rows, count, number);
-                let weight = T::from_f64(rows_of.len() as f64 / rows as f64);
-                let generator = Generator::from_state(seed, number as u64).fork();
-                let (loss, gradients) = compute(model, &mut Shard { number, rows: rows_of, generator })?;
+                let mut shard = Shard::new(number, part(rows, count, number), seed);
+                let weight = T::from_f64(shard.rows.len() as f64 / rows as f64);
+                let (loss, gradients) = computing(|| compute(model, &mut shard))?;
                 let layout = layout.get_or_insert_with(|| Layout::of(&leaves, &gradients));
                 sums.push(Node::leaf(number), layout.flatten(&leaves, loss, &gradients, weight), &mut add);
             }
@@ -333,25 +395,63 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             let sums = division.sum(&plan, flat_of, false)?;
             return self.step_slice(model, &leaves, &layout, &division, sums);
         }
-        let division = self.division(length + tail, 0);
-        let mut flat = if self.fast && group.sums() && size > 1 {
+        let division = self.division(length, tail);
+        let flat = if self.sums_by_mpi() {
             let own = first_or_zeros(flat_of, has_rows, length + tail)?;
-            division.sum_by_mpi(&own)?
+            let mut sum = Summing::new(&division, &plan, true);
+            sum.send(Some(&own), None);
+            sum.finish(true)?
         } else {
             division.sum(&plan, flat_of, true)?
         };
+        self.step_whole(model, &leaves, &layout, flat)
+    }
+
+    /// Whether MPI sums, in an order of its own.
+    pub(crate) fn sums_by_mpi(&self) -> bool {
+        self.fast && self.group.sums() && self.group.size() > 1
+    }
+
+    /// How a batch of `rows` rows is divided.
+    pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
+        let size = self.group.size();
+        let shards = if self.fast { size } else { self.shards };
+        if shards < size {
+            return Err(Error::TooFewShards { shards, size });
+        }
+        let count = shards.min(rows);
+        if count == 0 {
+            return Err(Error::NoRows);
+        }
+        let held = self.pieces.as_ref().is_some_and(|pieces| pieces.held);
+        if held && !rows.is_multiple_of(shards) {
+            return Err(Error::ShardedParameters("the rows of a batch must be a multiple of the shards"));
+        }
+        let plan = if held { Plan::by_rounds(count, size) } else { Plan::new(count, size, self.largest) };
+        Ok(Planned { count, seed: generator.next_u64(), plan })
+    }
+
+    /// The step of all parameters along the sums of all ranks.
+    pub(crate) fn step_whole<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        leaves: &Leaves,
+        layout: &Layout,
+        mut flat: Vec<T>,
+    ) -> Result<Step> {
+        let length = layout.gradient_length();
         let norm = self.clip.map(|max| {
             let norm = blocks(&flat[..length]).into_iter().sum::<f64>().sqrt();
             scale(&mut flat[..length], max, norm);
             norm
         });
         let loss = flat[flat.len() - 1].to_f64();
-        self.optimizer.try_step(model, &layout.gradients(&leaves, &flat, false)?)?;
+        self.optimizer.try_step(model, &layout.gradients(leaves, &flat, false)?)?;
         Ok(Step { loss, norm })
     }
 
     /// The layout of this step's vector, which all ranks with rows have in common, on every rank.
-    fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
+    pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
             return Ok(own.unwrap_or_default());
@@ -365,14 +465,18 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             layout = layout.or_else(|| Some(Layout::from_words(&words)));
         }
         let layout = layout.unwrap_or_default();
-        let way = if self.pieces.is_some() { "sharded" } else { "whole" };
-        let how = format!("{rows} rows, {} in {}, states {way}", layout.description(), T::DTYPE);
+        let way = match &self.pieces {
+            None => "states whole",
+            Some(pieces) if pieces.held => "parameters sharded",
+            Some(_) => "states sharded",
+        };
+        let how = format!("{rows} rows, {} in {}, {way}", layout.description(), T::DTYPE);
         group.agree("step", &how)?;
         Ok(layout)
     }
 
     /// The step of this rank's slice, after which all get the new parameters.
-    fn step_slice<M: Module<T>>(
+    pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
         leaves: &Leaves,
@@ -380,6 +484,24 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         division: &Division<'_>,
         mut sums: Vec<T>,
     ) -> Result<Step> {
+        let length = layout.gradient_length();
+        let norm = self.step_pieces(model, layout, division, &mut sums)?;
+        let flat = division.all(sums)?;
+        if let Some(pieces) = &self.pieces {
+            pieces.put(model, &flat)?;
+        }
+        update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?);
+        Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
+    }
+
+    /// The step of the pieces on this rank along its slice of the sums; gives the norm of the whole gradient where it is clipped.
+    pub(crate) fn step_pieces<M: Module<T>>(
+        &mut self,
+        model: &M,
+        layout: &Layout,
+        division: &Division<'_>,
+        sums: &mut [T],
+    ) -> Result<Option<f64>> {
         let Some(pieces) = self.pieces.as_mut().filter(|pieces| pieces.fits(model)) else {
             return Err(Error::FrozenChanged);
         };
@@ -412,11 +534,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 Some(norm)
             }
         };
-        pieces.step(model, &mut self.optimizer, &mut sums, &slice)?;
-        let flat = division.all(sums)?;
-        pieces.put(model, &flat)?;
-        update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?);
-        Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
+        pieces.step(model, &mut self.optimizer, sums, &slice)?;
+        Ok(norm)
     }
 
     /// A checkpoint of the model and the optimiser, under `name`, on rank 0, to which more can be added before
@@ -425,8 +544,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unequal`], on every rank, where the models are not equal; [`Error::Lost`].
+    /// [`Error::Unequal`], on every rank, where the models are not equal; [`Error::ShardedParameters`]; [`Error::Lost`].
     pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
+        self.need_whole("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;
         let first = self.group.is_first();
         let Some(pieces) = &self.pieces else {
@@ -444,6 +564,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// What [`Saved::load_model`] and [`Saved::load_optimizer`] refuse; [`Error::Unequal`] where ranks read different files;
     /// [`Error::Lost`].
     pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        self.need_whole("`gather` them before others are loaded")?;
         saved.load_model(model)?;
         saved.load_optimizer(name, &mut self.optimizer, model)?;
         if let Some(pieces) = &self.pieces {

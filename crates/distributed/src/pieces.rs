@@ -1,21 +1,26 @@
-//! The part of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1).
+//! The part of a model's parameters whose optimiser states are on this rank (ZeRO, stage 1), or whose values too (stage 3).
 //!
 //! Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter models" (2020). The vector
 //! of all parameters is divided among the ranks; a rank steps its slice and has states for that slice only. An optimiser that
 //! updates each element by itself, as all here do, gives the same bits as over the whole.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use wengert_autograd::{Gradients, Parameter};
 use wengert_nn::{Module, Optimizer, States};
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::Result;
+use crate::flat::Leaves;
 use crate::reduction::Division;
 
 /// For each parameter of a model, at the same path, what is in this rank's slice: a vector, maybe an empty one.
 pub(crate) struct Pieces<T: Float> {
     pieces: Vec<Piece<T>>,
+    /// Whether the values are here, and the model has none.
+    pub(crate) held: bool,
 }
 
 struct Piece<T: Float> {
@@ -52,7 +57,7 @@ impl<T: Float> Pieces<T> {
             parameter.set_frozen(own.is_frozen());
             Piece { path, parameter, place, part }
         });
-        Pieces { pieces: pieces.collect() }
+        Pieces { pieces: pieces.collect(), held: false }
     }
 
     /// How many elements the parameters have that are not frozen.
@@ -68,7 +73,8 @@ impl<T: Float> Pieces<T> {
         parameters.len() == self.pieces.len() && self.pieces.iter().zip(&parameters).all(same)
     }
 
-    /// One step of the slice along its `sums`, of which the gradients come first; they become the new parameters.
+    /// One step of the slice along its `sums`, of which the gradients come first; they become the new parameters, unless those are
+    /// held here.
     pub(crate) fn step(
         &mut self,
         model: &(impl Module<T> + ?Sized),
@@ -81,24 +87,68 @@ impl<T: Float> Pieces<T> {
             if whole.is_frozen() {
                 continue;
             }
-            let Piece { parameter, place, part, .. } = piece;
-            let own = part.start - place.start..part.end - place.start;
-            let values = match whole.value.as_slice() {
-                Some(values) => values[own].to_vec(),
-                None => whole.value.iter().skip(own.start).take(own.len()).collect(),
-            };
-            parameter.value = Tensor::from(values);
+            if !self.held {
+                piece.cut(whole);
+            }
+            let Piece { parameter, part, .. } = piece;
             let along = sums[within(part, slice)].to_vec();
             gradients.push((parameter.id(), Tensor::from(along)));
         }
         optimizer.try_step(self, &Gradients::from_parts(gradients, []))?;
-        for piece in self.pieces.iter_mut().filter(|piece| !piece.part.is_empty()) {
+        for piece in self.pieces.iter_mut().filter(|piece| !self.held && !piece.part.is_empty()) {
             let value = std::mem::replace(&mut piece.parameter.value, Tensor::zeros([0]));
             for (to, from) in sums[within(&piece.part, slice)].iter_mut().zip(value.iter()) {
                 *to = from;
             }
         }
         Ok(())
+    }
+
+    /// Takes the values from the model, which has NaN in their place: one number in memory for each parameter.
+    pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
+        self.held = true;
+        for (piece, whole) in self.pieces.iter_mut().zip(model.parameters_mut()) {
+            if !whole.is_frozen() {
+                piece.cut(whole);
+                whole.value = Tensor::scalar(T::from_f64(f64::NAN)).expand(whole.value.shape());
+            }
+        }
+    }
+
+    /// Gives the values back to the model, those of the other ranks too.
+    pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
+        let trained = self.pieces.iter().filter(|piece| !piece.parameter.is_frozen());
+        let own = trained.flat_map(|piece| piece.parameter.value.iter().collect::<Vec<T>>()).collect();
+        self.put(model, &division.all(own)?)?;
+        self.held = false;
+        self.pieces.iter_mut().for_each(|piece| piece.parameter.value = Tensor::zeros([0]));
+        Ok(())
+    }
+
+    /// Bytes of the values that are held here.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.parameter.value.numel() * size_of::<T>()).sum()
+    }
+
+    /// The parameters whose values are held, by their number in the model `leaves`: their position.
+    pub(crate) fn held(&self, leaves: &Leaves) -> HashMap<u64, usize> {
+        let positions = self.pieces.iter().enumerate().filter(|(_, piece)| !piece.parameter.is_frozen());
+        positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
+    }
+
+    /// The part of the parameter at `position` that `rank` owns, counted from where the parameter begins.
+    pub(crate) fn part(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
+        let (place, slice) = (&self.pieces[position].place, division.slice(rank));
+        let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
+        part.start - place.start..part.end.max(part.start) - place.start
+    }
+
+    /// The values of the parameter at `position`, from all ranks, of which each comes here in the same order.
+    pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
+        let own = self.pieces[position].parameter.value.try_to_vec()?;
+        let count = |rank| self.part(position, rank, division).len();
+        let parts = division.group.gather_parts("parameters", own, count)?;
+        Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
     /// Sets the parameters from the vector of all.
@@ -179,6 +229,18 @@ impl<T: Float> Pieces<T> {
             united.common_mut().set_states(parameter, States { steps, tensors });
         }
         Ok(Some(united))
+    }
+}
+
+impl<T: Float> Piece<T> {
+    /// Takes the values of the piece from the parameter.
+    fn cut(&mut self, whole: &Parameter<T>) {
+        let own = self.part.start - self.place.start..self.part.end - self.place.start;
+        let values = match whole.value.as_slice() {
+            Some(values) => values[own].to_vec(),
+            None => whole.value.iter().skip(own.start).take(own.len()).collect(),
+        };
+        self.parameter.value = Tensor::from(values);
     }
 }
 

@@ -29,6 +29,18 @@ pub(crate) struct Division<'g> {
     pub(crate) tail: usize,
     /// Elements in a bucket.
     pub(crate) bucket: usize,
+    /// What belongs to whom.
+    pub(crate) cut: Cut,
+}
+
+/// How a vector is divided among the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Each rank has one slice; a bucket is a part of each slice.
+    Slices,
+    /// A bucket is a part of the vector, and each rank has a slice of it. The last bucket of the elements that are divided travels
+    /// first, those after them last: in the order in which a step computes them.
+    Buckets,
 }
 
 impl Division<'_> {
@@ -40,11 +52,38 @@ impl Division<'_> {
     }
 
     fn buckets(&self) -> usize {
-        (self.length + self.tail).div_ceil(self.bucket).max(1)
+        match self.cut {
+            Cut::Slices => (self.length + self.tail).div_ceil(self.bucket).max(1),
+            Cut::Buckets if self.length <= self.bucket => 1,
+            Cut::Buckets => self.length.div_ceil(self.bucket) + 1,
+        }
+    }
+
+    /// The bucket that travels as number `place`.
+    fn travelling(&self, place: usize) -> usize {
+        match (self.cut, self.buckets()) {
+            (Cut::Buckets, buckets @ 2..) if place + 1 < buckets => buckets - 2 - place,
+            _ => place,
+        }
+    }
+
+    /// The part of the vector that is in a bucket, where [`Cut::Buckets`] says so.
+    fn range(&self, bucket: usize) -> Range<usize> {
+        let (length, buckets) = (self.length, self.buckets());
+        match bucket + 1 {
+            _ if buckets == 1 => 0..length + self.tail,
+            last if last == buckets => length..length + self.tail,
+            next => bucket * self.bucket..(next * self.bucket).min(length),
+        }
     }
 
     /// The part of what `rank` owns that is in a bucket.
     fn chunk(&self, rank: usize, bucket: usize) -> Range<usize> {
+        if self.cut == Cut::Buckets {
+            let range = self.range(bucket);
+            let own = slice(range.len(), BLOCK, self.group.size(), rank);
+            return range.start + own.start..range.start + own.end;
+        }
         let own = self.slice(rank);
         let within = part(own.len(), self.buckets(), bucket);
         own.start + within.start..own.start + within.end
@@ -82,8 +121,8 @@ impl Division<'_> {
     }
 
     /// Waits for what [`gather`](Self::gather) started, and puts it into `flat`.
-    fn put<T: Float>(&self, gathered: Vec<Started>, flat: &mut [T]) -> Result<()> {
-        for (bucket, started) in gathered.into_iter().enumerate() {
+    fn put<T: Float>(&self, gathered: Vec<(usize, Started)>, flat: &mut [T]) -> Result<()> {
+        for (bucket, started) in gathered {
             for (rank, payload) in self.group.finish(started)?.receives {
                 flat[self.chunk(rank, bucket)].copy_from_slice(&payload.into_elements());
             }
@@ -99,57 +138,27 @@ impl Division<'_> {
         mut node: impl FnMut(usize) -> Result<Vec<T>>,
         all: bool,
     ) -> Result<Vec<T>> {
-        let (rank, size) = (self.group.rank(), self.group.size());
-        if size == 1 && plan.rounds() == 1 {
+        if self.group.size() == 1 && plan.rounds() == 1 {
             return node(0);
         }
-        let (rounds, buckets) = (plan.rounds(), self.buckets());
-        let (mut scattered, mut kept) = (Vec::new(), Vec::new());
-        for round in 0..rounds {
-            let flat = if plan.node(rank, round).is_some() { Some(node(round)?) } else { None };
-            for bucket in 0..buckets {
-                scattered.push((round, bucket, self.scatter(plan, round, flat.as_deref(), bucket)));
-            }
-            kept.push(flat.map(|flat| flat[self.slice(rank)].to_vec()));
+        let mut sum = Summing::new(self, plan, false);
+        for round in 0..plan.rounds() {
+            let flat = if plan.node(self.group.rank(), round).is_some() { Some(node(round)?) } else { None };
+            sum.send(flat.as_deref(), None);
         }
-        // By bucket, what arrived: the sender, the round, the elements.
-        let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); buckets];
-        let (mut own, mut gathered) = (Vec::new(), Vec::new());
-        for (round, bucket, started) in scattered {
-            let received = self.group.finish(started)?.receives;
-            let elements = |(from, payload): (usize, Payload)| (from, round, payload.into_elements());
-            arrived[bucket].extend(received.into_iter().map(elements));
-            if round + 1 < rounds {
-                continue;
-            }
-            let mut parts = std::mem::take(&mut arrived[bucket]);
-            let (start, chunk) = (self.slice(rank).start, self.chunk(rank, bucket));
-            for (round, slice) in kept.iter().enumerate() {
-                let own = slice.as_ref().map(|slice| slice[chunk.start - start..chunk.end - start].to_vec());
-                parts.extend(own.map(|own| (rank, round, own)));
-            }
-            parts.sort_unstable_by_key(|&(from, round, _)| (from, round));
-            let mut sums = Sums::new();
-            for (from, round, elements) in parts {
-                if let Some(node) = plan.node(from, round) {
-                    sums.push(node, elements, &mut add);
-                }
-            }
-            let total: Vec<T> = sums.total(&mut add).unwrap_or_default();
-            if all {
-                gathered.push(self.gather(total.clone(), bucket));
-            }
-            own.extend(total);
-        }
-        if all { self.filled(own, gathered) } else { Ok(own) }
+        sum.finish(all)
     }
 
     /// All slices, of which this rank has `own`.
     pub(crate) fn all<T: Float>(&self, own: Vec<T>) -> Result<Vec<T>> {
         let (rank, start) = (self.group.rank(), self.slice(self.group.rank()).start);
         let chunk = |bucket| self.chunk(rank, bucket).start - start..self.chunk(rank, bucket).end - start;
-        let gathered = (0..self.buckets()).map(|bucket| self.gather(own[chunk(bucket)].to_vec(), bucket)).collect();
-        self.filled(own, gathered)
+        let gather = |bucket| (bucket, self.gather(own[chunk(bucket)].to_vec(), bucket));
+        let gathered = (0..self.buckets()).map(gather).collect();
+        let mut flat = vec![T::ZERO; self.length + self.tail];
+        flat[self.slice(rank)].copy_from_slice(&own);
+        self.put(gathered, &mut flat)?;
+        Ok(flat)
     }
 
     /// All slices on rank 0; nothing on the others.
@@ -170,26 +179,95 @@ impl Division<'_> {
         }
         Ok(flat)
     }
+}
 
-    fn filled<T: Float>(&self, own: Vec<T>, gathered: Vec<Started>) -> Result<Vec<T>> {
-        let mut flat = vec![T::ZERO; self.length + self.tail];
-        flat[self.slice(self.group.rank())].copy_from_slice(&own);
-        self.put(gathered, &mut flat)?;
-        Ok(flat)
+/// A sum on its way.
+pub(crate) struct Summing<'d, 'g, T> {
+    division: &'d Division<'g>,
+    plan: &'d Plan,
+    /// MPI sums, in an order of its own.
+    by_mpi: bool,
+    /// Which of its nodes each rank sends next, and how many buckets of it are sent.
+    round: usize,
+    sent: usize,
+    /// By round and bucket.
+    started: Vec<(usize, usize, Started)>,
+    /// By bucket, this rank's parts of its own nodes.
+    kept: Vec<Vec<(usize, Vec<T>)>>,
+}
+
+impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
+    pub(crate) fn new(division: &'d Division<'g>, plan: &'d Plan, by_mpi: bool) -> Self {
+        let kept = vec![Vec::new(); division.buckets()];
+        Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// The sum of every rank's `own` by MPI's own reduction, whose order of additions is MPI's.
-    pub(crate) fn sum_by_mpi<T: Float>(&self, own: &[T]) -> Result<Vec<T>> {
-        let bucket = |part: &[T]| {
-            let summed = Some(Payload::of(part.to_vec()));
-            self.group.start("average", Exchange { summed, ..Exchange::default() })
-        };
-        let started: Vec<Started> = own.chunks(self.bucket).map(bucket).collect();
-        let mut flat = Vec::with_capacity(own.len());
-        for started in started {
-            let summed = self.group.finish(started)?.summed;
-            flat.extend(summed.map_or_else(Vec::new, Payload::into_elements::<T>));
+    /// Sends of this rank's next node, where it has one, what is complete in `flat`: all, or of what is divided all elements from
+    /// `from` on.
+    pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
+        let (rank, division) = (self.division.group.rank(), self.division);
+        while self.sent < self.kept.len() {
+            let bucket = division.travelling(self.sent);
+            let complete = |from| division.range(bucket).start >= from && division.range(bucket).end <= division.length;
+            if from.is_some_and(|from| division.cut == Cut::Slices || !complete(from)) {
+                return;
+            }
+            let started = match flat {
+                Some(flat) if self.by_mpi => {
+                    let summed = Some(Payload::of(flat[division.range(bucket)].to_vec()));
+                    division.group.start("average", Exchange { summed, ..Exchange::default() })
+                }
+                flat => division.scatter(self.plan, self.round, flat, bucket),
+            };
+            self.started.push((self.round, bucket, started));
+            if let Some(flat) = flat.filter(|_| !self.by_mpi) {
+                self.kept[bucket].push((self.round, flat[division.chunk(rank, bucket)].to_vec()));
+            }
+            self.sent += 1;
         }
+        (self.round, self.sent) = (self.round + 1, 0);
+    }
+
+    /// Waits for the sums. With `all` gives the whole vector, otherwise this rank's slice.
+    pub(crate) fn finish(self, all: bool) -> Result<Vec<T>> {
+        let Summing { division, plan, by_mpi, started, mut kept, .. } = self;
+        let rank = division.group.rank();
+        let mut flat = vec![T::ZERO; if all { division.length + division.tail } else { 0 }];
+        // By bucket, what arrived: the sender, the round, the elements.
+        let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); kept.len()];
+        let (mut own, mut gathered) = (Vec::new(), Vec::new());
+        for (round, bucket, started) in started {
+            let Exchange { receives, summed, .. } = division.group.finish(started)?;
+            if by_mpi {
+                flat[division.range(bucket)].copy_from_slice(&summed.map_or_else(Vec::new, Payload::into_elements));
+                continue;
+            }
+            let elements = |(from, payload): (usize, Payload)| (from, round, payload.into_elements());
+            arrived[bucket].extend(receives.into_iter().map(elements));
+            if round + 1 < plan.rounds() {
+                continue;
+            }
+            let mut parts = std::mem::take(&mut arrived[bucket]);
+            parts.extend(kept[bucket].drain(..).map(|(round, own)| (rank, round, own)));
+            parts.sort_unstable_by_key(|&(from, round, _)| (from, round));
+            let mut sums = Sums::new();
+            for (from, round, elements) in parts {
+                if let Some(node) = plan.node(from, round) {
+                    sums.push(node, elements, &mut add);
+                }
+            }
+            let total: Vec<T> = sums.total(&mut add).unwrap_or_default();
+            if all {
+                flat[division.chunk(rank, bucket)].copy_from_slice(&total);
+                gathered.push((bucket, division.gather(total, bucket)));
+            } else {
+                own.extend(total);
+            }
+        }
+        if !all {
+            return Ok(own);
+        }
+        division.put(gathered, &mut flat)?;
         Ok(flat)
     }
 }
@@ -213,7 +291,8 @@ mod tests {
     /// The sum on `N` ranks, which must be the same on all.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
-            let division = Division { group: &group, length: LENGTH, tail: 7, bucket };
+            let cut = if in_two { Cut::Slices } else { Cut::Buckets };
+            let division = Division { group: &group, length: LENGTH, tail: 7, bucket, cut };
             let plan = Plan::new(leaves, N, largest);
             let node = |round: usize| {
                 let mut sums = Sums::new();

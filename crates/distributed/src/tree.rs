@@ -90,6 +90,11 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
+    /// What the last leaf is added to, one after the other.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
+        self.open.iter().rev().map(|(_, value)| value)
+    }
+
     /// The sum of all; `None` where nothing was pushed.
     pub(crate) fn total(self, add: &mut impl FnMut(&mut V, V)) -> Option<V> {
         let mut open = self.open.into_iter().rev();
@@ -114,6 +119,12 @@ impl Plan {
     pub(crate) fn new(leaves: usize, size: usize, largest: usize) -> Self {
         let nodes = (0..size).map(|rank| nodes(part(leaves, size, rank), leaves, largest)).collect();
         Plan { nodes }
+    }
+
+    /// For `leaves` shards on `size` ranks, each sent on its own, where in each round the ranks compute neighbouring ones: so that the
+    /// sums of a round are added up at once.
+    pub(crate) fn by_rounds(leaves: usize, size: usize) -> Self {
+        Plan { nodes: (0..size).map(|rank| (rank..leaves).step_by(size).map(Node::leaf).collect()).collect() }
     }
 
     /// How often every rank sends: as often as the one with the most nodes.

@@ -49,13 +49,21 @@ fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
 #[test]
 fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
-    for model in ["mlp", "cnn", "transformer"] {
-        for optimizer in ["sgd", "adamw"] {
+    let (whole, states, parameters) = (&[][..], &["--sharded"][..], &["--sharded-parameters"][..]);
+    let all = [whole, states, parameters];
+    // The transformer takes longest.
+    for (model, [sgd, adamw]) in [
+        ("mlp", [&all[..], &all[..]]),
+        ("cnn", [&all, &all]),
+        ("sync-cnn", [&[whole], &[states]]),
+        ("transformer", [&[whole], &[states]]),
+    ] {
+        for (optimizer, ways) in [("sgd", sgd), ("adamw", adamw)] {
             let path = |name: String| folder.path().join(format!("{model}-{optimizer}-{name}"));
             let arguments = ["--model", model, "--optimizer", optimizer, "--batch", "8", "--steps", "100"];
             let expected = checkpoint(0, &arguments, &path("alone".to_owned()));
             for ranks in ranks() {
-                for way in [&[][..], &["--sharded"]] {
+                for &way in ways {
                     let arguments = [&arguments[..], way].concat();
                     let found = checkpoint(ranks, &arguments, &path(format!("{ranks}{}", way.concat())));
                     assert!(found == expected, "{arguments:?} on {ranks} ranks: other bytes than alone");

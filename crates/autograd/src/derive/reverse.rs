@@ -225,6 +225,31 @@ pub(super) fn gradient<'t, T: Float>(
     Ok(input.tape.reverse(&[seeded], &[input], at)?[0])
 }
 
+/// The nodes of the statistics that buffers move towards.
+pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
+    changes.iter().filter_map(|(_, change)| match change {
+        Change::Blend { new, .. } => Some(*new),
+        Change::Count => None,
+    })
+}
+
+/// The changes with the values of their [`statistics`].
+pub(super) fn with_values<T: Float>(
+    changes: Vec<(u64, Change<Index>)>,
+    values: &mut impl Iterator<Item = Tensor<T>>,
+) -> Vec<(u64, Change<Tensor<T>>)> {
+    let with_value = |(id, change)| {
+        let change = match change {
+            Change::Count => Change::Count,
+            Change::Blend { share, .. } => {
+                Change::Blend { new: values.next().unwrap_or_else(|| unreachable!("a value for each root")), share }
+            }
+        };
+        (id, change)
+    };
+    changes.into_iter().map(with_value).collect()
+}
+
 /// No node.
 const NONE: Index = Index::MAX;
 
@@ -344,10 +369,26 @@ impl<'t, T: Float> Var<'t, T> {
         others: [Var<'t, T>; N],
         at: Site,
     ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
-        let seed = self.one(at)?;
         for other in others {
             self.check_tape(other, at)?;
         }
+        let reached = self.reverse_to_leaves(at)?;
+        let changes = self.tape.changes();
+        let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
+        roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
+        // The value of the loss is usually requested next, and costs nothing here.
+        roots.push(self.index);
+        let mut values = self.tape.evaluate(&roots, at)?.into_iter();
+        let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
+        let others = others.map(|_| values.by_ref().next().unwrap_or_else(|| unreachable!("a value for each root")));
+        let changes = with_values(changes, &mut values);
+        let record = self.tape.record.borrow();
+        Ok((Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+    }
+
+    /// Records the gradients of this single number with respect to all variables that it depends on: each leaf with its gradient.
+    pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
+        let seed = self.one(at)?;
         let leaves: Vec<Var<'t, T>> = {
             let record = self.tape.record.borrow();
             (0..=self.index).filter(|&index| record.is_variable(index)).map(|index| self.tape.at(index)).collect()
@@ -355,33 +396,7 @@ impl<'t, T: Float> Var<'t, T> {
         let gradients = self.tape.reverse(&[(self, seed)], &leaves, at)?;
         let reached: Vec<(Index, Index)> =
             leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
-        if reached.is_empty() {
-            return Err(Error::NothingReached { at });
-        }
-        let changes = self.tape.changes();
-        let statistics = changes.iter().filter_map(|(_, change)| match change {
-            Change::Blend { new, .. } => Some(*new),
-            Change::Count => None,
-        });
-        let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
-        roots.extend(others.iter().map(|other| other.index).chain(statistics));
-        // The value of the loss is usually requested next, and costs nothing here.
-        roots.push(self.index);
-        let mut values = self.tape.evaluate(&roots, at)?.into_iter();
-        let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
-        let others = others.map(|_| values.by_ref().next().unwrap_or_else(|| unreachable!("a value for each root")));
-        let changes = changes.into_iter().map(|(id, change)| {
-            let change = match change {
-                Change::Count => Change::Count,
-                Change::Blend { share, .. } => {
-                    Change::Blend { new: values.next().unwrap_or_else(|| unreachable!("a value for each root")), share }
-                }
-            };
-            (id, change)
-        });
-        let changes = changes.collect();
-        let record = self.tape.record.borrow();
-        Ok((Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+        if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
     /// The seed of a gradient: one, provided this is a single number.

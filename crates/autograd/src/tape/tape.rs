@@ -250,6 +250,14 @@ impl<T: Float> Tape<T> {
         self.record_operation(Rc::new(operation), inputs, &shape, at)
     }
 
+    /// The inputs and results of the custom operations of this name, in the order of recording.
+    pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
+        let record = self.record.borrow();
+        let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
+        let call = |index| (record.operands(index).iter().map(|&input| self.at(input)).collect(), self.at(index));
+        (0..record.len() as Index).filter(named).map(call).collect()
+    }
+
     /// Records an operation with parameters, which is stored beside the nodes; its shape is known.
     pub(crate) fn record_operation<'t>(
         &'t self,

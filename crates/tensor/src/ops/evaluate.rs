@@ -31,40 +31,73 @@ pub trait Evaluate<T: Float> {
     /// Where the operation refuses these operands.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
+    /// Whether the data of a node is elsewhere: [`fetch`](Self::fetch) then gets it for each step that reads it.
+    fn is_elsewhere(&self, _node: Index) -> bool {
+        false
+    }
+
+    /// The data of a node that is [elsewhere](Self::is_elsewhere). It is not kept.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be got.
+    fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
+        unreachable!("the data of node %{node} is here")
+    }
+
     /// Runs the steps of a plan of the expression; gives the values of its roots.
     ///
     /// # Errors
     ///
     /// Where memory cannot hold a value, or an operation refuses its operands.
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
-        let mut buffers = Buffers { maker: self, values: vec![None; plan.buffers] };
+        let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
-            match &step.work {
-                Work::Fused(program) => {
-                    let argument = |source: &Source<T>| match (source, buffers.tensor(source)) {
-                        (Source::Number(value), _) => Argument::Number(*value),
-                        (_, Some(tensor)) => Argument::from(tensor),
-                        (source, None) => {
-                            unreachable!("{source:?} is read before it is computed or after it was dropped")
-                        }
-                    };
-                    let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
-                    let results = program.borrow_mut().run(&arguments, self.site(step.node))?;
-                    drop(arguments);
-                    for (&buffer, result) in step.writes.iter().zip(results) {
-                        buffers.values[buffer as usize] = Some(result);
-                    }
-                }
-                work => {
-                    let result = buffers.single(step, work)?;
-                    buffers.values[step.writes[0] as usize] = Some(result);
-                }
-            }
+            buffers.take(step)?;
             for &buffer in &step.drops {
                 buffers.values[buffer as usize] = None;
             }
         }
         plan.roots.iter().map(|(source, shape)| Ok(buffers.over(source, shape, at)?.clone())).collect()
+    }
+
+    /// [`run`](Self::run), where `ready` gets the value of each root, by its position, as soon as it is computed. A value that no later
+    /// step reads is not kept.
+    ///
+    /// # Errors
+    ///
+    /// As for `run`, and what `ready` refuses.
+    fn run_each(
+        &self,
+        plan: &Plan<T>,
+        at: Site,
+        ready: &mut dyn FnMut(usize, Tensor<T>) -> Result<(), Self::Error>,
+    ) -> Result<(), Self::Error> {
+        let mut buffers = Buffers::new(self, plan);
+        let (mut roots_of, mut last_use) = (vec![SmallVec::<[usize; 1]>::new(); plan.buffers], vec![0; plan.buffers]);
+        for (position, (source, shape)) in plan.roots.iter().enumerate() {
+            match source {
+                Source::Buffer(buffer) => roots_of[*buffer as usize].push(position),
+                source => ready(position, buffers.over(source, shape, at)?.clone())?,
+            }
+        }
+        for (number, step) in plan.steps.iter().enumerate() {
+            used(step).for_each(|buffer| last_use[buffer as usize] = number);
+        }
+        for (number, step) in plan.steps.iter().enumerate() {
+            if buffers.postponed(step, &roots_of) {
+                continue;
+            }
+            buffers.take(step)?;
+            for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
+                let (source, shape) = &plan.roots[position];
+                ready(position, buffers.over(source, shape, at)?.clone())?;
+            }
+            for buffer in used(step).filter(|&buffer| last_use[buffer as usize] == number) {
+                buffers.values[buffer as usize] = None;
+            }
+        }
+        Ok(())
     }
 
     /// The value of one node from its inputs' values: what a plan does not fuse, and the specification of what it does.
@@ -103,13 +136,104 @@ pub trait Evaluate<T: Float> {
 struct Buffers<'a, T: Float, E: ?Sized> {
     maker: &'a E,
     values: Vec<Option<Tensor<T>>>,
+    /// Data that was fetched for the step that is running, and views of it.
+    fetched: SmallVec<[(Place, Tensor<T>); 2]>,
+    /// By buffer, the views of data that is elsewhere: made for each step that reads them.
+    views: Vec<Option<&'a Step<T>>>,
 }
 
-impl<T: Float, E: Evaluate<T> + ?Sized> Buffers<'_, T, E> {
-    fn tensor(&self, source: &Source<T>) -> Option<&Tensor<T>> {
+/// Where a fetched value is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Known(Index),
+    Buffer(u32),
+}
+
+/// The buffers that a step reads and writes.
+fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
+    let read =
+        step.reads.iter().filter_map(|source| if let Source::Buffer(buffer) = source { Some(*buffer) } else { None });
+    read.chain(step.writes.iter().copied())
+}
+
+impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
+    fn new(maker: &'a E, plan: &'a Plan<T>) -> Self {
+        Buffers { maker, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new() }
+    }
+
+    /// Whether a step is a view of data that is elsewhere, to be made where it is read.
+    fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
+        let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
+            return false;
+        };
+        let elsewhere = match step.reads[0] {
+            Source::Known(node) => self.maker.is_elsewhere(node),
+            Source::Buffer(buffer) => self.views.get(buffer as usize).is_some_and(Option::is_some),
+            Source::Number(_) => false,
+        };
+        if elsewhere && roots_of[buffer as usize].is_empty() {
+            self.views.resize(self.values.len(), None);
+            self.views[buffer as usize] = Some(step);
+            return true;
+        }
+        false
+    }
+
+    /// Gets what a step reads and is not here.
+    #[inline]
+    fn fetch(&mut self, source: &Source<T>) -> Result<(), E::Error> {
         match *source {
-            Source::Buffer(buffer) => self.values[buffer as usize].as_ref(),
-            Source::Known(node) => self.maker.known(node),
+            Source::Known(node) if self.maker.is_elsewhere(node) => {
+                let value = self.maker.fetch(node)?;
+                self.fetched.push((Place::Known(node), value));
+            }
+            Source::Buffer(buffer) => {
+                if let Some(&Some(view)) = self.views.get(buffer as usize) {
+                    self.fetch(&view.reads[0])?;
+                    let value = self.single(view, &view.work)?;
+                    self.fetched.push((Place::Buffer(buffer), value));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Runs a step.
+    fn take(&mut self, step: &Step<T>) -> Result<(), E::Error> {
+        self.fetched.clear();
+        for source in &step.reads {
+            self.fetch(source)?;
+        }
+        match &step.work {
+            Work::Fused(program) => {
+                let argument = |source: &Source<T>| match (source, self.tensor(source)) {
+                    (Source::Number(value), _) => Argument::Number(*value),
+                    (_, Some(tensor)) => Argument::from(tensor),
+                    (source, None) => {
+                        unreachable!("{source:?} is read before it is computed or after it was dropped")
+                    }
+                };
+                let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
+                let results = program.borrow_mut().run(&arguments, self.maker.site(step.node))?;
+                drop(arguments);
+                for (&buffer, result) in step.writes.iter().zip(results) {
+                    self.values[buffer as usize] = Some(result);
+                }
+            }
+            work => {
+                let result = self.single(step, work)?;
+                self.values[step.writes[0] as usize] = Some(result);
+            }
+        }
+        Ok(())
+    }
+
+    fn tensor(&self, source: &Source<T>) -> Option<&Tensor<T>> {
+        let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
+        match *source {
+            Source::Buffer(buffer) => self.values[buffer as usize].as_ref().or_else(|| fetched(Place::Buffer(buffer))),
+            Source::Known(node) => fetched(Place::Known(node)).or_else(|| self.maker.known(node)),
             Source::Number(_) => None,
         }
     }

@@ -1,0 +1,295 @@
+//! Gradients that are recorded now and computed later, each handed over as soon as it is there.
+
+use std::cell::RefCell;
+
+use wengert_tensor::ops::Evaluate;
+use wengert_tensor::plan::{ByNode, Expression, Index, Part, plan_for};
+use wengert_tensor::{Float, Site, Tensor};
+
+use super::gradients::Gradients;
+use super::reverse::{statistics, with_values};
+use crate::parameter::Change;
+use crate::tape::Record;
+use crate::{Error, Var};
+
+/// What takes the gradients of [`RecordedGradients`] while others are still computed, and may give parameters that are not in the
+/// model's memory.
+pub trait Follow<T: Float = f32> {
+    /// Takes the gradient of the parameter with this [`id`](crate::Parameter::id).
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the evaluation.
+    fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), Error>;
+
+    /// Whether the values of this parameter are elsewhere, and not those that the model has.
+    fn is_elsewhere(&self, _parameter: u64) -> bool {
+        false
+    }
+
+    /// The values of a parameter that is [elsewhere](Self::is_elsewhere). Each step of the evaluation that reads it asks for it, and
+    /// keeps nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the evaluation.
+    fn fetch(&mut self, parameter: u64) -> Result<Tensor<T>, Error> {
+        unreachable!("the parameter with the number {parameter} is in the model's memory")
+    }
+}
+
+/// The gradients of a loss with respect to all parameters that it depends on, recorded and not yet computed.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_autograd::{Error, Follow};
+///
+/// /// The order in which gradients are complete.
+/// struct Order(Vec<u64>);
+///
+/// impl Follow for Order {
+///     fn gradient(&mut self, parameter: u64, _gradient: Tensor) -> Result<(), Error> {
+///         self.0.push(parameter);
+///         Ok(())
+///     }
+/// }
+///
+/// let (v, w) = (Parameter::new(Tensor::ones([8, 8])), Parameter::new(Tensor::ones([8, 8])));
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::ones([4, 8]));
+/// let loss = x.matmul(&tape.parameter(&v)).tanh().matmul(&tape.parameter(&w)).sum(..);
+/// let recorded = loss.record_backward()?;
+/// let mut order = Order(Vec::new());
+/// recorded.evaluate(&mut order)?;
+/// // The last layer's comes first.
+/// assert_eq!(order.0, [w.id(), v.id()]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RecordedGradients<'t, T: Float = f32> {
+    loss: Var<'t, T>,
+    /// The parameter's number, and the node of its gradient.
+    parameters: Vec<(u64, Index)>,
+    changes: Vec<(u64, Change<Index>)>,
+    at: Site,
+}
+
+impl<'t, T: Float> Var<'t, T> {
+    /// Records the gradients of this single number with respect to every parameter of the tape that it depends on, to be computed
+    /// later: [`backward`](Self::backward) in two parts.
+    ///
+    /// # Errors
+    ///
+    /// As for `backward`.
+    #[track_caller]
+    pub fn record_backward(self) -> Result<RecordedGradients<'t, T>, Error> {
+        let at = Site::here("record_backward");
+        let reached = self.reverse_to_leaves(at)?;
+        let record = self.tape.record.borrow();
+        let gradient = |&(id, leaf): &(u64, Index)| {
+            let position = reached.binary_search_by_key(&leaf, |&(leaf, _)| leaf).ok()?;
+            Some((id, reached[position].1))
+        };
+        let parameters = record.parameters.iter().filter_map(gradient).collect();
+        drop(record);
+        Ok(RecordedGradients { loss: self, parameters, changes: self.tape.changes(), at })
+    }
+}
+
+impl<'t, T: Float> RecordedGradients<'t, T> {
+    /// The numbers of the parameters that have a gradient.
+    pub fn parameters(&self) -> impl Iterator<Item = u64> {
+        self.parameters.iter().map(|&(id, _)| id)
+    }
+
+    /// The changes of buffers that the tape has recorded, by [`Buffer::id`](crate::Buffer::id), with the statistics as variables.
+    pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
+        let tape = self.loss.tape;
+        let variable = move |&(id, ref change): &(u64, Change<Index>)| {
+            let change = match change {
+                Change::Blend { new, share } => Change::Blend { new: tape.at(*new), share: *share },
+                Change::Count => Change::Count,
+            };
+            (id, change)
+        };
+        self.changes.iter().map(variable)
+    }
+
+    /// Computes everything, handing each gradient to `follow` as soon as it is complete: those of the last layers first. Returns the
+    /// loss, and `Gradients` of which only the changes of buffers are left.
+    ///
+    /// # Errors
+    ///
+    /// If there is not enough memory, a custom operation fails, or `follow` refuses something.
+    pub fn evaluate(self, follow: &mut impl Follow<T>) -> Result<(T, Gradients<T>), Error> {
+        let RecordedGradients { loss, parameters, changes, at } = self;
+        let record = loss.tape.record.borrow();
+        let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
+        roots.extend(statistics(&changes));
+        roots.push(loss.index);
+        let part = Part::new(&record, &record.values, &roots);
+        let places: Vec<Index> = roots.iter().map(|&node| part.place(node)).collect();
+        let plan = plan_for(&part.expression, &ByNode::<()>::default(), &places);
+        let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
+        let owners = record.parameters.iter().filter(|(id, _)| follow.is_elsewhere(*id));
+        let elsewhere = owners.map(|&(id, node)| (node, id)).collect();
+        let following = Following { record: &record, part, elsewhere, follow: RefCell::new(follow) };
+        following.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
+            Some(&(id, _)) => following.follow.borrow_mut().gradient(id, value),
+            None => {
+                values[position - parameters.len()] = Some(value);
+                Ok(())
+            }
+        })?;
+        let mut values = values.into_iter().map(|value| value.unwrap_or_else(|| unreachable!("each root has a value")));
+        let changes = with_values(changes, &mut values);
+        let loss = values.next().unwrap_or_else(|| unreachable!("the loss is the last root")).try_item()?;
+        Ok((loss, Gradients::from_parts([], changes)))
+    }
+}
+
+/// What is to be computed of a record, and who follows.
+struct Following<'r, T: Float, F> {
+    record: &'r Record<T>,
+    part: Part<T>,
+    /// The nodes of parameters whose values are elsewhere.
+    elsewhere: ByNode<u64>,
+    follow: RefCell<&'r mut F>,
+}
+
+impl<T: Float, F: Follow<T>> Following<'_, T, F> {
+    /// The node's number on the tape.
+    fn node(&self, node: Index) -> Index {
+        self.part.nodes[node as usize]
+    }
+}
+
+impl<T: Float, F: Follow<T>> Evaluate<T> for Following<'_, T, F> {
+    type Error = Error;
+
+    fn expression(&self) -> &Expression<T> {
+        &self.part.expression
+    }
+
+    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+        self.record.known(self.node(node))
+    }
+
+    fn site(&self, node: Index) -> Site {
+        self.record.site(self.node(node))
+    }
+
+    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        self.record.run_other(self.node(node), operands)
+    }
+
+    fn is_elsewhere(&self, node: Index) -> bool {
+        self.elsewhere.contains_key(&self.node(node))
+    }
+
+    fn fetch(&self, node: Index) -> Result<Tensor<T>, Error> {
+        self.follow.borrow_mut().fetch(self.elsewhere[&self.node(node)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use wengert_tensor::Generator;
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+    use crate::{Buffer, Parameter, Share, Tape};
+
+    /// Keeps gradients, and has the values of parameters that the model has not.
+    #[derive(Default)]
+    struct Keeping {
+        values: HashMap<u64, Tensor<f64>>,
+        gradients: Vec<(u64, Tensor<f64>)>,
+        fetched: Vec<u64>,
+    }
+
+    impl Follow<f64> for Keeping {
+        fn gradient(&mut self, parameter: u64, gradient: Tensor<f64>) -> Result<(), Error> {
+            self.gradients.push((parameter, gradient));
+            Ok(())
+        }
+
+        fn is_elsewhere(&self, parameter: u64) -> bool {
+            self.values.contains_key(&parameter)
+        }
+
+        fn fetch(&mut self, parameter: u64) -> Result<Tensor<f64>, Error> {
+            self.fetched.push(parameter);
+            Ok(self.values[&parameter].clone())
+        }
+    }
+
+    /// Two layers, whose weights are transposed as in `Linear`, and a statistic.
+    fn loss<'t>(
+        tape: &'t Tape<f64>,
+        x: &Tensor<f64>,
+        [v, w, b]: [&Parameter<f64>; 3],
+        mean: &Buffer<f64>,
+    ) -> Var<'t, f64> {
+        let hidden = (tape.constant(x).matmul(&tape.parameter(v).t()) + tape.parameter(b)).tanh();
+        tape.blend(mean, hidden.mean(0), Share::Fixed(0.1));
+        hidden.matmul(&tape.parameter(w).t()).square().mean(..)
+    }
+
+    #[test]
+    fn it_is_backward_wherever_the_parameters_are() {
+        let generator = &mut Generator::new(0);
+        let mut parameter = |shape: [usize; 2]| Parameter::new(Tensor::<f64>::randn(shape, generator));
+        let (mut v, mut w, b) = (parameter([5, 3]), parameter([2, 5]), parameter([1, 5]));
+        let mean = Buffer::new(Tensor::zeros([5]));
+        let x = Tensor::from([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]]);
+        let tape = Tape::training(&mut Generator::new(1));
+        let recorded = loss(&tape, &x, [&v, &w, &b], &mean);
+        let (value, expected) = (recorded.item(), recorded.backward());
+        for elsewhere in [false, true] {
+            let mut keeping = Keeping::default();
+            if elsewhere {
+                for own in [&mut v, &mut w] {
+                    let nan = Tensor::scalar(f64::NAN).expand(own.value.shape());
+                    keeping.values.insert(own.id(), std::mem::replace(&mut own.value, nan));
+                }
+            }
+            let tape = Tape::training(&mut Generator::new(1));
+            let recorded = loss(&tape, &x, [&v, &w, &b], &mean).record_backward().unwrap();
+            assert_eq!(recorded.parameters().collect::<Vec<_>>(), [v.id(), b.id(), w.id()]);
+            assert_eq!(recorded.changes().count(), 1);
+            let (found, rest) = recorded.evaluate(&mut keeping).unwrap();
+            assert_eq!(found, value);
+            assert_eq!(keeping.gradients.len(), 3);
+            for (own, found) in [&v, &w, &b].map(|own| (own, keeping.gradients.iter().find(|(id, _)| *id == own.id())))
+            {
+                assert_eq!(&found.unwrap().1, expected.of(own));
+            }
+            let statistic = |gradients: &Gradients<f64>| match &gradients.changes()[0].1 {
+                Change::Blend { new, .. } => new.clone(),
+                Change::Count => unreachable!(),
+            };
+            assert_eq!(statistic(&rest), statistic(&expected));
+            // The last layer's weight is read in the forward pass and for the gradient of its input.
+            let times = |own: &Parameter<f64>| keeping.fetched.iter().filter(|&&id| id == own.id()).count();
+            assert_eq!((times(&v), times(&w)), if elsewhere { (1, 2) } else { (0, 0) });
+        }
+    }
+
+    #[test]
+    fn values_that_were_read_before_are_not_computed_again() {
+        let w = Parameter::new(Tensor::from([2.0, 3.0]));
+        let tape = Tape::<f64>::new();
+        let squares = tape.parameter(&w).square();
+        let loss = squares.sum(..);
+        assert_eq!(loss.item(), 13.0);
+        let mut keeping = Keeping::default();
+        let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
+        assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
+        // A loss that depends on nothing is refused where it is recorded.
+        let constant = tape.constant(&Tensor::scalar(1.0));
+        assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
+    }
+}

@@ -1,0 +1,201 @@
+//! A step whose parameters are divided among the ranks (ZeRO, stage 3).
+//!
+//! All ranks compute a shard at the same time, with the same operations in the same order: whenever a parameter is read, each rank
+//! gives its part of it to the others, and whenever a gradient is complete, each rank gets what the others have computed of its part.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use wengert_autograd::{Follow, RecordedGradients};
+use wengert_nn::{Module, Optimizer, update_buffers};
+use wengert_tensor::{Float, Site, Tensor};
+
+use crate::collective::add;
+use crate::flat::{Layout, Leaves, push};
+use crate::parallel::{DataParallel, Step};
+use crate::payload::Payload;
+use crate::pieces::Pieces;
+use crate::reduction::Division;
+use crate::transport::Exchange;
+use crate::tree::{Plan, Sums};
+use crate::{Error, Result};
+
+/// The sums of this rank's slice of the gradients, and of what comes after them.
+pub(crate) struct HeldSums<T> {
+    slice: Vec<T>,
+    tail: Vec<T>,
+}
+
+impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
+    /// Computes this rank's shards, which `next` records; each has the part `weight` of the batch.
+    pub(crate) fn held_sums<'t>(
+        &self,
+        (leaves, layout): (&Leaves, &Layout),
+        plan: &Plan,
+        weight: T,
+        mut next: impl FnMut(usize) -> Result<RecordedGradients<'t, T>>,
+    ) -> Result<HeldSums<T>>
+    where
+        T: 't,
+    {
+        let (group, length) = (self.group, layout.gradient_length());
+        let (division, after) = (self.division(length, 0), layout.length() - length);
+        let Some(pieces) = &self.pieces else {
+            return Err(Error::FrozenChanged);
+        };
+        let mut lockstep = Lockstep {
+            pieces,
+            division: &division,
+            leaves,
+            plan,
+            round: 0,
+            held: pieces.held(leaves),
+            weight,
+            sums: BTreeMap::new(),
+            events: Vec::new(),
+            failed: None,
+        };
+        let mut tails = Sums::new();
+        for round in 0..plan.rounds() {
+            lockstep.round = round;
+            let mut own = Vec::new();
+            if plan.node(group.rank(), round).is_some() {
+                lockstep.events.clear();
+                let computed = next(round)?.evaluate(&mut lockstep);
+                if let Some(error) = lockstep.failed.take() {
+                    return Err(error);
+                }
+                let (loss, rest) = computed?;
+                own = layout.tail(leaves, loss, &rest, weight);
+            } else {
+                // Others have one shard more.
+                lockstep.take_part()?;
+            }
+            let count = |rank| if plan.node(rank, round).is_some() { after } else { 0 };
+            for (rank, part) in group.gather_parts("step", own, count)?.into_iter().enumerate() {
+                if let Some(node) = plan.node(rank, round) {
+                    tails.push(node, part, &mut add);
+                }
+            }
+        }
+        let slice = lockstep.sums.into_values().filter_map(|sums| sums.total(&mut add)).flatten().collect();
+        Ok(HeldSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
+    }
+
+    /// The step of the parameters that this rank holds.
+    pub(crate) fn step_held<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        leaves: &Leaves,
+        layout: &Layout,
+        HeldSums { mut slice, tail }: HeldSums<T>,
+    ) -> Result<Step> {
+        let division = self.division(layout.gradient_length(), 0);
+        let norm = self.step_pieces(model, layout, &division, &mut slice)?;
+        update_buffers(model, &layout.gradients(leaves, &tail, true)?);
+        Ok(Step { loss: tail.last().map_or(0.0, |loss| loss.to_f64()), norm })
+    }
+}
+
+/// What all ranks do together while each computes a shard.
+struct Lockstep<'s, 'g, T: Float> {
+    pieces: &'s Pieces<T>,
+    division: &'s Division<'g>,
+    leaves: &'s Leaves,
+    plan: &'s Plan,
+    round: usize,
+    /// The positions of the parameters that the ranks hold, by their number.
+    held: HashMap<u64, usize>,
+    weight: T,
+    /// By position, the sums of this rank's part of the gradient.
+    sums: BTreeMap<usize, Sums<Vec<T>>>,
+    /// What this rank has done in its last shard.
+    events: Vec<Event>,
+    /// Why the evaluation was ended.
+    failed: Option<Error>,
+}
+
+/// What the ranks do together, with the parameter at this position.
+#[derive(Clone, Copy)]
+enum Event {
+    Fetch(usize),
+    Gradient(usize),
+}
+
+impl<T: Float> Lockstep<'_, '_, T> {
+    fn values(&self, position: usize) -> Result<Tensor<T>> {
+        self.pieces.fetch(position, &self.leaves.parameters[position].1, self.division)
+    }
+
+    /// Gives each rank its part of this rank's gradient, where it has one, and adds up those of the others.
+    fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
+        let (group, division) = (self.division.group, self.division);
+        let part = |rank| self.pieces.part(position, rank, division);
+        let mut exchange = Exchange::default();
+        if let Some(own) = own {
+            let sends = group.others().filter(|&rank| !part(rank).is_empty());
+            exchange.sends = sends.map(|rank| (rank, Arc::new(Payload::of(own[part(rank)].to_vec())))).collect();
+        }
+        let mine = part(group.rank());
+        let computes = |rank: &usize| self.plan.node(*rank, self.round).is_some();
+        let senders = group.others().filter(|rank| !mine.is_empty() && computes(rank));
+        exchange.receives = senders.map(|rank| (rank, Payload::room::<T>(mine.len()))).collect();
+        let received = group.finish(group.start("gradients", exchange))?.receives;
+        let mut parts: Vec<(usize, Vec<T>)> =
+            received.into_iter().map(|(rank, payload)| (rank, payload.into_elements())).collect();
+        parts.extend(own.map(|own| (group.rank(), own[mine].to_vec())));
+        // The leaves of a round are in the order of the ranks.
+        parts.sort_unstable_by_key(|&(rank, _)| rank);
+        let sums = self.sums.entry(position).or_insert_with(Sums::new);
+        for (rank, part) in parts {
+            if let Some(node) = self.plan.node(rank, self.round) {
+                sums.push(node, part, &mut add);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does without a shard of its own what the others do.
+    fn take_part(&mut self) -> Result<()> {
+        for at in 0..self.events.len() {
+            match self.events[at] {
+                Event::Fetch(position) => drop(self.values(position)?),
+                Event::Gradient(position) => self.add(position, None)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the error; the evaluation ends with another one.
+    fn ended<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
+        result.map_err(|error| {
+            let message = error.to_string();
+            self.failed = Some(error);
+            wengert_autograd::Error::Refused { message, at: Site::here("sharded parameters") }
+        })
+    }
+}
+
+impl<T: Float> Follow<T> for Lockstep<'_, '_, T> {
+    fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
+        let Some(&position) = self.held.get(&parameter) else {
+            return Ok(());
+        };
+        self.events.push(Event::Gradient(position));
+        let mut own = Vec::with_capacity(gradient.numel());
+        push(&mut own, &gradient, self.weight);
+        let added = self.add(position, Some(&own));
+        self.ended(added)
+    }
+
+    fn is_elsewhere(&self, parameter: u64) -> bool {
+        self.held.contains_key(&parameter)
+    }
+
+    fn fetch(&mut self, parameter: u64) -> Result<Tensor<T>, wengert_autograd::Error> {
+        let position = self.held[&parameter];
+        self.events.push(Event::Fetch(position));
+        let values = self.values(position);
+        self.ended(values)
+    }
+}

@@ -1,0 +1,184 @@
+//! A step that records the losses of its shards and computes them by itself, so that gradients travel while others are still computed.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use wengert_autograd::{Follow, Tape, Var};
+use wengert_nn::{Generator, Module, Optimizer};
+use wengert_tensor::{Float, Tensor};
+
+use crate::collective::add;
+use crate::flat::{Layout, Leaves, push};
+use crate::parallel::{DataParallel, Planned, Shard, Step};
+use crate::reduction::Summing;
+use crate::sync::{Points, recording, synchronize};
+use crate::tree::{Node, Sums, part};
+use crate::{Error, Result};
+
+impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
+    /// One step as [`step`](Self::step), of which `loss` records the mean loss of a shard's rows on the tape that it is given, and
+    /// computes nothing. The bits are those of `step`.
+    ///
+    /// Because the step evaluates by itself, a bucket of gradients travels as soon as it is complete, those of the last layers first,
+    /// while the rest is still computed (not with [`sharded`](Self::sharded) states, which travel when all are complete); and
+    /// [`SyncBatchNorm`](crate::SyncBatchNorm) has the statistics of all ranks.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_distributed::{DataParallel, Group};
+    /// use wengert_nn::{Adam, Generator, Layer, Linear};
+    ///
+    /// let group = Group::world()?;
+    /// let generator = &mut Generator::new(0); // the same on all ranks
+    /// let mut model = Linear::<f32>::new(4, 1, generator);
+    /// let mut parallel = DataParallel::new(&group, &mut model, Adam::new(0.01))?;
+    /// for _ in 0..3 {
+    ///     let x = Tensor::randn([32, 4], generator);
+    ///     let step = parallel.step_recorded(&mut model, 32, generator, |model, tape, shard| {
+    ///         Ok(model.forward(tape.constant(&shard.of(&x))).square().mean(..))
+    ///     })?;
+    ///     assert!(step.loss.is_finite());
+    /// }
+    /// # Ok::<(), wengert_distributed::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for `step`.
+    pub fn step_recorded<M: Module<T>>(
+        &mut self,
+        model: &mut M,
+        rows: usize,
+        generator: &mut Generator,
+        mut loss: impl for<'t> FnMut(&M, &'t Tape<T>, &Shard) -> Result<Var<'t, T>>,
+    ) -> Result<Step> {
+        let (rank, size) = (self.group.rank(), self.group.size());
+        let Planned { count, seed, plan } = self.planned(rows, generator)?;
+        let leaves = Leaves::of(model);
+        let weight = |shard: &Shard| shard.rows.len() as f64 / rows as f64;
+        let shards_of = |rank: usize| plan.nodes[rank].iter().flat_map(|node| node.range(count));
+        let mut shards: Vec<Shard> =
+            shards_of(rank).map(|number| Shard::new(number, part(rows, count, number), seed)).collect();
+        let tapes: Vec<Tape<T>> = shards.iter_mut().map(|shard| Tape::training(&mut shard.generator)).collect();
+        let mut record = |model: &M, place: usize| {
+            let shard = &shards[place];
+            recording(weight(shard), || Ok(loss(model, &tapes[place], shard)?.record_backward()?))
+        };
+        let first = if shards.is_empty() { None } else { Some(record(model, 0)?) };
+        let layout = first.as_ref().map(|(recorded, points): &(_, Points<T>)| {
+            Layout::of_recorded(&leaves, recorded, points.iter().map(|point| point.width()).collect())
+        });
+        let layout = self.agreed(layout, rows, count)?;
+        let (mut recorded, mut points): (VecDeque<_>, Vec<Points<T>>) = first.into_iter().unzip();
+        if !layout.points.is_empty() {
+            for place in recorded.len()..shards.len() {
+                let (gradients, at) = record(model, place)?;
+                recorded.push_back(gradients);
+                points.push(at);
+            }
+            synchronize(self.group, &layout.points, |rank| shards_of(rank).count(), &tapes, &points)?;
+        }
+
+        let length = layout.gradient_length();
+        if self.pieces.as_ref().is_some_and(|pieces| pieces.held) {
+            if !layout.points.is_empty() {
+                let reason = "SyncBatchNorm needs them whole; shard the optimiser's states only";
+                return Err(Error::ShardedParameters(reason));
+            }
+            let mut recorded = recorded;
+            let mut next = |place| match recorded.pop_front() {
+                Some(gradients) => Ok(gradients),
+                None => Ok(record(model, place)?.0),
+            };
+            let weight = T::from_f64(1.0 / count as f64);
+            let sums = self.held_sums((&leaves, &layout), &plan, weight, &mut next)?;
+            return self.step_held(model, &leaves, &layout, sums);
+        }
+        let division = self.division(length, layout.length() - length);
+        let mut sum = Summing::new(&division, &plan, self.sums_by_mpi());
+        let (places, mut place) = (layout.places(&leaves), 0);
+        for round in 0..plan.rounds() {
+            let Some(node) = plan.node(rank, round) else {
+                let zeros = self.sums_by_mpi().then(|| vec![T::ZERO; layout.length()]);
+                sum.send(zeros.as_deref(), None);
+                continue;
+            };
+            let mut before = Sums::new();
+            for number in node.range(count) {
+                let gradients = match recorded.pop_front() {
+                    Some(gradients) => gradients,
+                    None => record(model, place)?.0,
+                };
+                let weight = T::from_f64(weight(&shards[place]));
+                let is_last = number + 1 == node.range(count).end;
+                let waiting = before.waiting().filter(|_| is_last).map(Vec::as_slice).collect();
+                let sent = if is_last && size > 1 { Some(&mut sum) } else { None };
+                let flat = vec![T::ZERO; layout.length()];
+                let begun = HashMap::new();
+                let mut filling = Filling { flat, places: &places, weight, waiting, sent, complete: length, begun };
+                let (loss, rest) = gradients.evaluate(&mut filling)?;
+                filling.put(length..layout.length(), &layout.tail(&leaves, loss, &rest, weight));
+                let flat = filling.flat;
+                if is_last {
+                    sum.send(Some(&flat), None);
+                } else {
+                    before.push(Node::leaf(number), flat, &mut add);
+                }
+                place += 1;
+            }
+        }
+        if self.pieces.is_some() {
+            let sums = sum.finish(false)?;
+            return self.step_slice(model, &leaves, &layout, &division, sums);
+        }
+        let flat = sum.finish(true)?;
+        self.step_whole(model, &leaves, &layout, flat)
+    }
+}
+
+/// The vector of a shard, which is filled as gradients are computed.
+struct Filling<'f, 'd, 'g, T> {
+    flat: Vec<T>,
+    places: &'f HashMap<u64, Range<usize>>,
+    weight: T,
+    /// Sums of earlier shards that are added to this one, one after the other: where it is the last of a node.
+    waiting: Vec<&'f [T]>,
+    /// Where buckets go that are complete.
+    sent: Option<&'f mut Summing<'d, 'g, T>>,
+    /// All gradients from here on are complete.
+    complete: usize,
+    /// Other gradients that are complete: where they begin, by where they end.
+    begun: HashMap<usize, usize>,
+}
+
+impl<T: Float> Filling<'_, '_, '_, T> {
+    fn put(&mut self, range: Range<usize>, elements: &[T]) {
+        let to = &mut self.flat[range.clone()];
+        to.copy_from_slice(elements);
+        for left in &self.waiting {
+            for (sum, &left) in to.iter_mut().zip(&left[range.clone()]) {
+                *sum = left + *sum;
+            }
+        }
+    }
+}
+
+impl<T: Float> Follow<T> for Filling<'_, '_, '_, T> {
+    fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
+        // A parameter that is not of the model has no place.
+        let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {
+            return Ok(());
+        };
+        let mut elements = Vec::with_capacity(range.len());
+        push(&mut elements, &gradient, self.weight);
+        self.put(range.clone(), &elements);
+        self.begun.insert(range.end, range.start);
+        while let Some(start) = self.begun.remove(&self.complete) {
+            self.complete = start;
+        }
+        if let Some(sum) = &mut self.sent {
+            sum.send(Some(&self.flat), Some(self.complete));
+        }
+        Ok(())
+    }
+}

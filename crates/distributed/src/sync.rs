@@ -1,0 +1,243 @@
+//! Points of a recorded step at which the shards of a batch wait for each other, in the forward and in the backward pass.
+//!
+//! Each shard contributes some numbers, all ranks get those of all shards, and make of them the same result, in the order of the
+//! shards and in f64: the same bits on any number of ranks. A point is a custom operation whose result a step puts in place before
+//! it computes what comes after.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use wengert_autograd::prelude::*;
+use wengert_autograd::{Call, Operation};
+use wengert_tensor::Shape;
+
+use crate::Result;
+use crate::group::Group;
+
+/// The name of the operation.
+const NAME: &str = "sync_batch_norm";
+
+/// The points of a shard, in the order of recording.
+pub(crate) type Points<T> = Vec<Rc<Point<T>>>;
+
+/// One point of one shard.
+pub(crate) struct Point<T: Float> {
+    kind: Kind,
+    channels: usize,
+    /// The shard's part of the batch.
+    weight: f64,
+    result: RefCell<Option<Tensor<T>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// From the mean of `count` values of each channel and the sum of their squared distances from it, `[2, c]`: the mean and the
+    /// variance of the values of all shards, and this shard's part of their number, `[3, c]`.
+    Moments { count: usize },
+    /// The sum over shards, `[3, c]`.
+    Sum,
+}
+
+/// What is going on in this thread.
+enum Within {
+    Computing,
+    Recording { weight: f64, points: Vec<Rc<dyn Any>> },
+}
+
+thread_local! {
+    static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
+}
+
+/// What the thread was in before.
+struct Before(Option<Within>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        WITHIN.replace(self.0.take());
+    }
+}
+
+/// Computes a shard, in which there can be no points.
+pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> R {
+    let _before = Before(WITHIN.replace(Some(Within::Computing)));
+    compute()
+}
+
+/// Records a shard that has this part of the batch; gives its points too.
+pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
+    let _before = Before(WITHIN.replace(Some(Within::Recording { weight, points: Vec::new() })));
+    let recorded = record()?;
+    let points = match WITHIN.take() {
+        Some(Within::Recording { points, .. }) => points,
+        _ => Vec::new(),
+    };
+    Ok((recorded, points.into_iter().filter_map(|point| point.downcast().ok()).collect()))
+}
+
+/// Where a layer asks for the statistics of all ranks.
+pub(crate) enum Place {
+    /// In no step: those of its input are all that there are.
+    Alone,
+    /// In a step that computes one shard after the other.
+    OneByOne,
+    /// In a step that records.
+    Together,
+}
+
+pub(crate) fn place() -> Place {
+    WITHIN.with_borrow(|within| match within {
+        None => Place::Alone,
+        Some(Within::Computing) => Place::OneByOne,
+        Some(Within::Recording { .. }) => Place::Together,
+    })
+}
+
+/// The mean and the variance of each channel over all shards, and this shard's part of their values, as rows of `[3, c]`; `x` has
+/// `count` values of each, `local` their mean and sum of squared distances from it as rows of `[2, c]`.
+#[track_caller]
+pub(crate) fn moments<'t, T: Float>(
+    x: Var<'t, T>,
+    local: Var<'t, T>,
+    count: usize,
+) -> Result<Var<'t, T>, wengert_autograd::Error> {
+    // With the layer's input, which is kept for what comes after.
+    point(Kind::Moments { count }, local.shape()[1], &[local, x])
+}
+
+#[track_caller]
+fn point<'t, T: Float>(
+    kind: Kind,
+    channels: usize,
+    inputs: &[Var<'t, T>],
+) -> Result<Var<'t, T>, wengert_autograd::Error> {
+    let point = WITHIN.with_borrow_mut(|within| {
+        let (weight, points) = match within {
+            Some(Within::Recording { weight, points }) => (*weight, Some(points)),
+            _ => (1.0, None),
+        };
+        let point = Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
+        if let Some(points) = points {
+            points.push(Rc::<Point<T>>::clone(&point));
+        }
+        point
+    });
+    inputs[0].tape().try_apply(Waiting(point), inputs)
+}
+
+impl<T: Float> Point<T> {
+    /// How many numbers a shard contributes.
+    pub(crate) fn width(&self) -> usize {
+        match self.kind {
+            Kind::Moments { .. } => 2 * self.channels + 1,
+            Kind::Sum => 3 * self.channels,
+        }
+    }
+
+    fn contribution(&self, values: &Tensor<T>) -> impl Iterator<Item = f64> {
+        let count = match self.kind {
+            Kind::Moments { count } => Some(count as f64),
+            Kind::Sum => None,
+        };
+        count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
+    }
+
+    /// Puts the result in place, from what all shards have contributed.
+    fn put(&self, all: &[f64]) -> Result<()> {
+        let channels = self.channels;
+        let shards = || all.chunks(self.width());
+        let mut rows = vec![T::ZERO; 3 * channels];
+        match self.kind {
+            Kind::Sum => {
+                for (at, row) in rows.iter_mut().enumerate() {
+                    *row = T::from_f64(shards().map(|shard| shard[at]).sum());
+                }
+            }
+            Kind::Moments { count } => {
+                // Chan, Golub and LeVeque (1983), for all parts at once.
+                let total: f64 = shards().map(|shard| shard[0]).sum();
+                if total <= 1.0 {
+                    let message = "expected more than 1 value per channel when training".to_owned();
+                    let at = wengert_tensor::Site::here(NAME);
+                    return Err(wengert_tensor::Error::Argument { message, at }.into());
+                }
+                for channel in 0..channels {
+                    let part = |shard: &[f64]| (shard[0], shard[1 + channel], shard[1 + channels + channel]);
+                    let mean = shards().map(part).map(|(count, mean, _)| count * mean).sum::<f64>() / total;
+                    let squares = |(count, own, squares): (f64, f64, f64)| squares + count * (own - mean).powi(2);
+                    let variance = shards().map(part).map(squares).sum::<f64>() / total;
+                    rows[channel] = T::from_f64(mean);
+                    rows[channels + channel] = T::from_f64(variance);
+                    rows[2 * channels + channel] = T::from_f64(count as f64 / total);
+                }
+            }
+        }
+        self.result.replace(Some(Tensor::try_from_vec(rows, [3, channels])?));
+        Ok(())
+    }
+}
+
+/// The operation of a point.
+struct Waiting<T: Float>(Rc<Point<T>>);
+
+impl<T: Float> Operation<T> for Waiting<T> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(Shape::from([3, self.0.channels]))
+    }
+
+    fn run(&self, _inputs: &[Tensor<T>]) -> Result<Tensor<T>, wengert_autograd::Error> {
+        let missing = || wengert_tensor::Error::Argument {
+            message:
+                "the statistics of all ranks are known only when `step_recorded` evaluates: read no values in its \
+                      function"
+                    .to_owned(),
+            at: wengert_tensor::Site::here(NAME),
+        };
+        Ok(self.0.result.borrow().clone().ok_or_else(missing)?)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input > 0 {
+            return None;
+        }
+        // The step weights what each shard computes.
+        let weight = self.0.weight;
+        let gradients = point(Kind::Sum, self.0.channels, &[g * weight]);
+        let gradients = gradients.unwrap_or_else(|error| panic!("{error}")) / weight;
+        let Kind::Moments { count } = self.0.kind else {
+            return Some(gradients);
+        };
+        // With n_j of n values here: mean = Σ n_j m_j / n, variance = Σ (s_j + n_j (m_j - mean)²) / n.
+        let row = |of: Var<'t, T>, row: isize| of.narrow(0, row, 1);
+        let (means, mean) = (row(call.input(0), 0), row(call.output(), 0));
+        let (along_mean, along_variance, part) = (row(gradients, 0), row(gradients, 1), row(call.output(), 2));
+        let of_means = (along_mean + along_variance * (means - mean) * 2.0) * part;
+        Some(cat(&[of_means, along_variance * part / count as f64], 0))
+    }
+}
+
+/// Evaluates the shards of this rank up to each of their points, and exchanges what they contribute. `widths` are the numbers of each
+/// point; `shards_of` says how many shards a rank has.
+pub(crate) fn synchronize<T: Float>(
+    group: &Group,
+    widths: &[usize],
+    shards_of: impl Fn(usize) -> usize,
+    tapes: &[Tape<T>],
+    points: &[Points<T>],
+) -> Result<()> {
+    let calls: Vec<_> = tapes.iter().map(|tape| tape.calls(NAME)).collect();
+    for (number, &width) in widths.iter().enumerate() {
+        let mut own = Vec::new();
+        for ((tape, calls), points) in tapes.iter().zip(&calls).zip(points) {
+            let values = tape.try_values_slice(&calls[number].0)?;
+            own.extend(points[number].contribution(&values[0]));
+        }
+        let all = group.gather_parts(NAME, own, |rank| shards_of(rank) * width)?.concat();
+        points.iter().try_for_each(|points| points[number].put(&all))?;
+    }
+    Ok(())
+}

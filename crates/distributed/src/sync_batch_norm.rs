@@ -1,0 +1,151 @@
+//! Batch normalization with the statistics of all ranks.
+
+use std::panic::Location;
+
+use wengert_autograd::prelude::*;
+use wengert_autograd::{Buffer, Share};
+use wengert_nn::{Error, Layer, Module};
+use wengert_tensor::Site;
+use wengert_tensor::ops::{BatchNormed, try_stack};
+
+use crate::sync::{Place, moments, place};
+
+/// Batch normalization of `[n, c, …]` by the mean and variance of the whole batch, on all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
+///
+/// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at each such layer,
+/// in the forward and in the backward pass, and exchange 2 or 3 numbers for each channel. Outputs, gradients and running statistics are
+/// those of one rank over the whole batch, up to rounding, with the same bits on any number of ranks. Outside of a step the layer is
+/// [`BatchNorm`](wengert_nn::BatchNorm), whose paths and defaults it has: on a training tape it takes the statistics of its input, on any
+/// other the running ones. In [`step`](crate::DataParallel::step), which computes one shard after the other, it is an error.
+///
+/// A shard's activations that lead to such a layer are kept until the step ends, for all shards of a rank.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_distributed::{DataParallel, Group, SyncBatchNorm};
+/// use wengert_nn::{Generator, Layer, Linear, Sequential, Sgd};
+///
+/// let group = Group::world()?;
+/// let generator = &mut Generator::new(0);
+/// let mut model: Sequential = Sequential::new().add(Linear::new(4, 3, generator)).add(SyncBatchNorm::new(3));
+/// let mut parallel = DataParallel::new(&group, &mut model, Sgd::new(0.1))?;
+/// let x = Tensor::randn([16, 4], generator);
+/// parallel.step_recorded(&mut model, 16, generator, |model, tape, shard| {
+///     Ok(model.forward(tape.constant(&shard.of(&x))).square().mean(..))
+/// })?;
+/// # Ok::<(), wengert_distributed::Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct SyncBatchNorm<T: Float = f32> {
+    /// Scale of each channel, `[c]`; ones to begin with.
+    pub weight: Option<Parameter<T>>,
+    /// Shift of each channel, `[c]`; zeros to begin with.
+    pub bias: Option<Parameter<T>>,
+    /// Mean of each channel, `[c]`; zeros to begin with.
+    pub running_mean: Buffer<T>,
+    /// Variance of each channel, `[c]`; ones to begin with.
+    pub running_var: Buffer<T>,
+    /// Training steps so far.
+    pub num_batches_tracked: Buffer<i64>,
+    #[module(skip)]
+    num_features: usize,
+    #[module(skip)]
+    momentum: Option<f64>,
+    #[module(skip)]
+    eps: f64,
+    #[module(skip)]
+    made: &'static Location<'static>,
+}
+
+impl<T: Float> SyncBatchNorm<T> {
+    /// A layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(num_features: usize) -> Self {
+        SyncBatchNorm {
+            weight: Some(Parameter::new(Tensor::ones([num_features]))),
+            bias: Some(Parameter::new(Tensor::zeros([num_features]))),
+            running_mean: Buffer::new(Tensor::zeros([num_features])),
+            running_var: Buffer::new(Tensor::ones([num_features])),
+            num_batches_tracked: Buffer::new(Tensor::scalar(0)),
+            num_features,
+            momentum: Some(0.1),
+            eps: 1e-5,
+            made: Location::caller(),
+        }
+    }
+
+    /// With another number that is added to the variance.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        SyncBatchNorm { eps, ..self }
+    }
+
+    /// With another share of the batch in the running statistics, or with `None` their plain average over all batches.
+    #[must_use]
+    pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
+        SyncBatchNorm { momentum: momentum.into(), ..self }
+    }
+
+    /// Without weight and bias. PyTorch: `affine=False`.
+    #[must_use]
+    pub fn without_affine(self) -> Self {
+        SyncBatchNorm { weight: None, bias: None, ..self }
+    }
+
+    #[track_caller]
+    fn output<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, wengert_autograd::Error> {
+        let (tape, shape) = (x.tape(), x.shape());
+        let refused = |message: String| wengert_tensor::Error::Argument { message, at: Site::here("sync_batch_norm") };
+        if shape.rank() < 2 || shape[1] != self.num_features {
+            let message = format!("expected an input [n, {}, …], but got {shape}", self.num_features);
+            return Err(refused(message).into());
+        }
+        let parameter = |own: &Option<Parameter<T>>| own.as_ref().map(|own| tape.try_parameter(own)).transpose();
+        let (weight, bias) = (parameter(&self.weight)?, parameter(&self.bias)?);
+        if !tape.is_training() {
+            let (mean, variance) = (tape.constant(&self.running_mean.value), tape.constant(&self.running_var.value));
+            return x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps);
+        }
+        let BatchNormed { output, mean, variance } = match place() {
+            Place::Alone => x.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?,
+            Place::OneByOne => {
+                let message = "`step` computes one shard of the batch after the other, so that the statistics of all \
+                               are not there: use `step_recorded`";
+                return Err(refused(message.to_owned()).into());
+            }
+            Place::Together => {
+                let axes: Vec<isize> = (0..shape.rank() as isize).filter(|&axis| axis != 1).collect();
+                let by_channel: Vec<usize> =
+                    (0..shape.rank()).map(|axis| if axis == 1 { self.num_features } else { 1 }).collect();
+                let count = shape.numel() / self.num_features.max(1);
+                let own = x.try_mean(&axes[..])?;
+                let squares = x.try_sub(&own.try_reshape(&by_channel[..])?)?.try_square()?.try_sum(&axes[..])?;
+                let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
+                let row = |row: isize| all.try_select(0, row);
+                let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
+                // What running statistics hold is divided by count - 1.
+                let unbiased = variance.try_div(&(part / -(count as f64) + 1.0))?;
+                let output = x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps)?;
+                BatchNormed { output, mean, variance: unbiased }
+            }
+        };
+        let batches = || self.num_batches_tracked.value.item() as u64 + 1;
+        let share = self.momentum.map_or_else(|| Share::Nth(batches()), Share::Fixed);
+        tape.try_blend(&self.running_mean, mean, share)?;
+        tape.try_blend(&self.running_var, variance, share)?;
+        tape.count(&self.num_batches_tracked);
+        Ok(output)
+    }
+}
+
+impl<T: Float> Layer<T> for SyncBatchNorm<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let layer = || format!("SyncBatchNorm({}) on an input of shape {}", self.num_features, x.shape());
+        self.output(x).map_err(|source| Error::Layer { layer: layer(), made: self.made, source: Box::new(source) })
+    }
+}

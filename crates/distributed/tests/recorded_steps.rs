@@ -1,0 +1,252 @@
+//! A step that evaluates by itself gives the bits of one that is given gradients, on any number of ranks; batch normalization over all
+//! ranks gives what one rank computes of the whole batch.
+
+use std::thread;
+
+use wengert_autograd::prelude::*;
+use wengert_distributed::{DataParallel, Error, Group, SyncBatchNorm};
+use wengert_nn::{
+    Adam, BatchNorm1d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, Generator, Layer, Linear, MaxPool2d, Module,
+    ReLU, Sequential, Sgd, cross_entropy,
+};
+
+/// What `train` gives on each of `N` ranks, which must be the same.
+fn on_ranks<const N: usize, R: PartialEq + Send>(train: impl Fn(&Group) -> R + Sync) -> R {
+    let results: Vec<R> = thread::scope(|scope| {
+        let threads = Group::in_process::<N>().map(|group| scope.spawn(|| train(&{ group })));
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(results.iter().all(|result| *result == results[0]));
+    results.into_iter().next().unwrap()
+}
+
+/// All parameters and buffers.
+fn bytes<T: Float>(model: &impl Module<T>) -> Vec<Vec<u8>> {
+    let mut bytes: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+    bytes.push(model.to_vector().iter().flat_map(|value| value.to_f64().to_le_bytes()).collect());
+    bytes
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    recorded: bool,
+    sharded: bool,
+    every: usize,
+    bucket: usize,
+}
+
+/// Five steps, of batches that do and do not divide.
+fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
+    let generator = &mut Generator::new(3);
+    let mut model: Sequential = Sequential::new()
+        .add(Linear::new(20, 70, generator))
+        .add(BatchNorm1d::new(70))
+        .add(ReLU)
+        .add(Dropout::new(0.25))
+        .add(Linear::new(70, 50, generator))
+        .add(Linear::new(50, 3, generator));
+    let mut parallel =
+        DataParallel::new(group, &mut model, Adam::new(0.01)).unwrap().clip_norm(0.5).send_every(way.every);
+    parallel = parallel.bucket_bytes(way.bucket);
+    if way.sharded {
+        parallel = parallel.sharded(&model);
+    }
+    for rows in [24, 16, 13, 24, 3] {
+        let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
+        let batch = |shard: &wengert_distributed::Shard| {
+            let (x, y) = (shard.of(&x), shard.of(&y));
+            // One row has no statistics of its own: rows of a shard twice.
+            (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0))
+        };
+        let step = if way.recorded {
+            parallel.step_recorded(&mut model, rows, generator, |model, tape, shard| {
+                let (x, y) = batch(shard);
+                Ok(cross_entropy(&model.forward(tape.constant(&x)), &y))
+            })
+        } else {
+            parallel.step(&mut model, rows, generator, |model, shard| {
+                let (x, y) = batch(shard);
+                Ok(Tape::training(&mut shard.generator)
+                    .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y)))
+            })
+        };
+        assert!(step.unwrap().loss.is_finite());
+    }
+    bytes(&model)
+}
+
+#[test]
+fn a_recorded_step_has_the_bits_of_a_computed_one() {
+    let whole = Way { recorded: false, sharded: false, every: usize::MAX, bucket: 4 << 20 };
+    let expected = trained(&Group::alone(), whole);
+    for (sharded, every, bucket) in [(false, 8, 4 << 20), (false, 8, 512), (false, 1, 4096), (true, 8, 512)] {
+        let way = Way { recorded: true, sharded, every, bucket };
+        assert!(trained(&Group::alone(), way) == expected, "{way:?} alone");
+        assert!(on_ranks::<2, _>(|group| trained(group, way)) == expected, "{way:?} on 2 ranks");
+        assert!(on_ranks::<3, _>(|group| trained(group, way)) == expected, "{way:?} on 3 ranks");
+        assert!(on_ranks::<4, _>(|group| trained(group, way)) == expected, "{way:?} on 4 ranks");
+    }
+}
+
+/// Five steps of a model that looks up rows, on batches that divide.
+fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let generator = &mut Generator::new(8);
+    let mut model = (
+        Embedding::<f32>::new(90, 40, generator),
+        Sequential::new().add(Linear::new(40, 70, generator)).add(ReLU).add(BatchNorm1d::new(70)),
+        Linear::new(70, 3, generator),
+    );
+    model.1.freeze("0.bias");
+    let mut parallel = DataParallel::new(group, &mut model, Adam::new(0.01)).unwrap().clip_norm(0.5);
+    if sharded {
+        parallel = parallel.sharded_parameters(&mut model);
+        assert!(model.2.weight.value.iter().all(f32::is_nan));
+        assert!(matches!(parallel.checkpoint("optimizer", &model), Err(Error::ShardedParameters(_))));
+        let error = parallel.step_recorded(&mut model, 13, generator, |_, _, _| unreachable!());
+        assert!(matches!(error, Err(Error::ShardedParameters(_))));
+        // Whole blocks of 1,024 elements of 4 bytes, and what is frozen.
+        let (own, whole) = (parallel.parameter_bytes(&model), 4 * model.num_parameters());
+        assert!(own <= whole / group.size() + 4096 + 4 * 70, "{own} of {whole} bytes");
+    }
+    let generator = &mut Generator::new(9);
+    for rows in [24, 16, 32, 16, 16] {
+        let (x, y) = (Tensor::randint(0, 90, [rows], generator), Tensor::randint(0, 3, [rows], generator));
+        let step = parallel.step_recorded(&mut model, rows, generator, |model, tape, shard| {
+            let looked_up = model.0.forward(tape, &shard.of(&x));
+            Ok(cross_entropy(&model.2.forward(model.1.forward(looked_up)), &shard.of(&y)))
+        });
+        assert!(step.unwrap().loss.is_finite());
+    }
+    parallel.gather(&mut model).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    group.save(parallel.checkpoint("optimizer", &model).unwrap(), &path).unwrap();
+    let file = group.is_first().then(|| std::fs::read(&path).unwrap()).unwrap_or_default();
+    (file, bytes(&model))
+}
+
+#[test]
+fn sharded_parameters_change_no_bit() {
+    let (file, expected) = with_parameters(&Group::alone(), false);
+    fn check<const N: usize>(file: &[u8], expected: &[Vec<u8>]) {
+        let found = on_ranks::<N, _>(|group| {
+            let (own, found) = with_parameters(group, true);
+            assert!(!group.is_first() || own == file, "another file on {N} ranks");
+            found
+        });
+        assert!(found == expected, "other parameters on {N} ranks");
+    }
+    check::<1>(&file, &expected);
+    check::<2>(&file, &expected);
+    check::<3>(&file, &expected);
+    check::<4>(&file, &expected);
+}
+
+/// A CNN whose normalization is as `norm` says.
+fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
+    let generator = &mut Generator::new(5);
+    Sequential::new()
+        .add(Conv2d::builder(1, 4, 3).padding(1).build(generator))
+        .add(norm(4))
+        .add(ReLU)
+        .add(Conv2d::builder(4, 6, 3).padding(1).build(generator))
+        .add(norm(6))
+        .add(ReLU)
+        .add(MaxPool2d::new(2))
+        .add(Flatten::new(1, -1))
+        .add(Linear::new(6 * 9, 3, generator))
+}
+
+fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
+    let generator = &mut Generator::new(6);
+    let batch = |rows: usize| {
+        // Means far from zero, which differ between the shards.
+        let shift = Tensor::from_fn([rows, 1, 1, 1], |at| at[0] as f64);
+        (Tensor::randn([rows, 1, 6, 6], generator) + shift, Tensor::randint(0, 3, [rows], generator))
+    };
+    [16, 13, 3].map(batch).into()
+}
+
+/// Trained with the statistics of all ranks.
+fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
+    let mut model = cnn(SyncBatchNorm::new);
+    let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap();
+    if sharded {
+        parallel = parallel.sharded(&model);
+    }
+    for (x, y) in batches() {
+        let generator = &mut Generator::new(0);
+        let step = parallel.step_recorded(&mut model, y.numel(), generator, |model, tape, shard| {
+            Ok(cross_entropy(&model.forward(tape.constant(&shard.of(&x))), &shard.of(&y)))
+        });
+        step.unwrap();
+    }
+    (bytes(&model), model.to_vector())
+}
+
+#[test]
+fn batch_norm_over_all_ranks_is_that_of_the_whole_batch() {
+    let alone = Group::alone();
+    let mut model = cnn(BatchNorm2d::new);
+    let mut parallel = DataParallel::new(&alone, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap().shards(1);
+    for (x, y) in batches() {
+        let step = parallel.step(&mut model, y.numel(), &mut Generator::new(0), |model, shard| {
+            Ok(Tape::training(&mut shard.generator)
+                .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y)))
+        });
+        step.unwrap();
+    }
+    let (expected, found) = (model.to_vector(), synchronized(&alone, false));
+    // Rounding of f64, through three steps.
+    assert!(found.1.sub(&expected).abs().amax(..).item() < 1e-10, "{:?}", found.1.sub(&expected).abs().amax(..));
+    for ((path, one), two) in model.named_buffers().into_iter().zip(&found.0) {
+        let numbers =
+            |bytes: &[u8]| bytes.chunks(8).map(|chunk| f64::from_le_bytes(chunk.try_into().unwrap())).collect();
+        let (one, two): (Vec<f64>, Vec<f64>) = (numbers(&one.to_bytes()), numbers(two));
+        assert!(one.iter().zip(&two).all(|(one, two)| (one - two).abs() < 1e-10), "{path}: {one:?}, {two:?}");
+    }
+    for sharded in [false, true] {
+        assert!(on_ranks::<2, _>(|group| synchronized(group, sharded).0) == found.0);
+        assert!(on_ranks::<3, _>(|group| synchronized(group, sharded).0) == found.0);
+        assert!(on_ranks::<4, _>(|group| synchronized(group, sharded).0) == found.0);
+    }
+    // Statistics of each shard alone are something else.
+    let mut each = cnn(BatchNorm2d::new);
+    let mut parallel = DataParallel::new(&alone, &mut each, Sgd::new(0.1).momentum(0.9)).unwrap();
+    for (x, y) in batches() {
+        let step = parallel.step_recorded(&mut each, y.numel(), &mut Generator::new(0), |model, tape, shard| {
+            Ok(cross_entropy(&model.forward(tape.constant(&shard.of(&x))), &shard.of(&y)))
+        });
+        step.unwrap();
+    }
+    assert!(each.to_vector().sub(&expected).abs().amax(..).item() > 1e-3);
+}
+
+#[test]
+fn outside_of_a_recorded_step() {
+    let mut model = cnn(SyncBatchNorm::new);
+    let x = Tensor::randn([4, 1, 6, 6], &mut Generator::new(1));
+    // Alone it is batch normalization, in training and in evaluation.
+    let same = cnn(BatchNorm2d::new);
+    for tapes in [[Tape::new(), Tape::new()], [0, 0].map(|seed| Tape::training(&mut Generator::new(seed)))] {
+        let [own, other] = &tapes;
+        assert_eq!(model.forward(own.constant(&x)).value(), same.forward(other.constant(&x)).value());
+    }
+    let alone = Group::alone();
+    let mut parallel = DataParallel::new(&alone, &mut model, Sgd::new(0.1)).unwrap();
+    let error = parallel.step(&mut model, 4, &mut Generator::new(0), |model, shard| {
+        let tape = Tape::training(&mut shard.generator);
+        let loss = model.try_forward(tape.constant(&x))?.sum(..);
+        Ok((loss.item(), loss.backward()))
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("use `step_recorded`") && error.contains("SyncBatchNorm(4)"), "{error}");
+    // In a recorded step there is nothing to be read.
+    let error = parallel.step_recorded(&mut model, 4, &mut Generator::new(0), |model, tape, _| {
+        let loss = model.try_forward(tape.constant(&x))?.sum(..);
+        loss.try_value()?;
+        Ok(loss)
+    });
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::Autograd(_)) && error.to_string().contains("read no values"), "{error}");
+}
