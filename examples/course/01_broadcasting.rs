@@ -5,7 +5,6 @@
 //!
 //! Further: `bias_add`, `image_shift` and `broadcast_warning` each tell one of these stories in full.
 
-use std::fs;
 use std::process::ExitCode;
 
 use wengert::prelude::*;
@@ -54,8 +53,6 @@ fn broadcasting(options: &Options) -> Result {
     println!("[8, 1] - [8] is {}: 64 differences of 8 predictions\n", difference.shape());
     assert_eq!(difference.shape(), &[8, 8]);
 
-    let picture = options.file("bias.svg")?;
-    fs::write(&picture, explanation.to_svg())?;
-    println!("wrote {}: the third story as a picture", picture.display());
+    options.write("bias.svg", explanation.to_svg())?;
     Ok(())
 }

@@ -67,8 +67,6 @@ fn gradients(options: &Options) -> Result {
         chart = chart.line(name, order, points);
         [y] = y.sum(..).grad([x]);
     }
-    let picture = options.file("derivatives.svg")?;
-    chart.save(&picture)?;
-    println!("wrote {}", picture.display());
+    options.write("derivatives.svg", chart.to_svg()?)?;
     Ok(())
 }

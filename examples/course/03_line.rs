@@ -47,9 +47,7 @@ fn line(options: &Options) -> Result {
         let ends = [-1.0, 1.0].map(|x| (x, f64::from(a) * x + f64::from(b)));
         chart = chart.line(format!("step {step}"), colour, ends);
     }
-    let picture = options.file("line.svg")?;
-    chart.save(&picture)?;
-    println!("wrote {}", picture.display());
+    options.write("line.svg", chart.to_svg()?)?;
     Ok(())
 }
 

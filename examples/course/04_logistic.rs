@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
 use wengert::prelude::*;
-use wengert_course::{Chart, Options, Result, run, save_row};
+use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("04_logistic", "Two classes of points, and the boundary between them");
@@ -71,8 +71,6 @@ fn logistic(options: &Options) -> Result {
         });
         charts.push(chart.points("", 0, of(0)).points("", 1, of(1)));
     }
-    let picture = options.file("boundary.svg")?;
-    save_row(&picture, &charts)?;
-    println!("wrote {}", picture.display());
+    options.write("boundary.svg", row_svg(&charts)?)?;
     Ok(())
 }

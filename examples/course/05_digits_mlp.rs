@@ -59,11 +59,10 @@ fn train(options: &Options) -> Result {
         }
     }
     let last = shares.last().map_or(0.0, |share| share.1);
-    let picture = options.file("training.svg")?;
-    Chart::new("Loss in training, and share of held-out digits read rightly", "epoch", "")
+    let chart = Chart::new("Loss in training, and share of held-out digits read rightly", "epoch", "")
         .line("loss", 0, losses)
-        .line(format!("share: {last:.4} at last"), 1, shares)
-        .save(&picture)?;
-    println!("wrote {}\ntest accuracy: {:.2}%", picture.display(), 100.0 * last);
+        .line(format!("share: {last:.4} at last"), 1, shares);
+    options.write("training.svg", chart.to_svg()?)?;
+    println!("test accuracy: {:.2}%", 100.0 * last);
     Ok(())
 }

@@ -91,13 +91,11 @@ fn own_operation(options: &Options) -> Result {
     let student = log_density(&column, tape.constant(&many), tape.constant(&scale)).sum(0).value();
     let normal = ((&column - &many) / &scale).square().sum(0) * -0.5;
     let against = |curve: &Tensor<f64>| many.iter().zip((curve - curve.amax(..)).to_vec()).collect::<Vec<_>>();
-    let picture = options.file("likelihood.svg")?;
-    Chart::new("Log-likelihood of a location, below its maximum", "location", "")
+    let chart = Chart::new("Log-likelihood of a location, below its maximum", "location", "")
         .ranges(-1.0..10.0, -40.0..4.0)
         .line("normal: pulled to the wild one", 1, against(&normal).into_iter().filter(|(_, y)| *y > -40.0))
         .line("Student's t", 0, against(&student))
-        .points("observations", 7, data.select(1, 0).iter().map(|x| (x, 1.5)))
-        .save(&picture)?;
-    println!("wrote {}", picture.display());
+        .points("observations", 7, data.select(1, 0).iter().map(|x| (x, 1.5)));
+    options.write("likelihood.svg", chart.to_svg()?)?;
     Ok(())
 }

@@ -54,14 +54,13 @@ fn second_order(options: &Options) -> Result {
         println!("   step {step:>4}   {:.6?}   value {:.2e}", point(&p), value(&p));
     }
     assert!(value(&p) < 1e-15);
-    let path = options.file("valley.svg")?;
-    Chart::new("Down Rosenbrock's valley", "x", "y")
+    let chart = Chart::new("Down Rosenbrock's valley", "x", "y")
         .line("5,000 steps of gradient descent", 0, slow)
         .line("6 steps of Newton's method", 1, quick.clone())
         .points("", 1, quick)
-        .points("lowest", 3, [(1.0, 1.0)])
-        .save(&path)?;
-    println!("wrote {}\n", path.display());
+        .points("lowest", 3, [(1.0, 1.0)]);
+    options.write("valley.svg", chart.to_svg()?)?;
+    println!();
 
     println!("3. Of many numbers, a product of the Hessian with a vector costs as much as two gradients\n");
     let f = objective_of_one(|x: Var<'_, f64>| (x.square().sum(..) + 1.0).log());
@@ -89,10 +88,8 @@ fn second_order(options: &Options) -> Result {
         }
     }
     let fitted = network.forward(Tape::new().constant(&x)).value();
-    let path = options.file("curve.svg")?;
     let against = |of: &Tensor<f64>| x.iter().zip(of.to_vec()).collect::<Vec<_>>();
     let chart = Chart::new("A curve and a network", "x", "y").points("curve", 7, against(&y));
-    chart.line("network", 1, against(&fitted)).save(&path)?;
-    println!("wrote {}", path.display());
+    options.write("curve.svg", chart.line("network", 1, against(&fitted)).to_svg()?)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use wengert::nn::Lbfgs;
 use wengert::prelude::*;
-use wengert_course::{Chart, Options, Result, run, save_row};
+use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("09_burgers", "Burgers' equation solved by a network");
@@ -107,9 +107,7 @@ fn solve(options: &Options) -> Result {
         let chart = Chart::new(format!("t = {time:.2}"), "x", "u").ranges(-1.0..1.0, -1.15..1.15);
         chart.line("exact", 0, at(&truth)).dashes("network", 1, at(&u))
     });
-    let picture = options.file("burgers.svg")?;
-    save_row(&picture, &charts)?;
-    println!("wrote {}", picture.display());
+    options.write("burgers.svg", row_svg(&charts)?)?;
     let error = error(&u);
     println!("relative error: {:.3}%", 100.0 * error);
     if error > 0.01 {

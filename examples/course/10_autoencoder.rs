@@ -4,7 +4,6 @@
 //! for each of its eight numbers, draws from it, and is told to keep these ranges close to a standard normal distribution. So one can
 //! draw eight numbers oneself and get a digit that nobody wrote. (Kingma and Welling 2013, "Auto-encoding variational Bayes".)
 
-use std::fs;
 use std::process::ExitCode;
 
 use wengert::autograd::transforms::infer;
@@ -83,9 +82,8 @@ fn autoencoders(options: &Options) -> Result {
         let points = of.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
         chart = chart.points(digit.to_string(), digit as usize, points);
     }
-    let path = options.file("plane.svg")?;
-    chart.save(&path)?;
-    println!("wrote {}\n", path.display());
+    options.write("plane.svg", chart.to_svg()?)?;
+    println!();
 
     println!("2. Through eight ranges\n");
     let (encoder, decoder) = (network([64, 128, 64, 2 * LATENT], generator), network([LATENT, 64, 128, 64], generator));
@@ -112,13 +110,9 @@ fn autoencoders(options: &Options) -> Result {
     let picture = |rows: &Tensor| image_grid(&(1.0 - rows.reshape([-1, 1, 8, 8])), &[], 12);
     let few = images.narrow(0, 0, 12);
     let again = infer(|x| variational.decoder.forward(variational.ranges(x)[0]), &few);
-    let path = options.file("reconstructions.svg")?;
-    fs::write(&path, picture(&cat(&[few, again], 0))?)?;
-    println!("wrote {}: held-out digits, and below what is left of them", path.display());
+    options.write("reconstructions.svg", picture(&cat(&[few, again], 0))?)?;
 
     let drawn = infer(|z| variational.decoder.forward(z), &Tensor::randn([24, LATENT], generator));
-    let path = options.file("samples.svg")?;
-    fs::write(&path, picture(&drawn)?)?;
-    println!("wrote {}: digits that nobody wrote", path.display());
+    options.write("samples.svg", picture(&drawn)?)?;
     Ok(())
 }

@@ -7,15 +7,15 @@
 
 use std::process::ExitCode;
 
-use wengert::nn::Schedule;
 use wengert::nn::schedule::CosineAnnealingLR;
+use wengert::nn::{Fit, Schedule};
 use wengert::prelude::*;
 use wengert::tensor::ops::AttentionMask;
-use wengert_course::{Options, PLAY, Result, Text, draw, run};
+use wengert_course::{Options, PLAY, Result, draw, run, text};
 
 fn main() -> ExitCode {
     let options = Options::new("12_transformer_text", "A small transformer that writes text");
-    let options = options.option("text", PLAY, "Text to learn from").option("steps", 300, "Number of training steps");
+    let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
     let options = options.option("lr", 1e-2, "Largest learning rate");
     run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
 }
@@ -23,7 +23,6 @@ fn main() -> ExitCode {
 const WIDTH: usize = 64;
 const HEADS: usize = 8;
 const BLOCKS: usize = 2;
-const ROWS: usize = 16;
 const LENGTH: usize = 64;
 
 /// A block: attention, then two layers for each place; both are added to what came in.
@@ -114,11 +113,6 @@ impl Writer {
         self.head.forward(self.norm.forward(x))
     }
 
-    /// The mean loss of each character, in nats.
-    fn loss<'t>(&self, tape: &'t Tape, [x, y]: &[Tensor<i64>; 2]) -> Var<'t> {
-        cross_entropy(&self.forward(tape, x, &mut []).flatten(0, 1), &y.flatten(0, 1))
-    }
-
     /// Goes on where `start` ends, until there are LENGTH characters, which is as far as a head looks back.
     fn write(&self, start: &[i64], temperature: f64, generator: &mut Generator) -> Vec<i64> {
         let (mut caches, mut written, mut seen) = ([const { None }; BLOCKS], start.to_vec(), 0);
@@ -134,40 +128,32 @@ impl Writer {
 }
 
 fn write_text(options: &Options) -> Result {
-    let (steps, temperature): (u64, f64) = (options.get("steps")?, options.get("temperature")?);
-    let lr: f64 = options.get("lr")?;
+    let (epochs, lr, temperature): (u64, f64, f64) =
+        (options.get("epochs")?, options.get("lr")?, options.get("temperature")?);
     let generator = &mut Generator::new(options.seed());
-    let text = Text::read(options.get::<String>("text")?, 20 * LENGTH)?;
-    let mut model = Writer::new(text.characters.len(), generator);
-    println!("{} characters, {} different ones", text.train.numel() + text.test.numel(), text.characters.len());
-
-    let mut adam = AdamW::new(lr);
-    let schedule = CosineAnnealingLR::new(lr, steps.saturating_sub(20).max(1)).warmup(20);
-    let held_out = text.held_out(LENGTH);
-    for step in 0..=steps {
-        if step % 100 == 0 || step == steps {
-            println!("step {step:>4}   held out: {:.3} nats a character", model.loss(&Tape::new(), &held_out).item());
-        }
-        if step == steps {
-            break;
-        }
-        adam.set_lr(schedule.lr(step));
-        let batch = text.batch(ROWS, LENGTH, generator);
-        let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| model.loss(tape, &batch));
-        gradients.clip_norm(1.0);
-        adam.step(&mut model, &gradients);
-    }
+    let (vocabulary, train, test) = text(options.get::<String>("text")?, LENGTH, options.seed())?;
+    let mut model = Writer::new(vocabulary.len(), generator);
+    let steps = epochs * train.len() as u64;
+    Fit::new(epochs)
+        .validation(&test)
+        .schedule_steps(CosineAnnealingLR::new(lr, steps.saturating_sub(20).max(1)).warmup(20))
+        .clip_norm(1.0)
+        .run(
+            &mut model,
+            &mut AdamW::new(lr),
+            &train,
+            generator,
+            |model, tape, x| model.forward(tape, x, &mut []).flatten(0, 1),
+            |scores, y| cross_entropy(&scores, &y.flatten(0, 1)),
+        )?;
 
     // What it wrote last begins the next piece.
-    let mut written = text.encode("MENENIUS:\n")?.to_vec();
+    let mut written = vocabulary.encode("MENENIUS:\n")?.to_vec();
     while written.len() < 400 {
         let start = written.split_off(written.len() - written.len().min(LENGTH / 2));
         written.extend(model.write(&start, temperature, generator));
     }
-    let written = text.decode(written);
+    let written = vocabulary.decode(&Tensor::from(written));
     println!("\n{written}\n");
-    let path = options.file("text.txt")?;
-    std::fs::write(&path, written)?;
-    println!("wrote {}", path.display());
-    Ok(())
+    options.write("text.txt", written)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use wengert::autograd::transforms::{objective, value_and_grad};
 use wengert::prelude::*;
-use wengert_course::{Chart, Options, Result, run, save_row};
+use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let about = "k-means by broadcasting, and kernel regression with a learned width";
@@ -63,9 +63,8 @@ fn clusters(options: &Options) -> Result {
     for cluster in 0..k {
         chart = chart.points("", cluster, pairs(&points.masked_select(&nearest.eq(cluster as i64).unsqueeze(1))));
     }
-    let path = options.file("clusters.svg")?;
-    chart.points("", 7, pairs(&centres.flatten(0, 1))).save(&path)?;
-    println!("wrote {}\n", path.display());
+    options.write("clusters.svg", chart.points("", 7, pairs(&centres.flatten(0, 1))).to_svg()?)?;
+    println!();
     Ok(())
 }
 
@@ -118,8 +117,6 @@ fn kernels(options: &Options) -> Result {
         let chart = chart.points("", 7, x.iter().zip(y.iter())).line("prediction", 1, at.iter().zip(curve.to_vec()));
         chart.dashes("truth", 0, at.iter().map(|x| (x, (2.0 * x).sin() + 0.3 * x)))
     });
-    let path = options.file("kernels.svg")?;
-    save_row(&path, &charts)?;
-    println!("wrote {}", path.display());
+    options.write("kernels.svg", row_svg(&charts)?)?;
     Ok(())
 }

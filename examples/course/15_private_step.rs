@@ -88,8 +88,7 @@ fn train(options: &Options) -> Result {
     for (colour, (name, curve)) in curves.into_iter().enumerate() {
         chart = chart.line(name, colour, curve);
     }
-    let path = options.file("private.svg")?;
-    chart.save(&path)?;
-    println!("\nwrote {}", path.display());
+    println!();
+    options.write("private.svg", chart.to_svg()?)?;
     Ok(())
 }

@@ -106,9 +106,8 @@ fn learn(options: &Options) -> Result {
     }
 
     let (first, last) = (lengths[0].1, lengths[lengths.len() - 1].1);
-    let path = options.file("upright.svg")?;
-    Chart::new("Time upright, mean of 32 carts", "round", "steps of 0.02 s").line("", 0, lengths).save(&path)?;
-    println!("wrote {}", path.display());
+    let chart = Chart::new("Time upright, mean of 32 carts", "round", "steps of 0.02 s").line("", 0, lengths);
+    options.write("upright.svg", chart.to_svg()?)?;
     println!("upright for {:.1} s at last, {:.1} s at first", last * 0.02, first * 0.02);
     Ok(())
 }

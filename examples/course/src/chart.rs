@@ -1,8 +1,6 @@
 //! Lines, points and regions in the plane, as SVG.
 
-use std::fs;
 use std::ops::Range;
-use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -114,13 +112,13 @@ impl Chart {
         self
     }
 
-    /// Writes the chart.
+    /// The chart as SVG.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
-    pub fn save(self, path: &Path) -> Result {
-        save_row(path, &[self])
+    /// If the drawing library fails.
+    pub fn to_svg(&self) -> Result<String> {
+        row_svg(std::slice::from_ref(self))
     }
 
     /// The ranges of the axes: those that are said, or what holds all points with a little room.
@@ -209,12 +207,12 @@ impl Chart {
     }
 }
 
-/// Charts side by side in one picture.
+/// Charts side by side in one SVG.
 ///
 /// # Errors
 ///
-/// If the file cannot be written.
-pub fn save_row(path: &Path, charts: &[Chart]) -> Result {
+/// If the drawing library fails.
+pub fn row_svg(charts: &[Chart]) -> Result<String> {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (SIZE.0 * charts.len() as u32, SIZE.1)).into_drawing_area();
@@ -224,7 +222,7 @@ pub fn save_row(path: &Path, charts: &[Chart]) -> Result {
         }
         area.present().map_err(owned)?;
     }
-    Ok(fs::write(path, svg)?)
+    Ok(svg)
 }
 
 /// An error of the drawing library without what it borrows.

@@ -52,6 +52,18 @@ impl Options {
         Ok(self.out.join(name))
     }
 
+    /// Writes a file into the example's folder, and says so.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result {
+        let path = self.file(name)?;
+        fs::write(&path, contents).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("wrote {}", path.display());
+        Ok(())
+    }
+
     /// The value of an option of the example's own.
     ///
     /// # Errors

@@ -37,6 +37,8 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 /// ```
 pub struct DataLoader<B> {
     fetch: Arc<Fetch<B>>,
+    /// Of the data set, and of them in an epoch.
+    all: usize,
     samples: usize,
     batch_size: usize,
     shuffle: bool,
@@ -56,7 +58,7 @@ impl<B: Send + 'static> DataLoader<B> {
         assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
         let samples = dataset.len();
         let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
-        DataLoader { fetch, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
+        DataLoader { fetch, all: samples, samples, batch_size, shuffle: false, drop_last: false, seed: 0, prefetch: 0 }
     }
 
     /// In another random order in each epoch.
@@ -75,6 +77,24 @@ impl<B: Send + 'static> DataLoader<B> {
     #[must_use]
     pub fn drop_last(self) -> Self {
         DataLoader { drop_last: true, ..self }
+    }
+
+    /// With an epoch of `samples` samples where the data set has more: with [`shuffle`](Self::shuffle) other ones in each epoch, without it
+    /// always the first ones. PyTorch: `num_samples` of `RandomSampler`.
+    ///
+    /// ```
+    /// use wengert_nn::{DataLoader, next_tokens};
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// // A text has almost as many pieces as characters: an epoch of them all would be long.
+    /// let pieces = next_tokens(&Tensor::arange(100_000), 64)?;
+    /// let loader = DataLoader::new(pieces, 16).shuffle().limit(1600);
+    /// assert_eq!((loader.samples(), loader.len()), (1600, 100));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn limit(self, samples: usize) -> Self {
+        DataLoader { samples: samples.min(self.all), ..self }
     }
 
     /// With a thread that makes up to `batches` batches ahead; 0 means none. The batches are the same. PyTorch: `num_workers`,
@@ -103,17 +123,18 @@ impl<B: Send + 'static> DataLoader<B> {
         self,
         change: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
     ) -> DataLoader<C> {
-        let DataLoader { fetch, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
         let fetch =
             Arc::new(move |indices: &[usize], generator: &mut Generator| change(fetch(indices, generator)?, generator));
-        DataLoader { fetch, samples, batch_size, shuffle, drop_last, seed, prefetch }
+        DataLoader { fetch, all, samples, batch_size, shuffle, drop_last, seed, prefetch }
     }
 
     /// The batches of epoch number `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
         // Words of the seed have numbers: the epoch's is the seed of its order, and the seed from which its batches have theirs.
         let mut of_epoch = Generator::from_state(self.seed, epoch).fork();
-        let order = if self.shuffle { of_epoch.fork().permutation(self.samples) } else { (0..self.samples).collect() };
+        let mut order = if self.shuffle { of_epoch.fork().permutation(self.all) } else { (0..self.samples).collect() };
+        order.truncate(self.samples);
         let (fetch, size) = (Arc::clone(&self.fetch), self.batch_size);
         let make = Arc::new(move |number: usize| {
             let end = order.len().min((number + 1) * size);
@@ -133,7 +154,7 @@ impl<B: Send + 'static> DataLoader<B> {
         self.len() == 0
     }
 
-    /// Number of samples.
+    /// Number of samples in an epoch.
     pub fn samples(&self) -> usize {
         self.samples
     }
@@ -153,7 +174,7 @@ impl<B> Clone for DataLoader<B> {
 
 impl<B> fmt::Debug for DataLoader<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DataLoader { fetch: _, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
+        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, drop_last, seed, prefetch } = self;
         let mut text = f.debug_struct("DataLoader");
         text.field("samples", samples).field("batch_size", batch_size).field("shuffle", shuffle);
         text.field("drop_last", drop_last).field("seed", seed).field("prefetch", prefetch).finish()
@@ -302,6 +323,20 @@ mod tests {
         assert_eq!(all, Vec::from_iter(0..50));
         let (x, class) = loader.epoch(0).next().unwrap().unwrap();
         assert_eq!(x.iter().next(), Some(2.0 * class.iter().next().unwrap() as f64));
+    }
+
+    #[test]
+    fn an_epoch_may_be_a_part_of_the_data() {
+        let loader = DataLoader::new(numbered(50), 8).limit(20);
+        assert_eq!((loader.samples(), loader.len(), loader.batch_len(2)), (20, 3, 4));
+        assert_eq!(classes(loader.epoch(0)).concat(), Vec::from_iter(0..20));
+        let loader = loader.shuffle().map(|batch, _| Ok(batch));
+        let [first, second] = [0, 1].map(|epoch| classes(loader.epoch(epoch)).concat());
+        assert_eq!((first.len(), second.len()), (20, 20));
+        assert!(first.iter().any(|class| *class >= 20) && first != second);
+        let all = DataLoader::new(numbered(50), 8).shuffle();
+        assert_eq!(first, classes(all.epoch(0)).concat()[..20]);
+        assert_eq!(all.limit(99).samples(), 50);
     }
 
     /// What a batch draws is its own, whatever was drawn before it, and with any number of batches made ahead.
