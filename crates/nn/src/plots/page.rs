@@ -11,7 +11,7 @@ use super::style::escaped;
 use crate::Result;
 use crate::file::write_atomically;
 use crate::history::History;
-use crate::metrics::ConfusionMatrix;
+use crate::metrics::{ConfusionMatrix, Mistake};
 
 /// A page about a run, put together part by part and written by [`save`](Self::save).
 ///
@@ -86,7 +86,7 @@ impl Page {
         let _ = writeln!(self.body, "<h2>Confusion matrix</h2>\n{}<table>", confusion_matrix(confusion, names));
         self.body += "<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th><th>samples</th></tr>\n";
         for (class, scores) in confusion.by_class().iter().enumerate() {
-            let name = names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
+            let name = escaped(&class_name(names, class));
             let numbers = [scores.precision, scores.recall, scores.f1].map(|x| format!("<td>{x:.3}</td>")).concat();
             let _ = writeln!(self.body, "<tr><th>{name}</th>{numbers}<td>{}</td></tr>", scores.support);
         }
@@ -94,8 +94,40 @@ impl Page {
         self
     }
 
-    /// With images and their captions below a heading, as [`image_grid`](super::image_grid()) draws them: the worst mistakes
-    /// ([`worst_mistakes`](crate::metrics::worst_mistakes)).
+    /// With the images of mistakes, `[mistakes, c, h, w]` in their order, and below each the class it is of and the one that was predicted.
+    /// Names that are missing are numbers. Nothing where there are no mistakes.
+    ///
+    /// ```
+    /// use wengert_nn::metrics::worst_mistakes;
+    /// use wengert_nn::plots::Page;
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let images = Tensor::from_fn([3, 1, 8, 8], |i| (i[0] + i[2] * i[3]) as f32);
+    /// let logits = Tensor::from([[2.0, 1.0], [1.0, 5.0], [0.0, 3.0]]);
+    /// let mistakes = worst_mistakes(&logits, &Tensor::from([1, 0, 1]), 10)?;
+    /// let theirs: Vec<i64> = mistakes.iter().map(|mistake| mistake.sample as i64).collect();
+    /// let images = images.index_select(0, &Tensor::from(theirs));
+    /// let page = Page::new("Pets").mistakes(&images, &mistakes, &["cat", "dog"])?;
+    /// assert!(page.to_html().contains("cat as dog"));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`.
+    pub fn mistakes<T: Float>(self, images: &Tensor<T>, mistakes: &[Mistake], names: &[&str]) -> Result<Self> {
+        if mistakes.is_empty() {
+            return Ok(self);
+        }
+        let name = |class| class_name(names, class);
+        let captions =
+            mistakes.iter().map(|mistake| format!("{} as {}", name(mistake.target), name(mistake.prediction)));
+        let captions: Vec<String> = captions.collect();
+        let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
+        self.images("Worst mistakes", images, &captions)
+    }
+
+    /// With images and their captions below a heading, as [`image_grid`](super::image_grid()) draws them.
     ///
     /// # Errors
     ///
@@ -131,6 +163,10 @@ impl Page {
     }
 }
 
+fn class_name(names: &[&str], class: usize) -> String {
+    names.get(class).map_or_else(|| class.to_string(), |name| (*name).to_owned())
+}
+
 const STYLE: &str = "\
 body { font-family: sans-serif; color: #3c3c3c; max-width: 860px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.7em; }
@@ -157,6 +193,15 @@ mod tests {
             .to_html();
         assert!(html.contains("<title>&lt;run&gt; &amp; more</title>") && !html.contains("<script>"));
         assert!(html.contains("<h2>Mistakes</h2>") && html.contains(">3 for 5</text>"));
+        let mistake = |target, prediction| Mistake { sample: 0, target, prediction, loss: 1.0 };
+        let page =
+            Page::new("").mistakes(&Tensor::<f32>::zeros([2, 3, 4, 4]), &[mistake(0, 1), mistake(2, 0)], &["<a>", "b"]);
+        let page = page.unwrap().to_html();
+        assert!(page.contains(">&lt;a&gt; as b</text>") && page.contains(">2 as &lt;a&gt;</text>"), "{page}");
+        assert_eq!(
+            Page::new("").mistakes(&Tensor::<f32>::zeros([0]), &[], &[]).unwrap().to_html(),
+            Page::new("").to_html()
+        );
         // Nothing comes from the network: the only address is that of the format's name space.
         assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
     }
