@@ -81,7 +81,7 @@ pub use checkpoint::{Checkpoint, LoadReport, Saved, load, save};
 pub use data::read_npz;
 pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
 #[cfg(feature = "images")]
-pub use data::{ImageFolder, read_image};
+pub use data::{ImageFolder, ImageReader};
 pub use data::{augment, next_tokens, pad_sequence, read_idx, read_npy, read_table, read_text, split};
 pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;

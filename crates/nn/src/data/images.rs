@@ -6,12 +6,13 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageReader, Limits};
+use image::{DynamicImage, Limits};
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Tensor, ops::try_stack};
+use wengert_tensor::{Generator, Tensor, ops::try_stack};
 
 use crate::data::dataset::Dataset;
 use crate::data::source::unreadable;
+use crate::data::split;
 use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
@@ -37,8 +38,7 @@ const LARGEST: u32 = 1 << 14;
 pub struct ImageFolder {
     files: Vec<(PathBuf, i64)>,
     classes: Vec<String>,
-    grayscale: bool,
-    size: Option<[usize; 2]>,
+    reader: ImageReader,
 }
 
 impl ImageFolder {
@@ -62,20 +62,24 @@ impl ImageFolder {
         if classes.is_empty() {
             return Err(unreadable(folder, std::io::Error::other("it has no folders, of which each would be a class")));
         }
-        Ok(ImageFolder { files, classes, grayscale: false, size: None })
+        Ok(ImageFolder { files, classes, reader: ImageReader::new() })
     }
 
-    /// One channel of brightness in place of red, green and blue.
+    /// As [`ImageReader::grayscale`].
     #[must_use]
     pub fn grayscale(self) -> Self {
-        ImageFolder { grayscale: true, ..self }
+        ImageFolder { reader: self.reader.grayscale(), ..self }
     }
 
-    /// All images made as large as `[height, width]`, whatever their proportions, with linear interpolation. Without this they have to be
-    /// of one size.
+    /// As [`ImageReader::resize`]. Without this the images of a batch have to be of one size.
+    ///
+    /// # Panics
+    ///
+    /// If a size is 0.
     #[must_use]
+    #[track_caller]
     pub fn resize(self, size: [usize; 2]) -> Self {
-        ImageFolder { size: Some(size), ..self }
+        ImageFolder { reader: self.reader.resize(size), ..self }
     }
 
     /// The names of the classes.
@@ -93,13 +97,15 @@ impl ImageFolder {
         Tensor::from(self.files.iter().map(|(_, class)| *class).collect::<Vec<_>>())
     }
 
-    fn pixels(&self, path: &Path) -> Result<Tensor<f32>> {
-        let image = decode(path)?;
-        let image = match self.size {
-            Some([height, width]) => image.resize_exact(width as u32, height as u32, FilterType::Triangle),
-            None => image,
-        };
-        tensor(&image, self.grayscale)
+    /// [`random_split`](Dataset::random_split) with the classes in the same proportion in both parts; see
+    /// [`split::stratified`].
+    ///
+    /// # Errors
+    ///
+    /// As for `random_split`, and if a class has a single image.
+    pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
+        let (rest, part) = split::stratified(&self.targets(), held_out, generator)?;
+        Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 }
 
@@ -119,7 +125,7 @@ impl Dataset for ImageFolder {
         let chosen = self.subset(indices)?;
         let mut images: Vec<Tensor<f32>> = Vec::with_capacity(indices.len());
         for (path, _) in &chosen.files {
-            let image = self.pixels(path)?;
+            let image = self.reader.read(path)?;
             if let Some(first) = images.first().filter(|first| first.shape() != image.shape()) {
                 let (first, found) = (first.shape(), image.shape());
                 let problem = format!("the image is of shape {found}, the first of its batch of {first} (`resize`)");
@@ -140,19 +146,71 @@ impl Dataset for ImageFolder {
     }
 }
 
-/// An image in a file, `[3, height, width]`, with numbers from 0 to 1. Transparency is left out. torchvision: `decode_image`.
+/// How images are read: in colour or gray, and how large. A trained model is to be used on images that are read as those of its training
+/// were.
 ///
-/// # Errors
+/// ```no_run
+/// use wengert_nn::ImageReader;
+/// use wengert_tensor::prelude::*;
 ///
-/// If the file is unreadable or no regular file ([`Error::Read`]), no image, or larger than 16384 pixels or 512 MiB
-/// ([`Error::Malformed`]).
-pub fn read_image(path: impl AsRef<Path>) -> Result<Tensor<f32>> {
-    tensor(&decode(path.as_ref())?, false)
+/// let image = ImageReader::new().resize([64, 64]).read("rex.jpg")?; // [3, 64, 64], from 0 to 1
+/// let batch = image.unsqueeze(0); // [1, 3, 64, 64], as models want it
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageReader {
+    grayscale: bool,
+    size: Option<[usize; 2]>,
+}
+
+impl ImageReader {
+    /// Red, green and blue, in the image's own size.
+    pub fn new() -> Self {
+        ImageReader::default()
+    }
+
+    /// One channel of brightness in place of red, green and blue.
+    #[must_use]
+    pub fn grayscale(self) -> Self {
+        ImageReader { grayscale: true, ..self }
+    }
+
+    /// Images made as large as `[height, width]`, whatever their proportions, with linear interpolation.
+    ///
+    /// # Panics
+    ///
+    /// If a size is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn resize(self, size: [usize; 2]) -> Self {
+        assert!(!size.contains(&0), "resize: expected a height and a width of 1 or more, got {size:?}");
+        ImageReader { size: Some(size), ..self }
+    }
+
+    /// The image in a file, `[3, height, width]` (`[1, …]` in gray), with numbers from 0 to 1. A gray image has three equal channels in
+    /// colour; transparency is left out. torchvision: `decode_image`.
+    ///
+    /// # Errors
+    ///
+    /// If the file is unreadable or no regular file ([`Error::Read`]), no image, or larger than 16384 pixels or 512 MiB
+    /// ([`Error::Malformed`]).
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor<f32>> {
+        let image = decode(path.as_ref())?;
+        let image = match self.size {
+            Some([height, width]) => image.resize_exact(width as u32, height as u32, FilterType::Triangle),
+            None => image,
+        };
+        let (width, height) = (image.width() as usize, image.height() as usize);
+        let (bytes, channels) =
+            if self.grayscale { (image.to_luma8().into_raw(), 1) } else { (image.to_rgb8().into_raw(), 3) };
+        let values = bytes.into_iter().map(|byte| f32::from(byte) / 255.0).collect();
+        Ok(Tensor::try_from_vec(values, [height, width, channels])?.try_permute([2, 0, 1])?.try_contiguous()?)
+    }
 }
 
 fn decode(path: &Path) -> Result<DynamicImage> {
     let file = BufReader::new(open_regular(path)?.0);
-    let mut reader = ImageReader::new(file).with_guessed_format().map_err(|source| unreadable(path, source))?;
+    let mut reader = image::ImageReader::new(file).with_guessed_format().map_err(|source| unreadable(path, source))?;
     let mut limits = Limits::default();
     (limits.max_image_width, limits.max_image_height) = (Some(LARGEST), Some(LARGEST));
     reader.limits(limits);
@@ -160,14 +218,6 @@ fn decode(path: &Path) -> Result<DynamicImage> {
         let (place, problem) = (Place::Byte(0), format!("expected an image: {error}"));
         Error::Malformed { path: path.to_owned(), place, problem }
     })
-}
-
-/// Pixels `[height, width, channels]` as `[channels, height, width]`.
-fn tensor(image: &DynamicImage, grayscale: bool) -> Result<Tensor<f32>> {
-    let (width, height) = (image.width() as usize, image.height() as usize);
-    let (bytes, channels) = if grayscale { (image.to_luma8().into_raw(), 1) } else { (image.to_rgb8().into_raw(), 3) };
-    let values = bytes.into_iter().map(|byte| f32::from(byte) / 255.0).collect();
-    Ok(Tensor::try_from_vec(values, [height, width, channels])?.try_permute([2, 0, 1])?.try_contiguous()?)
 }
 
 /// What is in a folder, in the order of the names, without what begins with a dot.
@@ -218,8 +268,23 @@ mod tests {
         assert_eq!(pixels.get(&[1, 0, 0, 0]), Some(0.2));
         assert_eq!(pixels.get(&[0, 1, 0, 2]), Some(20.0 / 255.0));
         assert_eq!(pixels.get(&[0, 2, 1, 0]), Some(100.0 / 255.0));
-        let small = images.grayscale().resize([4, 5]).batch(&[0]).unwrap().0;
+        let small = images.clone().grayscale().resize([4, 5]).batch(&[0]).unwrap().0;
         assert_eq!(small.shape().sizes(), [1, 1, 4, 5]);
+        // What is read alone is what the folder has.
+        let alone = ImageReader::new().grayscale().resize([4, 5]).read(folder.path().join("cats/a.png")).unwrap();
+        assert_eq!(alone, small.squeeze(0));
+        // A gray image among those in colour.
+        image::GrayImage::from_pixel(3, 2, image::Luma([102])).save(folder.path().join("dogs/d.png")).unwrap();
+        let images = ImageFolder::open(&folder).unwrap();
+        assert_eq!(images.batch(&[0, 3]).unwrap().0.select(0, 1), Tensor::full([3, 2, 3], 0.4));
+        let (rest, part) = images.stratified_split(0.5, &mut Generator::new(0)).unwrap();
+        assert_eq!((rest.targets(), part.targets()), (Tensor::from([0, 1]), Tensor::from([0, 1])));
+    }
+
+    #[test]
+    #[should_panic(expected = "resize: expected a height and a width of 1 or more, got [0, 4]")]
+    fn images_of_no_size_are_refused() {
+        let _ = ImageReader::new().resize([0, 4]);
     }
 
     #[test]

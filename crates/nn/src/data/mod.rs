@@ -27,7 +27,7 @@ mod text;
 pub use dataset::Dataset;
 pub use idx::read_idx;
 #[cfg(feature = "images")]
-pub use images::{ImageFolder, read_image};
+pub use images::{ImageFolder, ImageReader};
 pub use loader::{Batches, DataLoader};
 pub use npy::read_npy;
 #[cfg(feature = "npz")]
