@@ -1,13 +1,14 @@
 //! Terms of an adjoint that are recorded together instead of one by one.
 //!
 //! The gradient of an array that was read in parts is one concatenation of the parts' gradients, not a sum of as many arrays of
-//! zeros with a part filled in. The gradient of a weight that was used many times, Σ xᵢᵀ gᵢ, is one product over all rows,
+//! zeros with a part filled in; parts that begin at one place, and end at several, are added piece by piece. The gradient of a weight that was used many times, Σ xᵢᵀ gᵢ, is one product over all rows,
 //! [x₁; x₂; …]ᵀ [g₁; g₂; …]: that is what a recurrent network needs, whose every step uses the same weight for few rows.
 //!
 //! Terms wait until their array's turn comes, or until so many wait that keeping their operands would cost too much memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::take;
+use std::ops::Range;
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
@@ -20,6 +21,9 @@ use crate::{Error, Tape, Var};
 /// Elements of the operands of a joined product, at most.
 const LONGEST: usize = 1 << 24;
 
+/// Slices that start at one place and are added piece by piece, at most: `n` of them have up to `n²` / 2 pieces.
+const DEEPEST: usize = 16;
+
 /// The derivative of `node` with respect to one of its inputs, applied to `g`.
 #[derive(Clone, Copy)]
 pub(super) struct Term {
@@ -31,8 +35,9 @@ pub(super) struct Term {
 /// The terms of one adjoint that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Terms of slices along one dimension that do not overlap, each with its length, by where it starts.
-    slices: BTreeMap<usize, (usize, Term)>,
+    /// Terms of slices along one dimension, each with its length, by where it starts. Those that start at different places do not
+    /// overlap.
+    slices: BTreeMap<usize, Vec<(usize, Term)>>,
     axis: usize,
     /// Terms of products with the array on the right.
     products: Vec<Term>,
@@ -79,14 +84,16 @@ impl<'t, T: Float> Tape<T> {
                 };
                 drop(record);
                 let waiting = joined.waiting.entry(slot).or_default();
-                let before = waiting.slices.range(..start + len).next_back();
-                let overlaps = before.is_some_and(|(first, (len, _))| first + len > start);
-                if !waiting.slices.is_empty() && (overlaps || axis != waiting.axis) {
+                let longest = |group: &[(usize, Term)]| group.iter().map(|&(len, _)| len).max().unwrap_or(0);
+                let mut before = waiting.slices.range(..start + len).rev().filter(|&(&first, _)| first != start);
+                let overlaps = before.next().is_some_and(|(first, group)| first + longest(group) > start);
+                let crowded = waiting.slices.get(&start).is_some_and(|group| group.len() >= DEEPEST);
+                if !waiting.slices.is_empty() && (overlaps || crowded || axis != waiting.axis) {
                     let slices = take(&mut waiting.slices);
                     ready.push(self.of_slices(joined.reverse, waiting.axis, slices, at)?);
                 }
                 waiting.axis = axis;
-                waiting.slices.insert(start, (len, term));
+                waiting.slices.entry(start).or_default().push((len, term));
                 Ok(true)
             }
             Op::Matmul if term.input == 1 => {
@@ -139,13 +146,15 @@ impl<'t, T: Float> Tape<T> {
         &'t self,
         reverse: Reverse<'t, T>,
         axis: usize,
-        slices: BTreeMap<usize, (usize, Term)>,
+        mut slices: BTreeMap<usize, Vec<(usize, Term)>>,
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
-        let Some((_, &(_, first))) = slices.first_key_value() else { unreachable!("one slice at least") };
+        let Some((_, &[(_, first), ..])) = slices.first_key_value().map(|(start, group)| (start, &group[..])) else {
+            unreachable!("one slice at least")
+        };
         let deriving = self.derive();
         let (op, inputs) = deriving.on_behalf_of(first.node);
-        if slices.len() == 1 {
+        if slices.values().map(Vec::len).sum::<usize>() == 1 {
             return self.alone(reverse, first, op, &inputs, at);
         }
         let shape = self.at(inputs[0]).shape();
@@ -156,17 +165,45 @@ impl<'t, T: Float> Tape<T> {
             shape[axis] = to - from;
             self.at(first.g).filled_at(&shape, T::ZERO, at)
         };
-        for (start, (len, term)) in slices {
-            if start > end {
-                parts.push(zeros(end, start));
+        for (start, group) in &mut slices {
+            if *start > end {
+                parts.push(zeros(end, *start));
             }
-            parts.push(self.at(term.g));
-            end = start + len;
+            group.sort_by_key(|&(len, _)| len);
+            let mut from = 0;
+            for position in 0..group.len() {
+                let (to, _) = group[position];
+                if to > from {
+                    parts.push(self.of_piece(&group[position..], axis, from..to, at)?);
+                    from = to;
+                }
+            }
+            end = start + from;
         }
         if end < shape[axis] {
             parts.push(zeros(end, shape[axis]));
         }
         TensorLike::apply_cat(&parts, axis, Site { operation: "cat", ..at })
+    }
+
+    /// The sum of what terms of slices that start at one place have in a range from there on, which all of them have.
+    fn of_piece(
+        &'t self,
+        terms: &[(usize, Term)],
+        axis: usize,
+        range: Range<usize>,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let mut sum = None;
+        for &(len, Term { g, .. }) in terms {
+            let mut piece = self.at(g);
+            if range.len() < len {
+                let view = View::Slice { axis, start: range.start, len: range.len(), step: 1 };
+                piece = piece.apply_view(view, Site { operation: "slice", ..at })?;
+            }
+            sum = Some(rules::accumulate(sum, piece, at)?);
+        }
+        Ok(sum.unwrap_or_else(|| unreachable!("one term at least")))
     }
 
     /// The sum of terms of products: one product over the rows of all.
@@ -272,6 +309,26 @@ mod tests {
         assert_eq!(count(&tape, |op| op == Op::Matmul), 3 + 2 + 3);
     }
 
+    /// The keys of a block are all up to its last one, so their gradients are sums of slices that start at one place.
+    #[test]
+    fn causal_attention_has_the_gradients_of_its_mask() {
+        use wengert_tensor::ops::AttentionMask;
+        let keep = Tensor::from_fn([200, 200], |at| at[1] <= at[0]);
+        let gradients = |keep: Option<&Tensor<bool>>| {
+            let tape = Tape::<f64>::new();
+            let [q, k, v] = [0.1, 0.2, 0.3].map(|seed| tape.var(&wave([2, 1, 200, 3], seed)));
+            let mask = keep.map_or(AttentionMask::Causal, AttentionMask::Keep);
+            let loss = q.scaled_dot_product_attention(k, v, mask, None).square().sum(..);
+            let first = loss.grad([q, k, v]);
+            let again = first[1].square().sum(..).grad([q, k, v]);
+            [first, again].map(|gradients| gradients.map(|gradient| gradient.value()))
+        };
+        let (got, want) = (gradients(None), gradients(Some(&keep)));
+        for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+            assert_close(got, want);
+        }
+    }
+
     /// In order, with gaps, overlapping, along two dimensions, empty, and several elements apart.
     #[test]
     fn slices_are_joined_where_they_do_not_overlap() {
@@ -301,6 +358,11 @@ mod tests {
         check(&[(1, 1, 3, 1), (1, 9, 11, 1), (1, 5, 6, 1)], 1);
         check(&[(1, 2, 5, 1)], 1);
         check(&[(1, 0, 7, 1), (1, 5, 12, 1)], 2);
+        // Of those that start at one place, the pieces are added.
+        check(&[(1, 0, 3, 1), (1, 0, 7, 1), (1, 0, 12, 1)], 1);
+        check(&[(1, 2, 9, 1), (1, 0, 2, 1), (1, 2, 5, 1), (1, 2, 9, 1), (1, 10, 11, 1)], 1);
+        check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 2);
+        check(&[(1, 0, 12, 1); 40], 3);
         check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
         check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);
     }

@@ -138,7 +138,7 @@ pub(crate) fn accumulate<'t, T: Float>(
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
     match total {
-        Some(total) => total.apply_binary(Binary::Add, &term, at),
+        Some(total) => movement::added(total, term, at).unwrap_or_else(|| total.apply_binary(Binary::Add, &term, at)),
         None => Ok(term),
     }
 }

@@ -1,7 +1,11 @@
 //! Views and their adjoints, gather and scatter-add, concatenation: linear operations that move elements. The derivative in forward
 //! mode is the operation itself; in reverse mode its adjoint.
 
+use std::any::Any;
+use std::rc::Rc;
+
 use wengert_tensor::ops::TensorLike;
+use wengert_tensor::plan::Op;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, recorded, site};
@@ -130,7 +134,8 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let rows = recorded(call.batched(0).apply_index_add(1, &self.positions, self.shape.numel(), call.at))?;
+        let rows =
+            recorded(Var::apply_index_add(&[(&call.batched(0), &self.positions)], 1, self.shape.numel(), call.at))?;
         recorded(rows.apply_view(View::Reshape(call.shape()), call.at))
     }
 }
@@ -156,7 +161,7 @@ impl<T: Float> Operation<T> for IndexSelect {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let size = call.input(0).shape()[self.axis];
-        recorded(g.apply_index_add(self.axis, &self.index, size, site("index_select")))
+        recorded(Var::apply_index_add(&[(&g, &self.index)], self.axis, size, site("index_select")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -168,11 +173,19 @@ impl<T: Float> Operation<T> for IndexSelect {
     }
 }
 
-/// Adds slices along dimension `axis` to `size` zeros by number. Its adjoint is [`IndexSelect`].
+/// Adds the slices of each input along dimension `axis` to `size` zeros by number. Its adjoint for one input is [`IndexSelect`].
 pub(crate) struct IndexAdd {
     pub(crate) axis: usize,
-    pub(crate) index: Tensor<i64>,
+    /// Of each input.
+    pub(crate) indices: Vec<Tensor<i64>>,
     pub(crate) size: usize,
+}
+
+impl IndexAdd {
+    /// Each input with its index.
+    fn terms<'i, A>(&'i self, inputs: &'i [A]) -> Vec<(&'i A, &'i Tensor<i64>)> {
+        inputs.iter().zip(&self.indices).collect()
+    }
 }
 
 impl<T: Float> Operation<T> for IndexAdd {
@@ -181,24 +194,51 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 
     fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].replaced(self.axis..self.axis + self.index.rank(), &[self.size]))
+        Ok(inputs[0].replaced(self.axis..self.axis + self.indices[0].rank(), &[self.size]))
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_index_add(self.axis, &self.index, self.size, site("index_add"))?)
+        Ok(TensorLike::apply_index_add(&self.terms(inputs), self.axis, self.size, site("index_add"))?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_index_select(self.axis, &self.index, site("index_add")))
+    fn vjp<'t>(&self, _call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(g.apply_index_select(self.axis, &self.indices[input], site("index_add")))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_index_add(self.axis, &self.index, self.size, site("index_add")))
+    fn jvp<'t>(&self, _call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        recorded(Var::apply_index_add(&[(&v, &self.indices[input])], self.axis, self.size, site("index_add")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        recorded(call.batched(0).apply_index_add(self.axis + 1, &self.index, self.size, call.at))
+        let batched: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
+        recorded(Var::apply_index_add(&self.terms(&batched), self.axis + 1, self.size, call.at))
     }
+}
+
+/// Terms of a sum of slices, at most: each sum is recorded anew with its next term.
+const MOST: usize = 16;
+
+/// The sum of two arrays that are sums of slices, as one: the gradient of an embedding that is looked up several times is filled with
+/// zeros once, and never added to another. `None` of others.
+pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Option<Result<Var<'t, T>, Error>> {
+    let record = x.tape.record.borrow();
+    let sum_of = |var: Var<'t, T>| match record.op(var.index) {
+        Op::Other(number) => {
+            let operation: &dyn Any = &**record.operation(number);
+            Some((operation.downcast_ref::<IndexAdd>()?, record.operands(var.index)))
+        }
+        _ => None,
+    };
+    let ((first, of_first), (second, of_second)) = (sum_of(x)?, sum_of(y)?);
+    let many = first.indices.len() + second.indices.len() > MOST;
+    if many || (first.axis, first.size) != (second.axis, second.size) || !x.same_shape(&y) {
+        return None;
+    }
+    let indices = first.indices.iter().chain(&second.indices).cloned().collect();
+    let inputs: Vec<Var<'t, T>> = of_first.iter().chain(of_second).map(|&input| x.tape.at(input)).collect();
+    let operation = IndexAdd { axis: first.axis, indices, size: first.size };
+    drop(record);
+    Some(x.tape.record_operation(Rc::new(operation), &inputs, &x.shape(), at))
 }
 
 /// Concatenation along a dimension. Its adjoint for one part is a slice.
@@ -241,5 +281,42 @@ impl<T: Float> Operation<T> for Cat {
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let parts: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
         recorded(Var::apply_cat(&parts, self.axis + 1, call.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// One array of zeros, to which the slices of all are added; its derivative takes slices again.
+    #[test]
+    fn an_array_that_is_looked_up_several_times_has_one_gradient() {
+        let indices = [vec![1, 3, 1, 1], vec![4, 1], vec![0]].map(Tensor::from);
+        let gradients = |data: &Tensor<f64>, parts: &[usize]| {
+            let tape = Tape::<f64>::new();
+            let x = tape.var(data);
+            let loss = parts.iter().fold(x.sin().sum(..), |sum, &part| {
+                sum + (x.index_select(0, &indices[part]) * (part + 1) as f64).sin().sum(..)
+            });
+            let [dx] = loss.grad([x]);
+            let [again] = dx.square().sum(..).grad([x]);
+            let record = tape.record.borrow();
+            let joined = (0..record.len() as u32)
+                .filter(|&node| record.name(node) == "index_add" && record.operands(node).len() == parts.len());
+            let joined = joined.count();
+            drop(record);
+            (dx.value(), again.value(), joined)
+        };
+        let data = Tensor::from_fn([5, 3], |at| (at[0] * 3 + at[1]) as f64 * 0.37);
+        let (own, ..) = gradients(&data, &[]);
+        let apart = [0, 1, 2].map(|part| gradients(&data, &[part]).0 - &own);
+        let (all, again, joined) = gradients(&data, &[0, 1, 2]);
+        assert!(joined >= 1);
+        let sum = apart.iter().fold(own.clone(), |sum, part| sum + part);
+        assert!((&all - sum).abs().amax(..).item() < 1e-14);
+        let step = Tensor::from_fn([5, 3], |at| if *at == [1, 2] { 1e-5 } else { 0.0 });
+        let [above, below] =
+            [&data + &step, &data - &step].map(|data| gradients(&data, &[0, 1, 2]).0.square().sum(..).item());
+        assert!(((above - below) / 2e-5 - again.to_vec()[5]).abs() < 1e-6);
     }
 }

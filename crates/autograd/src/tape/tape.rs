@@ -2,6 +2,7 @@
 //!
 //! This file records; it computes nothing and knows no derivative.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -468,7 +469,7 @@ impl<T: Float> fmt::Debug for Var<'_, T> {
 /// assert_eq!(y.value().to_vec(), [8.0]);
 /// assert_eq!(y.grad([x])[0].value().to_vec(), [12.0]);
 /// ```
-pub trait Operation<T: Float>: 'static {
+pub trait Operation<T: Float>: Any {
     /// The name shown in errors and graphs.
     fn name(&self) -> &'static str;
 

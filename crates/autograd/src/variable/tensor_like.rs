@@ -169,10 +169,11 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
     }
 
-    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
-        let shape = self.shape().replaced(axis..axis + index.rank(), &[size]);
-        let operation = IndexAdd { axis, index: index.clone(), size };
-        self.tape.record_operation(Rc::new(operation), &[*self], &shape, at)
+    fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
+        let (inputs, indices): (Vec<Self>, Vec<Tensor<i64>>) =
+            terms.iter().map(|&(&x, index)| (x, index.clone())).unzip();
+        let shape = inputs[0].shape().replaced(axis..axis + indices[0].rank(), &[size]);
+        inputs[0].tape.record_operation(Rc::new(IndexAdd { axis, indices, size }), &inputs, &shape, at)
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

@@ -83,14 +83,16 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
-/// `out[.., i, ..]` = the sum of the slices `x[.., k, ..]` of `width` elements whose `index[k]` is `i`, out of `size`.
-pub(crate) fn add<T: Element>(x: &[T], index: &[i64], size: usize, width: usize, out: &mut [T]) {
+/// `out[.., i, ..]` = the sum of the slices `x[.., k, ..]` of `width` elements whose `index[k]` is `i`, out of `size`, for all
+/// pairs `(x, index)` of `terms`.
+pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
-    if x.is_empty() {
+    let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
+    if count == 0 {
         return;
     }
     let height = out.len() / width;
-    let threads = if x.len() < PARALLEL { 1 } else { num_threads() };
+    let threads = if count < PARALLEL { 1 } else { num_threads() };
     // Columns are shared out evenly whatever the numbers are. Rows that are too short for that stay whole.
     let (rows, columns) = match width.div_ceil(threads).next_multiple_of(COLUMNS) {
         columns if threads.saturating_mul(COLUMNS) <= width => (height, columns),
@@ -100,12 +102,14 @@ pub(crate) fn add<T: Element>(x: &[T], index: &[i64], size: usize, width: usize,
     partition::run(parts, Schedule::Parallel, Grid::equal(out, width, (rows, columns)), |_, mut tile| {
         let (top, left) = tile.first();
         let (bottom, right) = (top + tile.height(), (left + columns).min(width));
-        for outer in top / size..bottom.div_ceil(size) {
-            for (k, &number) in index.iter().enumerate() {
-                let row = outer * size + number as usize;
-                if (top..bottom).contains(&row) {
-                    let start = (outer * index.len() + k) * width;
-                    T::accumulate(Reduction::Sum, tile.row(row - top), &x[start + left..start + right]);
+        for &(x, index) in terms {
+            for outer in top / size..bottom.div_ceil(size) {
+                for (k, &number) in index.iter().enumerate() {
+                    let row = outer * size + number as usize;
+                    if (top..bottom).contains(&row) {
+                        let start = (outer * index.len() + k) * width;
+                        T::accumulate(Reduction::Sum, tile.row(row - top), &x[start + left..start + right]);
+                    }
                 }
             }
         }

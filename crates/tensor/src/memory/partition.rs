@@ -148,7 +148,7 @@ impl<'a, T: Send> Split for Grid<'a, T> {
 }
 
 /// A rectangle of a row-major matrix.
-pub(crate) struct Tile<'a, T> {
+pub struct Tile<'a, T> {
     /// Start and row width of the matrix.
     start: *mut T,
     width: usize,
@@ -173,6 +173,17 @@ impl<'a, T> Tile<'a, T> {
     /// Number of rows.
     pub(crate) fn height(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Number of columns.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Where the tile's first element is, and how many elements there are from one of its rows to the next. For the tile's elements,
+    /// and as long as it is borrowed.
+    pub(crate) fn start(&mut self) -> (*mut T, usize) {
+        (self.start.wrapping_add(self.rows.start * self.width + self.columns.start), self.width)
     }
 
     /// The elements of row `number` of the tile.

@@ -184,11 +184,15 @@ impl<T: Element> TensorLike for Tensor<T> {
         })
     }
 
-    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
-        let (numbers, x) = (in_order(index, at)?, in_order(self, at)?);
-        let end = axis + index.rank();
-        let width = Shape::from(&self.shape()[end..]).numel();
-        Tensor::build(&self.shape().replaced(axis..end, &[size]), at, |out| rows::add(&x, &numbers, size, width, out))
+    fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
+        let mut ordered = Vec::with_capacity(terms.len());
+        for &(x, index) in terms {
+            ordered.push((in_order(x, at)?, in_order(index, at)?));
+        }
+        let ordered: Vec<(&[T], &[i64])> = ordered.iter().map(|(x, index)| (&**x, &**index)).collect();
+        let (shape, end) = (terms[0].0.shape(), axis + terms[0].1.rank());
+        let width = Shape::from(&shape[end..]).numel();
+        Tensor::build(&shape.replaced(axis..end, &[size]), at, |out| rows::add(&ordered, size, width, out))
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

@@ -165,9 +165,15 @@ pub trait TensorLike: Clone + Sized {
     /// those of `index`.
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
 
-    /// The adjoint of [`apply_index_select`](Self::apply_index_select): zeros, with a dimension of size `size` in place of those
-    /// of `index` from `axis` on, to which each slice is added at its number, in the order of `index`.
-    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Self::Error>;
+    /// The adjoint of [`apply_index_select`](Self::apply_index_select), summed over `terms`, at least one, of an array and its
+    /// `index`: zeros, with a dimension of size `size` in place of those of `index` from `axis` on, to which each slice is added at
+    /// its number, in the order of `index`. All terms give the same shape.
+    fn apply_index_add(
+        terms: &[(&Self, &Tensor<i64>)],
+        axis: usize,
+        size: usize,
+        at: Site,
+    ) -> Result<Self, Self::Error>;
 
     /// `parts`, at least one, joined along `axis`; all other sizes are equal.
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;

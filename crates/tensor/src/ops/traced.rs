@@ -205,8 +205,10 @@ impl<T: Float> TensorLike for Traced<'_, T> {
         self.at_once(at, |x| x.apply_index_select(axis, index, at))
     }
 
-    fn apply_index_add(&self, axis: usize, index: &Tensor<i64>, size: usize, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_index_add(axis, index, size, at))
+    fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
+        let values: Vec<Tensor<T>> = terms.iter().map(|(x, _)| x.to_tensor(at)).collect::<Result<_, _>>()?;
+        let added: Vec<_> = values.iter().zip(terms.iter().map(|&(_, index)| index)).collect();
+        Ok(terms[0].0.constant(&Tensor::apply_index_add(&added, axis, size, at)?))
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {

@@ -1,11 +1,11 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is split by matrices, a single product by rows, and one of few rows and long sums by terms.
+//! A batch is split by matrices, a single product by rows, one of few rows by columns, and one of few results and long sums by terms.
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
-use crate::memory::partition;
+use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
@@ -19,6 +19,12 @@ const LONG_SUM: usize = 1024;
 
 /// The unit of row splits; a part has several units.
 const ROWS: usize = 8;
+
+/// The unit of column splits, which kernels compute at once.
+const COLUMNS: usize = 64;
+
+/// Parts of a product that is split by columns, at most. Each rearranges the whole left side.
+const PARTS: usize = 16;
 
 /// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
 pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> Result<(), AllocationError> {
@@ -68,6 +74,15 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     let (left, right) = matrices(0);
     let least = least_units(m, n, work);
     let whole = m.div_ceil(ROWS) < 2 * least;
+    let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
+    if m > 1 && whole && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
+        let columns = n.div_ceil(parts).next_multiple_of(COLUMNS);
+        let grid = Grid::equal(out, n, (m, columns));
+        return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, out| {
+            let (_, first) = out.first();
+            T::product_into(Sizes { m, n: out.width(), k, add: false }, left, right.from(0, first), out)
+        });
+    }
     if m == 1 || whole && k >= LONG_SUM && m * n <= k * (m + n) / 8 {
         // Each part sums a range of the terms of every result.
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
@@ -109,7 +124,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
         // Sizes around the thresholds between code paths, `gemm`'s and ours.
-        let sizes: [[usize; 3]; 20] = [
+        let sizes: [[usize; 3]; 26] = [
             [128, 128, 64],
             [130, 64, 700],
             [131, 64, 1100],
@@ -130,6 +145,12 @@ mod tests {
             [10, 200, 2000],
             [20, 33, 1025],
             [16, 300, 1024],
+            [2, 3000, 300],
+            [8, 128, 512],
+            [32, 512, 128],
+            [32, 128, 512],
+            [17, 700, 1100],
+            [40, 191, 200],
         ];
         for [m, n, k] in sizes {
             let element =

@@ -7,6 +7,7 @@ use gemm_common::Parallelism;
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::small::{THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
 use crate::memory::available::AllocationError;
+use crate::memory::partition::Tile;
 
 /// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
 const SMALL: usize = 64;
@@ -19,6 +20,16 @@ const COMPACT: usize = 1 << 13;
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
+
+    /// The same into a rectangle of a larger matrix, for products of more than a few multiplications.
+    fn product_into(
+        sizes: Sizes,
+        x: Matrix<Self>,
+        y: Matrix<Self>,
+        mut out: Tile<Self>,
+    ) -> Result<(), AllocationError> {
+        (0..sizes.m).try_for_each(|row| Self::product(Sizes { m: 1, ..sizes }, x.from(row, 0), y, out.row(row)))
+    }
 }
 
 macro_rules! floats {
@@ -48,15 +59,25 @@ macro_rules! floats {
                 if work <= COMPACT && n >= 8 {
                     return compact(sizes, x, y, out);
                 }
+                Self::product_into(sizes, x, y, Tile::whole(out, n))
+            }
+
+            fn product_into(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, mut out: Tile<Self>) -> Result<(), AllocationError> {
+                let Sizes { m, n, k, add } = sizes;
+                assert!(
+                    (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
+                    "a product's operands are checked before"
+                );
+                let (start, pitch) = out.start();
                 // SAFETY: `x` and `y` are read at positions within their slices (asserted above, m, n, k > 0), through pointers to
-                // the whole slices, and `out` is written as m rows of n elements, all of it; no two of them overlap, since `out` is
-                // borrowed mutably.
+                // the whole slices, and `out` is written as m rows of n elements, which are those of the tile (asserted above); no
+                // two of them overlap, since the tile is borrowed mutably.
                 unsafe {
                     // Passes the transposes in reverse order: `gemm` is made for results with contiguous columns, and up to seven
                     // times slower with contiguous rows.
                     $gemm()(
                         n, m, k,
-                        out.as_mut_ptr(), n as isize, 1,
+                        start, pitch as isize, 1,
                         add,
                         y.data.as_ptr().add(y.offset), y.row_stride, y.column_stride,
                         x.data.as_ptr().add(x.offset), x.row_stride, x.column_stride,

@@ -44,10 +44,20 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
         assert_bits(&taken, &elements(x.apply_take(&positions, site()).unwrap().source()), "index_select");
 
         let g = recipe_for(&result, recipes[2]).tensor(&result, || T::any(rng));
-        let added = g.apply_index_add(axis, &index, size, site()).unwrap();
+        let added = Tensor::apply_index_add(&[(&g, &index)], axis, size, site()).unwrap();
         assert_eq!(added.shape(), shape);
         let flat = g.reshape(positions.shape());
         assert_bits(&added, &elements(flat.apply_put(&positions, shape, site()).unwrap().source()), "index_add");
+        // A second term, of the first slice alone, is added after the first.
+        if size == 0 {
+            continue;
+        }
+        let (slice, number) = (x.narrow(axis as isize, 0, 1), Tensor::from([0i64]));
+        let both = Tensor::apply_index_add(&[(&g, &index), (&slice, &number)], axis, size, site()).unwrap();
+        let mut expected = elements(added.source());
+        let window = Layout::contiguous(shape.clone()).slice(axis, 0, 1, 1);
+        update(&mut expected, &window, slice.source(), |place, x| combine(Reduction::Sum, place, x));
+        assert_bits(&both, &expected, "index_add of two terms");
     }
 }
 
@@ -69,7 +79,7 @@ fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
         for threads in [1, 2, 3, 8] {
             crate::set_num_threads(threads);
             assert_bits(&x.apply_index_select(axis, &index, site()).unwrap(), &taken, threads);
-            assert_bits(&g.apply_index_add(axis, &index, shape[axis], site()).unwrap(), &added, threads);
+            assert_bits(&Tensor::apply_index_add(&[(&g, &index)], axis, shape[axis], site()).unwrap(), &added, threads);
         }
     }
     crate::set_num_threads(threads);

@@ -104,7 +104,7 @@ pub trait Scatter: TensorLike {
         }
         let line = Tensor::try_from_vec(line, [from[axis]])?;
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        let added = values.reshaped(from, at)?.apply_index_add(axis, &line, whole[axis], at)?;
+        let added = Self::apply_index_add(&[(&values.reshaped(from, at)?, &line)], axis, whole[axis], at)?;
         self.plus(&added.reshaped(self.shape(), at)?, at)
     }
 

@@ -79,7 +79,7 @@ pub trait Attention: TensorLike<Elem: Float> {
     ) -> Result<Self, Self::Error> {
         let (at, key) = (Site::here("attention_weights"), &key.into_array(self));
         refuse_vectors(&[(self, "query"), (key, "key")], at)?;
-        looked_up(self, key, mask, scale, at)
+        looked_up(self, key, mask, scale, 0, at)
     }
 
     /// [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
@@ -103,6 +103,13 @@ pub trait Attention: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Attention for A {}
 
+/// Queries under a causal mask are computed in blocks of multiples of so many, at most [`MOST_BLOCKS`].
+const QUERIES: usize = 32;
+const MOST_BLOCKS: usize = 8;
+
+/// Of `n²` times so many scores, `n` blocks are fastest.
+const SCORES: usize = 1 << 14;
+
 fn attend<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
@@ -119,7 +126,33 @@ fn attend<A: TensorLike<Elem: Float>>(
         let shape = Shape::from(&z.shape()[1..]);
         return z.reshaped(shape, at);
     }
-    product(&looked_up(query, key, mask, scale, at)?, value, at)
+    let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
+    let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
+    let rows = if matches!(mask, AttentionMask::Causal) { rows_of_causal(&shape, keys) } else { queries };
+    // Others broadcast, or are refused.
+    let alike = shape[..axis] == of_keys[..of_keys.rank() - 2]
+        && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
+        && shape[axis + 1] == of_keys[of_keys.rank() - 1];
+    if rows >= queries || !alike {
+        return product(&looked_up(query, key, mask, scale, 0, at)?, value, at);
+    }
+    let mut parts = Vec::with_capacity(queries.div_ceil(rows));
+    for first in (0..queries).step_by(rows) {
+        let part = query.sliced(axis, first, rows.min(queries - first), at)?;
+        let seen = |x: &A| x.sliced(axis, 0, keys.min(first + rows), at);
+        let (key, value) = (seen(key)?, seen(value)?);
+        parts.push(product(&looked_up(&part, &key, AttentionMask::Causal, scale, first, at)?, &value, at)?);
+    }
+    A::apply_cat(&parts, axis, at)
+}
+
+/// Queries, of `shape`, that a causal mask lets be computed together: the keys after the last of them are not looked at, which
+/// saves up to half of the scores. So many that the scores of a block are worth its steps.
+fn rows_of_causal(shape: &Shape, keys: usize) -> usize {
+    let queries = shape[shape.rank() - 2];
+    let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
+    let blocks = (scores / SCORES).isqrt().clamp(1, MOST_BLOCKS);
+    queries.div_ceil(blocks).next_multiple_of(QUERIES)
 }
 
 fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<(), A::Error> {
@@ -136,12 +169,13 @@ fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<()
     Ok(())
 }
 
-/// How much of each value each query gets.
+/// How much of each value each query gets. The first query is number `first` of those that a causal mask counts.
 fn looked_up<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
     mask: AttentionMask<'_, A>,
     scale: Option<f64>,
+    first: usize,
     at: Site,
 ) -> Result<A, A::Error> {
     let width = query.shape()[query.shape().rank() - 1];
@@ -155,7 +189,7 @@ fn looked_up<A: TensorLike<Elem: Float>>(
             let (l, s) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
             let seen = Tensor::build(&[l, s].into(), at, |seen| {
                 for (position, seen) in seen.iter_mut().enumerate() {
-                    *seen = position % s <= position / s;
+                    *seen = position % s <= first + position / s;
                 }
             })?;
             hidden(&scores, &seen, at)?
@@ -237,6 +271,36 @@ mod tests {
         let bias = Tensor::from([[f64::NEG_INFINITY], [0.0]]);
         let y = x.scaled_dot_product_attention(&x, Tensor::ones([2, 2]), AttentionMask::Add(&bias), Some(0.0));
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
+    }
+
+    /// In blocks, of which the last is smaller; with fewer keys than queries, and with more.
+    #[test]
+    fn causal_blocks_are_as_the_mask() {
+        for (shape, keys) in
+            [(vec![300, 4], 300), (vec![2, 2, 130, 3], 130), (vec![3, 150, 3], 70), (vec![150, 3], 400)]
+        {
+            let sizes = |count: usize| {
+                let mut sizes = shape.clone();
+                sizes[shape.len() - 2] = count;
+                sizes
+            };
+            let wave = |count: usize, seed: f64| {
+                let mut number = seed;
+                Tensor::from_fn(sizes(count), |_| {
+                    number += 0.7;
+                    number.sin()
+                })
+            };
+            let queries = shape[shape.len() - 2];
+            let (q, k, v) = (wave(queries, 0.1), wave(keys, 0.2), wave(keys, 0.3));
+            let keep = Tensor::from_fn([queries, keys], |at| at[1] <= at[0]);
+            let got = q.scaled_dot_product_attention(&k, &v, AttentionMask::Causal, None);
+            let want = q.scaled_dot_product_attention(&k, &v, AttentionMask::Keep(&keep), None);
+            assert!((got - want).abs().amax(..).item() < 1e-14, "{shape:?} {keys}");
+        }
+        let (q, k) = (Tensor::<f64>::zeros([300, 4]), Tensor::<f64>::zeros([300, 5]));
+        let error = q.try_scaled_dot_product_attention(&k, &k, AttentionMask::Causal, None).unwrap_err();
+        assert!(error.sentence().contains("300"), "{error}");
     }
 
     #[test]
