@@ -1,7 +1,8 @@
 //! The protocol of the runners that are timed beside PyTorch, jax and other peers.
 //!
 //! Names come on standard input, one a line; the table, `{name: [kind, …]}`, from the JSON file that the variable `WORKLOADS`
-//! names. Each name is answered by one line, `{"name": …, "ns": …}` or `{"name": …, "error": …}`.
+//! names. Each name is answered by one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`: nanoseconds of
+//! one iteration, and of the very first.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -33,7 +34,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
             Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
         });
         let answer = match measured {
-            Ok(ns) => json!({ "name": name, "ns": ns }),
+            Ok((ns, first)) => json!({ "name": name, "ns": ns, "first_ns": first }),
             Err(error) => json!({ "name": name, "error": error }),
         };
         println!("{answer}");
@@ -53,12 +54,14 @@ pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     Ok(list.into_iter().map(|number| number as isize).collect())
 }
 
-/// Nanoseconds of one iteration: the median over samples of at least 2 ms each.
-fn timed(mut step: Step, budget: Duration) -> f64 {
-    (0..3).for_each(|_| step());
-    let start = Instant::now();
-    step();
-    let once = start.elapsed().as_secs_f64();
+/// Nanoseconds of one iteration, the median over samples of at least 2 ms each, and of the first one.
+fn timed(mut step: Step, budget: Duration) -> (f64, f64) {
+    let mut seconds = || {
+        let start = Instant::now();
+        step();
+        start.elapsed().as_secs_f64()
+    };
+    let [first, _, _, once] = std::array::from_fn(|_| seconds());
     let inner = ((0.002 / once.max(1e-9)) as usize).max(1);
     let end = Instant::now() + budget;
     let mut samples = Vec::new();
@@ -70,5 +73,5 @@ fn timed(mut step: Step, budget: Duration) -> f64 {
     samples.sort_by(f64::total_cmp);
     let middle = samples.len() / 2;
     let median = if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 };
-    median * 1e9
+    (median * 1e9, first * 1e9)
 }
