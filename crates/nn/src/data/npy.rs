@@ -4,11 +4,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use half::f16;
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::Result;
+use crate::bytes::f16_to_f64;
 use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
 use crate::data::source::{open, refused};
 
@@ -152,7 +152,7 @@ fn decoder(descr: &str) -> Option<(usize, Decode)> {
         (">", "u2") => (2, |bytes| Number::Integer(u16::from_be_bytes(word(bytes)).into())),
         (">", "u4") => (4, |bytes| Number::Integer(u32::from_be_bytes(word(bytes)).into())),
         (">", "u8") => (8, |bytes| unsigned(u64::from_be_bytes(word(bytes)))),
-        (">", "f2") => (2, |bytes| Number::Float(f16::from_be_bytes(word(bytes)).to_f64())),
+        (">", "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_be_bytes(word(bytes))))),
         (">", "f4") => (4, |bytes| Number::Float(f32::from_be_bytes(word(bytes)).into())),
         (">", "f8") => (8, |bytes| Number::Float(f64::from_be_bytes(word(bytes)))),
         (_, "i2") => (2, |bytes| Number::Integer(i16::from_le_bytes(word(bytes)).into())),
@@ -161,7 +161,7 @@ fn decoder(descr: &str) -> Option<(usize, Decode)> {
         (_, "u2") => (2, |bytes| Number::Integer(u16::from_le_bytes(word(bytes)).into())),
         (_, "u4") => (4, |bytes| Number::Integer(u32::from_le_bytes(word(bytes)).into())),
         (_, "u8") => (8, |bytes| unsigned(u64::from_le_bytes(word(bytes)))),
-        (_, "f2") => (2, |bytes| Number::Float(f16::from_le_bytes(word(bytes)).to_f64())),
+        (_, "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_le_bytes(word(bytes))))),
         (_, "f4") => (4, |bytes| Number::Float(f32::from_le_bytes(word(bytes)).into())),
         (_, "f8") => (8, |bytes| Number::Float(f64::from_le_bytes(word(bytes)))),
         _ => return None,
