@@ -58,21 +58,9 @@ impl<T: Scalar> Storage<T> {
     /// A buffer of `len` elements, unspecified at first, all of which `fill` must write. An error if memory runs out or `fill`
     /// returns one.
     pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
-        if len.saturating_mul(size_of::<T>()) < pool::MIN_BYTES {
-            let data: Arc<[T]> = Arc::from_iter(std::iter::repeat_n(T::ZERO, len));
-            // SAFETY: the elements, all initialised, have been held by `data` alone since it was made, and nobody else sees it
-            // before `fill` returns. `Arc::get_mut` would check that with a locked instruction.
-            fill(unsafe { &mut *Arc::as_ptr(&data).cast_mut() }).filled()?;
-            return Ok(Storage::Small(data));
-        }
-        if pool::serves::<T>(len) {
-            let mut block = reserve::scratch(len)?;
-            fill(&mut block).filled()?;
-            return Ok(Storage::Large(Arc::new(Buffer::Pooled(block))));
-        }
-        let mut data = reserve::zeroed(len)?;
-        fill(&mut data).filled()?;
-        Ok(Self::from_vec(data))
+        let mut fresh = Fresh::new(len)?;
+        fill(fresh.elements()).filled()?;
+        Ok(fresh.shared())
     }
 
     /// A buffer of `len` elements with unspecified values, for callers that write all of them.
@@ -200,6 +188,45 @@ impl<T: Scalar> Storage<T> {
             (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),
             (Storage::Large(buffer), Storage::Large(other)) => Arc::ptr_eq(buffer, other),
             _ => false,
+        }
+    }
+}
+
+/// A buffer that nobody else holds yet.
+enum Fresh<T: Scalar> {
+    Small(Arc<[T]>),
+    Pooled(PooledBuffer<T>),
+    Own(Vec<T>),
+}
+
+impl<T: Scalar> Fresh<T> {
+    /// Of `len` elements with unspecified values.
+    fn new(len: usize) -> Result<Self, AllocationError> {
+        if len.saturating_mul(size_of::<T>()) < pool::MIN_BYTES {
+            return Ok(Fresh::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
+        }
+        Ok(if pool::serves::<T>(len) {
+            Fresh::Pooled(reserve::scratch(len)?)
+        } else {
+            Fresh::Own(reserve::zeroed(len)?)
+        })
+    }
+
+    fn elements(&mut self) -> &mut [T] {
+        match self {
+            // SAFETY: the elements, all initialised, have been held by `data` alone since `new` made it: this type hands out no
+            // clone. `Arc::get_mut` would check that with a locked instruction.
+            Fresh::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
+            Fresh::Pooled(block) => block,
+            Fresh::Own(data) => data,
+        }
+    }
+
+    fn shared(self) -> Storage<T> {
+        match self {
+            Fresh::Small(data) => Storage::Small(data),
+            Fresh::Pooled(block) => Storage::Large(Arc::new(Buffer::Pooled(block))),
+            Fresh::Own(data) => Storage::from_vec(data),
         }
     }
 }

@@ -93,17 +93,22 @@ impl Schedule {
 ///
 /// If a task panics, with its payload, after all threads have finished.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
+    distribute(count, schedule, &task);
+}
+
+/// [`run`], compiled once.
+fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
     let backwards = match schedule {
         Schedule::Sweep { bytes } if bytes <= CACHED => BACKWARDS.replace(!BACKWARDS.get()),
         _ => false,
     };
-    let alone = |task: &dyn Fn(usize)| match backwards {
+    let alone = || match backwards {
         true => (0..count).rev().for_each(task),
         false => (0..count).for_each(task),
     };
     let threads = num_threads().min(count);
     if threads < 2 || matches!(schedule, Schedule::Serial) || INSIDE.get() {
-        return alone(&task);
+        return alone();
     }
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
     let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new())).try_lock() {
@@ -114,8 +119,8 @@ pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync)
         Err(TryLockError::WouldBlock) => None,
     };
     match pool {
-        Some(mut pool) => pool.run(threads - 1, count, backwards, &task),
-        None => alone(&task),
+        Some(mut pool) => pool.run(threads - 1, count, backwards, task),
+        None => alone(),
     }
 }
 
