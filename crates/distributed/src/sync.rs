@@ -102,16 +102,12 @@ pub(crate) fn moments<'t, T: Float>(
     count: usize,
 ) -> Result<Var<'t, T>, wengert_autograd::Error> {
     // With the layer's input, which is kept for what comes after.
-    point(Kind::Moments { count }, local.shape()[1], &[local, x])
+    x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
-#[track_caller]
-fn point<'t, T: Float>(
-    kind: Kind,
-    channels: usize,
-    inputs: &[Var<'t, T>],
-) -> Result<Var<'t, T>, wengert_autograd::Error> {
-    let point = WITHIN.with_borrow_mut(|within| {
+/// The operation of a new point of the shard that is recorded.
+fn point<T: Float>(kind: Kind, channels: usize) -> Waiting<T> {
+    WITHIN.with_borrow_mut(|within| {
         let (weight, points) = match within {
             Some(Within::Recording { weight, points }) => (*weight, Some(points)),
             _ => (1.0, None),
@@ -120,9 +116,8 @@ fn point<'t, T: Float>(
         if let Some(points) = points {
             points.push(Rc::<Point<T>>::clone(&point));
         }
-        point
-    });
-    inputs[0].tape().try_apply(Waiting(point), inputs)
+        Waiting(point)
+    })
 }
 
 impl<T: Float> Point<T> {
@@ -206,8 +201,7 @@ impl<T: Float> Operation<T> for Waiting<T> {
         }
         // The step weights what each shard computes.
         let weight = self.0.weight;
-        let gradients = point(Kind::Sum, self.0.channels, &[g * weight]);
-        let gradients = gradients.unwrap_or_else(|error| panic!("{error}")) / weight;
+        let gradients = g.tape().apply(point(Kind::Sum, self.0.channels), &[g * weight]) / weight;
         let Kind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
