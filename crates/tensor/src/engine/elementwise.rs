@@ -69,13 +69,28 @@ pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &L
         });
     }
     let first = layout.offset();
-    one(y, &mut data[first..first + layout.numel()], false, op.cost(), |y, out| {
-        if !T::in_place(op, out, y) {
+    let x = &mut data[first..first + layout.numel()];
+    let by_rows = x.len() > BLOCK && T::in_place(op, Plane::NONE, &mut [], &[]);
+    if by_rows && matches!(Access::new(y.layout), Access::Strided(_)) {
+        let plane = |plane: Plane, [_, first]: [usize; 2], x: &mut [T]| {
+            T::in_place(op, plane, x, &y.data[first..]);
+        };
+        if in_planes([layout, y.layout], x, false, plane) {
+            return;
+        }
+    }
+    one(y, x, false, op.cost(), |y, x| {
+        let (number, row) = match y {
+            Operand::Slice(y) => (T::ZERO, Some(y)),
+            Operand::Splat(number) => (number, None),
+        };
+        let plane = Plane { rows: 1, columns: x.len(), y_moves: row.is_some(), ..Plane::NONE };
+        if !T::in_place(op, plane, x, row.unwrap_or(&[number])) {
             // Copied aside, into the first-level cache, and written anew.
             let mut before = [T::ZERO; BLOCK];
-            let before = &mut before[..out.len()];
-            before.copy_from_slice(out);
-            T::binary(op, Operand::Slice(before), y, out);
+            let before = &mut before[..x.len()];
+            before.copy_from_slice(x);
+            T::binary(op, Operand::Slice(before), y, x);
         }
     });
 }
@@ -121,8 +136,13 @@ fn two<T: Element, U: Element>(
         return;
     }
     let accesses = [x.layout, y.layout].map(Access::new);
-    if accesses.iter().any(|access| matches!(access, Access::Strided(_))) && in_planes(x, y, out, plane) {
-        return;
+    if accesses.iter().any(|access| matches!(access, Access::Strided(_))) && plane(Plane::NONE, &[], &[], &mut []) {
+        let plane = |own: Plane, [first, second]: [usize; 2], out: &mut [U]| {
+            plane(own, &x.data[first..], &y.data[second..], out);
+        };
+        if in_planes([x.layout, y.layout], out, true, plane) {
+            return;
+        }
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
@@ -144,18 +164,16 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// `out = f(x, y)` by the two innermost loops at once, whose rows alone would not be worth the call; `false`, and nothing done,
-/// where rows are long, an operand neither stands still along them nor goes on one by one, or `f` gives `false`.
-fn in_planes<T: Element, U: Element>(
-    x: Source<T>,
-    y: Source<T>,
+/// Fills `out` by planes of the two innermost loops, whose rows alone would not be worth a call: `f(plane, where each operand
+/// begins, its part of out)`. `false`, and nothing done, where rows are long, or an operand neither stands still along them nor
+/// goes on one by one. What is `fresh` is not read by `f`.
+fn in_planes<U: Element>(
+    layouts: [&Layout; 2],
     out: &mut [U],
-    f: impl Fn(Plane, &[T], &[T], &mut [U]) -> bool + Sync,
+    fresh: bool,
+    f: impl Fn(Plane, [usize; 2], &mut [U]) + Sync,
 ) -> bool {
-    if !f(Plane::NONE, &[], &[], &mut []) {
-        return false;
-    }
-    let space = IterationSpace::new(x.layout.shape(), [x.layout, y.layout]);
+    let space = IterationSpace::new(layouts[0].shape(), layouts);
     let Some(outer) = space.depth().checked_sub(2) else { return false };
     let ((height, [x_row, y_row]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));
     let plain = inner.iter().all(|&stride| stride == 0 || stride == 1) && inner != [0, 0];
@@ -164,17 +182,16 @@ fn in_planes<T: Element, U: Element>(
     }
     let (x_row, y_row) = (x_row as usize, y_row as usize);
     let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    Tiling::of_planes(out.len(), (height, columns), is_streamed(out)).fill(
+    Tiling::of_planes(out.len(), (height, columns), fresh && is_streamed(out)).fill(
         out,
-        true,
+        fresh,
         || (),
         |(), start, out| {
             let (mut row, mut rest) = (start / columns, out);
             while !rest.is_empty() {
                 let rows = (height - row % height).min(rest.len() / columns);
                 let (now, later) = rest.split_at_mut(rows * columns);
-                let [first, second] = [0, 1].map(|k| space.position(k, row * columns));
-                f(Plane { rows, ..plane }, &x.data[first..], &y.data[second..], now);
+                f(Plane { rows, ..plane }, [0, 1].map(|k| space.position(k, row * columns)), now);
                 (row, rest) = (row + rows, later);
             }
         },

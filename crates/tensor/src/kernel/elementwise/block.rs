@@ -24,9 +24,9 @@ pub trait BlockKernels: Scalar {
         let _ = (op, plane, x, y, out);
         false
     }
-    /// `x = op(x, y)` in place, for the few operations with a loop of their own; otherwise returns `false` and writes nothing.
-    fn in_place(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
-        let _ = (op, x, y);
+    /// [`plane`](Self::plane) with `x`, whose rows follow one another, for the result.
+    fn in_place(op: Binary, plane: Plane, x: &mut [Self], y: &[Self]) -> bool {
+        let _ = (op, plane, x, y);
         false
     }
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);

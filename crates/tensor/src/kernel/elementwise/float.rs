@@ -10,7 +10,7 @@ use crate::kernel::elementwise::loops::{
 };
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
-    apply_in_place, each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, rows,
+    each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, rows, rows_in_place,
 };
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
@@ -35,8 +35,8 @@ macro_rules! kernels {
                 self::plane(op, plane, x, y, out)
             }
 
-            fn in_place(op: Binary, x: &mut [Self], y: Operand<Self>) -> bool {
-                in_place(op, x, y)
+            fn in_place(op: Binary, plane: Plane, x: &mut [Self], y: &[Self]) -> bool {
+                in_place(op, plane, x, y)
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
@@ -269,6 +269,7 @@ dispatched! {
             Unary::Ceil => one(x, out, |x| x.ceil()),
             Unary::Round => one(x, out, |x| x.round_ties_even()),
             Unary::Trunc => one(x, out, |x| x.trunc()),
+            Unary::Exp | Unary::Log | Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => true,
             Unary::Exp => one_long(x, out, inlined!(T::exp::<FMA>)),
             Unary::Exp2 => one_long(x, out, inlined!(T::exp2::<FMA>)),
             Unary::Expm1 => one_long(x, out, inlined!(T::expm1::<FMA>)),
@@ -288,7 +289,6 @@ dispatched! {
             Unary::Atan => library(x, out, T::atan),
             Unary::Sinh => library(x, out, T::sinh),
             Unary::Cosh => library(x, out, T::cosh),
-            Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => true,
             Unary::Tanh => one_long(x, out, inlined!(T::tanh::<FMA>)),
             Unary::Asinh => in_f64(x, out, libm::asinh),
             Unary::Acosh => in_f64(x, out, libm::acosh),
@@ -351,12 +351,12 @@ dispatched! {
         true
     }
 
-    fn in_place<T: FloatMath>(op: Binary, x: &mut [T], y: Operand<'_, T>) -> bool {
+    fn in_place<T: FloatMath>(op: Binary, plane: Plane, x: &mut [T], y: &[T]) -> bool {
         match op {
-            Binary::Add => apply_in_place(x, y, |x, y| x + y),
-            Binary::Sub => apply_in_place(x, y, |x, y| x - y),
-            Binary::Mul => apply_in_place(x, y, |x, y| x * y),
-            Binary::Div => apply_in_place(x, y, |x, y| x / y),
+            Binary::Add => rows_in_place(plane, x, y, |x, y| x + y),
+            Binary::Sub => rows_in_place(plane, x, y, |x, y| x - y),
+            Binary::Mul => rows_in_place(plane, x, y, |x, y| x * y),
+            Binary::Div => rows_in_place(plane, x, y, |x, y| x / y),
             _ => return false,
         }
         true

@@ -4,7 +4,7 @@
 //! caller's target features.
 #![allow(clippy::needless_range_loop)]
 
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::Plane;
 
 /// `total = f(total, x)` over the elements of each total's row.
 #[inline(always)]
@@ -80,12 +80,15 @@ pub(crate) fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: im
     }
 }
 
-/// `x = f(x, y)`.
+/// `x = f(x, y)` over a plane; `x` has its rows one after the other.
 #[inline(always)]
-pub(crate) fn apply_in_place<T: Copy>(x: &mut [T], y: Operand<T>, f: impl Fn(T, T) -> T) {
-    match y {
-        Operand::Slice(y) => fold_each(x, &y[..x.len()], f),
-        Operand::Splat(y) => {
+pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl Fn(T, T) -> T) {
+    for row in 0..plane.rows {
+        let (x, y) = (&mut x[row * plane.columns..][..plane.columns], &y[row * plane.y_row..]);
+        if plane.y_moves {
+            fold_each(x, &y[..x.len()], &f);
+        } else {
+            let y = y[0];
             for i in 0..x.len() {
                 x[i] = f(x[i], y);
             }

@@ -1,15 +1,20 @@
-//! Functions of `f32` by tables of piecewise polynomials, for processors with AVX-512: the magnitude of the argument selects one of
-//! 32 segments, each with its own polynomial. One instruction selects 16 numbers out of the 32 in two registers, so a coefficient
-//! costs no more than its product, and no exponential or division is needed.
+//! Functions of `f32` by tables in registers, for processors with AVX-512, which select 16 numbers out of the 16 in a register, or
+//! out of the 32 in two, by one instruction. The tables are computed in `f64` when a function is first used.
 //!
-//! A polynomial interpolates its function at the Chebyshev points of its segment. The tables are computed in `f64` when a function
-//! is first used.
+//! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial,
+//!   which interpolates the function at the Chebyshev points of the segment. So a coefficient costs no more than its product, and
+//!   no exponential or division is needed.
+//! - eˣ is a table's power of two times a short polynomial, ln x a table's logarithm plus one, after P. Tang ("Table-driven
+//!   implementation of the exponential function" and "… of the logarithm function", 1989 and 1990). Instructions of the processor
+//!   take numbers apart and put them together, the special ones included.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _CMP_GT_OQ, _CMP_LT_OQ, _mm512_abs_ps, _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask,
-    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_sub_ps, _mm512_min_ps, _mm512_or_ps, _mm512_permutex2var_ps,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps, _mm512_sub_ps,
+    __m512, _CMP_GT_OQ, _CMP_LT_OQ, _MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN, _mm512_abs_ps, _mm512_add_ps,
+    _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask, _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps,
+    _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps, _mm512_mask_sub_ps, _mm512_max_ps, _mm512_min_ps,
+    _mm512_mul_ps, _mm512_or_ps, _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_scalef_ps, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_srli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 use std::array::from_fn;
 use std::f64::consts::PI;
@@ -103,31 +108,129 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     if instruction_set() < InstructionSet::Avx512 {
         return false;
     }
-    let table: &Table = match op {
-        Unary::Ndtr => &NDTR,
-        Unary::Tanh => &TANH,
-        _ => return false,
-    };
     // SAFETY: the set in use is supported by the processor.
-    unsafe { if table.odd { run::<true>(table, x, out) } else { run::<false>(table, x, out) } }
+    unsafe {
+        match op {
+            Unary::Exp => exponentials(x, out),
+            Unary::Log => logarithms(x, out),
+            Unary::Ndtr => run(&NDTR, x, out),
+            Unary::Tanh => run(&TANH, x, out),
+            _ => return false,
+        }
+    }
     true
 }
 
+/// `out = f(x)`, a register at a time.
+#[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run<const ODD: bool>(table: &Table, x: &[f32], out: &mut [f32]) {
-    let registers = Registers::new(table);
+fn each(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
     let (chunks, rest) = x.as_chunks();
     let (out_chunks, out_rest) = out.as_chunks_mut();
-    let mut beyond = 0;
     for (x, out) in chunks.iter().zip(out_chunks) {
-        beyond |= registers.apply::<ODD>(x, out);
+        store(f(load(x)), out);
     }
     if !rest.is_empty() {
         let (mut x, mut out) = ([0.0; LANES], [0.0; LANES]);
         x[..rest.len()].copy_from_slice(rest);
-        beyond |= registers.apply::<ODD>(&x, &mut out);
+        store(f(load(&x)), &mut out);
         out_rest.copy_from_slice(&out[..rest.len()]);
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn load(x: &[f32; LANES]) -> __m512 {
+    // SAFETY: the array has as many numbers as the register.
+    unsafe { _mm512_loadu_ps(x.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn store(x: __m512, out: &mut [f32; LANES]) {
+    // SAFETY: the array has as many numbers as the register.
+    unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
+}
+
+/// 2^(k/16).
+static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
+
+/// (eʳ - 1 - r)/r² for r up to (ln 2)/32.
+const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
+
+/// eˣ; 1 unit in the last place: 2ⁿ eʳ, with n in sixteenths.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn exponentials(x: &[f32], out: &mut [f32]) {
+    let powers = load(&POWERS);
+    let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
+    let round = all(f32::ROUND / LANES as f32);
+    each(x, out, |x| {
+        // If one of two operands is NaN, these instructions return the second.
+        let x = _mm512_max_ps(all(below), _mm512_min_ps(all(above), x));
+        let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
+        let n = _mm512_sub_ps(shifted, round);
+        let r = _mm512_fnmadd_ps(n, all(f32::LN_2_LOW), _mm512_fnmadd_ps(n, all(f32::LN_2_HIGH), x));
+        let q = _mm512_fmadd_ps(_mm512_fmadd_ps(all(EXP[0]), r, all(EXP[1])), _mm512_mul_ps(r, r), r);
+        // The fraction of n is in the lowest bits; its integer part is the exponent.
+        let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
+        _mm512_scalef_ps(_mm512_fmadd_ps(power, q, power), n)
+    });
+}
+
+/// Of each piece of the numbers 0.75 .. 1.5, by the highest four bits of their fractions: about the reciprocal of its middle, and
+/// minus the logarithm of that. The two pieces around 1 have 1 and 0, so that small logarithms keep full relative accuracy.
+static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
+    let logarithm = |reciprocal: f32| -f64::from(reciprocal).ln();
+    // Of the numbers near a reciprocal, the one whose logarithm is nearest to an f32: then the table adds no error.
+    let error = |reciprocal: &f32| (f64::from(logarithm(*reciprocal) as f32) - logarithm(*reciprocal)).abs();
+    let reciprocals = from_fn(|piece| {
+        if piece == 0 || piece == LANES - 1 {
+            return 1.0;
+        }
+        let middle = (1.0 + (piece as f32 + 0.5) / LANES as f32) * if piece < LANES / 2 { 1.0 } else { 0.5 };
+        let bits = (1.0 / middle).to_bits();
+        let near = (bits - 1000..bits + 1000).map(f32::from_bits);
+        near.min_by(|a, b| error(a).total_cmp(&error(b))).unwrap_or(1.0)
+    });
+    [reciprocals, reciprocals.map(|reciprocal| logarithm(reciprocal) as f32)]
+});
+
+/// (ln(1 + r) - r)/r² for r in -1/32 ..= 1/16.
+const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
+
+/// ln x; 2 units in the last place: n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r = c m, where x = m 2ⁿ.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn logarithms(x: &[f32], out: &mut [f32]) {
+    let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
+    let all = |number: f32| _mm512_set1_ps(number);
+    each(x, out, |x| {
+        // NaN where x is negative. The exponent of 0 is -∞, that of ∞ is ∞.
+        let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(x);
+        let n = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
+        // Only the lowest bits are used.
+        let piece = _mm512_srli_epi32::<19>(_mm512_castps_si512(m));
+        let r = _mm512_fmsub_ps(m, _mm512_permutexvar_ps(piece, reciprocals), all(1.0));
+        let mut sum = all(LOG[0]);
+        for coefficient in &LOG[1..] {
+            sum = _mm512_fmadd_ps(sum, r, all(*coefficient));
+        }
+        let near = _mm512_fmadd_ps(sum, _mm512_mul_ps(r, r), r);
+        _mm512_fmadd_ps(n, all(f32::LN_2), _mm512_add_ps(_mm512_permutexvar_ps(piece, logarithms), near))
+    });
+}
+
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run(table: &Table, x: &[f32], out: &mut [f32]) {
+    let registers = Registers::new(table);
+    if table.odd {
+        return each(x, out, |x| registers.apply::<true>(x).0);
+    }
+    let mut beyond = 0;
+    each(x, out, |x| {
+        let (result, outside) = registers.apply::<false>(x);
+        beyond |= outside;
+        result
+    });
     if beyond != 0 {
         left_tail(table.end, x, out);
     }
@@ -140,13 +243,6 @@ struct Registers {
     slope: __m512,
     origins: [__m512; 2],
     coefficients: [[__m512; 2]; TERMS],
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn load(x: &[f32; LANES]) -> __m512 {
-    // SAFETY: the array has as many numbers as the register.
-    unsafe { _mm512_loadu_ps(x.as_ptr()) }
 }
 
 #[inline]
@@ -173,11 +269,10 @@ impl Registers {
         }
     }
 
-    /// The result has a bit set for each lane whose argument is outside the table.
+    /// The results, and a bit for each lane whose argument is outside the table.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-    fn apply<const ODD: bool>(&self, from: &[f32; LANES], out: &mut [f32; LANES]) -> u16 {
-        let x = load(from);
+    fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {
         // If one of the two operands is NaN, the instruction returns the second.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
@@ -195,9 +290,8 @@ impl Registers {
         } else {
             _mm512_mask_sub_ps(sum, _mm512_cmp_ps_mask::<_CMP_GT_OQ>(x, zero), _mm512_set1_ps(1.0), sum)
         };
-        // SAFETY: the array has as many numbers as the register.
-        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), result) };
-        if ODD { 0 } else { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_sub_ps(zero, self.end)) }
+        let outside = if ODD { 0 } else { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_sub_ps(zero, self.end)) };
+        (result, outside)
     }
 }
 
@@ -300,6 +394,66 @@ mod tests {
                 assert!(off <= bound || x.is_nan(), "{op:?} {x:e}: {got:e} is {off} units off");
             }
             assert_eq!(naive(table, general, f32::INFINITY), 1.0);
+        }
+    }
+
+    /// The same computations as `exponentials` and `logarithms`, one number after the other.
+    fn naive_exp(x: f32) -> f32 {
+        let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
+        let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };
+        let round = f32::ROUND / 16.0;
+        let shifted = x.mul_add(f32::LOG2_E, round);
+        let n = shifted - round;
+        let r = (-n).mul_add(f32::LN_2_LOW, (-n).mul_add(f32::LN_2_HIGH, x));
+        let q = EXP[0].mul_add(r, EXP[1]).mul_add(r * r, r);
+        let power = POWERS[shifted.to_bits() as usize % LANES];
+        (f64::from(power.mul_add(q, power)) * f64::from(n.floor()).exp2()) as f32
+    }
+
+    fn naive_log(x: f32) -> f32 {
+        if !(x > 0.0 && x < f32::INFINITY) {
+            return x.ln();
+        }
+        let (mut m, mut n) = (f64::from(x), 0.0);
+        while m >= 1.5 {
+            (m, n) = (m / 2.0, n + 1.0);
+        }
+        while m < 0.75 {
+            (m, n) = (m * 2.0, n - 1.0);
+        }
+        let (m, piece) = (m as f32, (m as f32).to_bits() as usize >> 19 & 15);
+        let r = m.mul_add(LOGARITHMS[0][piece], -1.0);
+        let sum = LOG.into_iter().reduce(|sum, coefficient| sum.mul_add(r, coefficient)).unwrap();
+        f32::mul_add(n, f32::LN_2, LOGARITHMS[1][piece] + sum.mul_add(r * r, r))
+    }
+
+    #[test]
+    fn exponentials_and_logarithms() {
+        let x = sample();
+        type Row = (Unary, fn(f32) -> f32, fn(f64) -> f64, f64);
+        let functions: [Row; 2] = [(Unary::Exp, naive_exp, f64::exp, 1.0), (Unary::Log, naive_log, f64::ln, 1.1)];
+        for (op, naive, exact, bound) in functions {
+            let mut out = vec![0.0; x.len()];
+            if !unary(op, &x, &mut out) {
+                return;
+            }
+            for (&x, &out) in x.iter().zip(&out) {
+                let (expected, exact) = (naive(x), exact(f64::from(x)));
+                let same = out.to_bits() == expected.to_bits() || out.is_nan() && expected.is_nan();
+                assert!(same, "{op:?} {x:e}: {out:e}, not {expected:e}");
+                let rounded = exact as f32;
+                let unit = f64::from(rounded.abs().next_up() - rounded.abs());
+                let near = (f64::from(out) - exact).abs() <= bound * unit;
+                assert!(
+                    near || out == rounded || out.is_nan() && exact.is_nan(),
+                    "{op:?} {x:e}: {out:e}, not {exact:e}"
+                );
+            }
+            for len in 0..40 {
+                let mut rest = vec![0.0; len];
+                assert!(unary(op, &x[..len], &mut rest));
+                assert!(rest.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits()));
+            }
         }
     }
 
