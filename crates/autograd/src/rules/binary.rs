@@ -34,7 +34,7 @@ impl Slope {
     }
 
     /// Records the product with `v`, which has the operands' `shape`, under this line. `None` if the tape is full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn times<T: Float>(
         self,
         record: &mut Record<T>,

@@ -157,7 +157,7 @@ impl Tiling {
         state: impl Fn() -> S + Sync,
         block: impl Fn(&mut S, usize, &mut [U]) + Sync,
     ) {
-        let streams = fresh && self.tiles.is_none() && is_streamed(out);
+        let streams = fresh && is_streamed(out);
         let run = |task: usize, out: &mut [U]| {
             let (first, mut state) = (self.start(task), state());
             let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };

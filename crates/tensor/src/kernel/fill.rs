@@ -10,9 +10,9 @@ const SMALL: usize = 16;
 /// `out[i]` = element `start + i` of the operand.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let (row, [inner]) = space.loop_of(space.depth() - 1);
+    let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
     if space.depth() == 2 {
         let (_, [next]) = space.loop_of(0);
-        let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
         if next == 0 && out.len() > row {
             fill_by_segments(space, data, start, &mut out[..row]);
             return repeat_prefix(out, row);
@@ -26,6 +26,17 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
             }
             return;
         }
+    }
+    if let (Some(times), true) = (space.repeats(), whole) {
+        let (mut number, mut rest) = (start / row, out);
+        while !rest.is_empty() {
+            let rows = (times - number % times).min(rest.len() / row);
+            let (now, later) = rest.split_at_mut(rows * row);
+            copy_strided(data, space.position(0, number * row), 1, &mut now[..row]);
+            repeat_prefix(now, row);
+            (number, rest) = (number + rows, later);
+        }
+        return;
     }
     fill_by_segments(space, data, start, out);
 }
@@ -117,6 +128,14 @@ mod tests {
         let flipped = Layout::contiguous(Shape::from([6, 5])).flip(&[1]);
         let shape = Shape::from([6, 5]);
         let data: Vec<usize> = (0..30).collect();
+        // Each of its two rows comes three times.
+        let rows = Layout::contiguous(Shape::from([2, 1, 5])).expand(&Shape::from([2, 3, 5])).unwrap();
+        let space = IterationSpace::new(rows.shape(), [&rows]);
+        for (start, len) in [(0, 30), (5, 25), (10, 15), (3, 20), (25, 5)] {
+            let mut out = vec![usize::MAX; len];
+            spread(&space, &data, start, &mut out);
+            assert_eq!(out, (start..start + len).map(|i| i / 15 * 5 + i % 5).collect::<Vec<_>>());
+        }
         for layout in [row, column, transposed, flipped] {
             let space = IterationSpace::new(&shape, [&layout.expand(&shape).unwrap()]);
             for start in 0..30 {

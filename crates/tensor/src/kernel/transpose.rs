@@ -127,13 +127,13 @@ fn transposed<T: Element>(x: &[T], step: usize, segments: usize, len: usize, til
 /// `to[j, i] = x[i, j]` for a square: rows of `x` are `step` apart, those of `to` [`PITCH`].
 #[inline]
 fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
-    let segment =
-        |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand");
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
-        return unsafe { x86::square(segment, to) };
+        return unsafe { x86::square(x, step, to) };
     }
+    let segment =
+        |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand");
     let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
     transpose(&mut segments);
     for (segment, to) in segments.iter().zip(to.chunks_mut(PITCH)) {
@@ -178,33 +178,23 @@ mod x86 {
     use super::{PITCH, SIDE};
     use crate::Element;
 
-    #[inline]
+    /// [`square`](super::square) for elements of 4 or 8 bytes. Bounds are checked once for all segments: with a check for each,
+    /// the processor would have fewer of them in flight, and they lie far apart.
     #[target_feature(enable = "avx512f")]
-    fn load<T: Element>(x: &[T]) -> __m512i {
-        assert!(size_of_val(x) == 64);
-        // SAFETY: 64 bytes, initialised, of numbers, which have no padding.
-        unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
-    }
-
-    /// `vector` must hold numbers of this type.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn store<T: Element>(vector: __m512i, to: &mut [T]) {
-        assert!(size_of_val(to) == 64 && size_of::<T>() >= 4);
-        // SAFETY: 64 bytes are written; every bit pattern is one of the element types of 4 and 8 bytes.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) };
-    }
-
-    /// [`square`](super::square) for elements of 4 or 8 bytes.
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn square<'a, T: Element>(segment: impl Fn(usize) -> &'a [T; SIDE], to: &mut [T]) {
+    pub(super) fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
+        const LAST: usize = SIDE - 1;
+        assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
+        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
+        let (x, to) = (x.as_ptr(), to.as_mut_ptr());
+        // SAFETY: `i` is below `SIDE`, and 64 bytes from element `first` on end within the segment, which lies within `x`.
+        let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(i * step + first).cast()) };
+        // SAFETY: as for `load`, of row `j` of the square; every bit pattern is one of the element types of 4 and 8 bytes.
+        let store =
+            |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * PITCH + first).cast(), v) };
         if size_of::<T>() == 4 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-            let mut segments = [load(segment(0)); SIDE];
-            for (i, vector) in segments.iter_mut().enumerate().skip(1) {
-                *vector = load(segment(i));
-            }
+            let mut segments: [__m512i; SIDE] = std::array::from_fn(|i| load(i, 0));
             for _ in 0..4 {
                 let before = segments;
                 for i in 0..8 {
@@ -212,9 +202,7 @@ mod x86 {
                     segments[2 * i + 1] = _mm512_permutex2var_epi32(before[i], high, before[i + 8]);
                 }
             }
-            for (j, vector) in segments.into_iter().enumerate() {
-                store(vector, &mut to[j * PITCH..][..SIDE]);
-            }
+            segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, j, 0));
             return;
         }
         // One quarter after the other.
@@ -222,10 +210,7 @@ mod x86 {
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         for (top, left) in [(0, 0), (0, HALF), (HALF, 0), (HALF, HALF)] {
-            let mut segments = [load(&segment(top)[left..left + HALF]); HALF];
-            for (i, vector) in segments.iter_mut().enumerate().skip(1) {
-                *vector = load(&segment(top + i)[left..left + HALF]);
-            }
+            let mut segments: [__m512i; HALF] = std::array::from_fn(|i| load(top + i, left));
             for _ in 0..3 {
                 let before = segments;
                 for i in 0..4 {
@@ -233,9 +218,7 @@ mod x86 {
                     segments[2 * i + 1] = _mm512_permutex2var_epi64(before[i], high, before[i + 4]);
                 }
             }
-            for (j, vector) in segments.into_iter().enumerate() {
-                store(vector, &mut to[(left + j) * PITCH + top..][..HALF]);
-            }
+            segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, left + j, top));
         }
     }
 }

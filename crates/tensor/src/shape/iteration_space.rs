@@ -71,24 +71,26 @@ impl<const N: usize> IterationSpace<N> {
     }
 
     /// Loops of these sizes and strides, outermost first, none of them empty, from `offsets` on.
+    #[inline(always)]
     pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
-        let given = loops.into_iter().filter(|&(size, _)| size != 1);
-        let mut loops: SmallVec<[Loop<N>; 6]> = SmallVec::new();
-        for (size, strides) in given {
-            match loops.last_mut() {
+        // Built where it is returned: moving it takes longer than a small operation.
+        let mut space = IterationSpace { loops: SmallVec::new(), offsets };
+        let own = &mut space.loops;
+        for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
+            match own.last_mut() {
                 Some(outer) if (0..N).all(|k| outer.strides[k] == strides[k] * size as isize) => {
                     (outer.size, outer.strides) = (outer.size * size, strides);
                 }
-                _ => loops.push(Loop { size, strides, reciprocal: 0 }),
+                _ => own.push(Loop { size, strides, reciprocal: 0 }),
             }
         }
-        if loops.is_empty() {
-            loops.push(Loop { size: 1, strides: [1; N], reciprocal: 0 });
+        if own.is_empty() {
+            own.push(Loop { size: 1, strides: [1; N], reciprocal: 0 });
         }
-        if loops.len() > 1 && loops.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
-            loops[1..].iter_mut().for_each(|own| own.reciprocal = reciprocal(own.size));
+        if own.len() > 1 && own.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
+            own[1..].iter_mut().for_each(|own| own.reciprocal = reciprocal(own.size));
         }
-        IterationSpace { loops, offsets }
+        space
     }
 
     /// Number of elements.
@@ -116,9 +118,12 @@ impl<const N: usize> IterationSpace<N> {
         matches!(&self.loops[..], [outer, inner] if outer.strides == [1; N] && inner.strides == [0; N] && inner.size == row)
     }
 
-    /// Whether all rows are the same contiguous row.
-    pub(crate) fn repeats(&self) -> bool {
-        matches!(&self.loops[..], [outer, inner] if outer.strides == [0; N] && inner.strides == [1; N])
+    /// How often each row, which is contiguous, is repeated before the next one; `None` where rows are not, or are not contiguous.
+    pub(crate) fn repeats(&self) -> Option<usize> {
+        match &self.loops[..] {
+            [.., outer, inner] if outer.strides == [0; N] && inner.strides == [1; N] => Some(outer.size),
+            _ => None,
+        }
     }
 
     /// The loops, outermost first: their sizes, and the operands' strides along them.

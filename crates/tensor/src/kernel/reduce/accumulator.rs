@@ -142,11 +142,19 @@ impl Accumulator {
             T::accumulate(op, &mut totals[position..position + len], values);
         } else if let Some((row, position)) = self.short_rows(start, len) {
             T::short_rows(op, values, row, &mut totals[position..position + len / row]);
-        } else if space.repeats() && start.is_multiple_of(row) {
-            let totals = &mut totals[space.position(0, 0)..][..row];
-            let (whole, rest) = values.split_at(len / row * row);
-            accumulate_rows(op, totals, whole, row, len / row);
-            T::accumulate(op, &mut totals[..rest.len()], rest);
+        } else if let (Some(times), true) = (space.repeats(), start.is_multiple_of(row)) {
+            let (mut number, mut rest) = (start / row, values);
+            while !rest.is_empty() {
+                let totals = &mut totals[space.position(0, number * row)..];
+                let rows = (times - number % times).min(rest.len() / row);
+                if rows == 0 {
+                    T::accumulate(op, &mut totals[..rest.len()], rest);
+                    break;
+                }
+                let (now, later) = rest.split_at(rows * row);
+                accumulate_rows(op, &mut totals[..row], now, row, rows);
+                (number, rest) = (number + rows, later);
+            }
         } else {
             let mut rest = values;
             space.walk(0, start, len, |position, stride, count| {

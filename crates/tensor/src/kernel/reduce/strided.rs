@@ -74,6 +74,10 @@ pub(crate) fn reduce<T: Element>(
     if out.is_empty() || layout.numel() == 0 {
         return Ok(());
     }
+    if out.len() == 1 && layout.is_contiguous() && layout.numel() <= PIECE {
+        out[0] = slice_total(op, &x.data[layout.offset()..][..layout.numel()]);
+        return Ok(());
+    }
     // Every loop goes forward, from the lowest element.
     let mut base = layout.offset() as isize;
     let (mut kept, mut reduced): (Dimensions, Dimensions) = Default::default();
@@ -95,7 +99,8 @@ pub(crate) fn reduce<T: Element>(
         }
     }
     sort(&mut reduced, |own| own.1);
-    let (data, reduced) = (&x.data[base as usize..], loops(reduced));
+    let data = &x.data[base as usize..];
+    let reduced = loops(reduced);
     match in_order {
         true => run(op, data, &loops(kept), &reduced, out),
         false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), &reduced, out),
