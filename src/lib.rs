@@ -6,7 +6,7 @@
 //! let x = Tensor::from([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]); // [3, 2], of f32
 //! let y = Tensor::from([[3.0], [8.0], [13.0]]);
 //!
-//! // A step of training: a tape records what is computed, and gives the loss with its gradients.
+//! // A step of training: a tape records it, and gives the loss with its gradients.
 //! let generator = &mut Generator::new(0);
 //! let mut model: Linear = Linear::new(2, 1, generator);
 //! let mut adam = Adam::new(0.3);
@@ -37,7 +37,8 @@
 //! | layers, and models of layers | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
 //! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the others of [`nn`] |
 //! | optimisers, learning rates | [`nn::Optimizer`], [`nn::schedule`] |
-//! | data, checkpoints | [`nn::Samples`], [`nn::Table`], [`nn::DataLoader`], [`nn::augment`]; [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
+//! | data | [`nn::Samples`], [`nn::Table`], [`nn::DataLoader`], [`nn::augment`]; `nn::ImageFolder`, with the feature `images` |
+//! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
 //!
