@@ -11,7 +11,7 @@ use wengert::autograd::transforms::infer;
 use wengert::nn::schedule::PolynomialLR;
 use wengert::nn::{Normalize, Schedule};
 use wengert::prelude::*;
-use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
+use wengert_course::{Chart, DIGITS, Options, Result, digits, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("05_digits_mlp", "Handwritten digits with a network of three layers");
@@ -59,10 +59,11 @@ fn train(options: &Options) -> Result {
         }
     }
     let last = shares.last().map_or(0.0, |share| share.1);
-    let chart = Chart::new("Loss in training, and share of held-out digits read rightly", "epoch", "")
-        .line("loss", 0, losses)
-        .line(format!("share: {last:.4} at last"), 1, shares);
-    options.write("training.svg", chart.to_svg()?)?;
+    let charts = [
+        Chart::new("Loss in training", "epoch", "").line("", 0, losses),
+        Chart::new("Share of held-out digits read rightly", "epoch", "").line(format!("{last:.4} at last"), 1, shares),
+    ];
+    options.write("training.svg", row_svg(&charts)?)?;
     println!("test accuracy: {:.2}%", 100.0 * last);
     Ok(())
 }
