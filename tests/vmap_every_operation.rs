@@ -64,7 +64,7 @@ impl How {
             How::Loop => {
                 let example = |number: usize| {
                     let slice = |(input, dim): (&V<'t>, &Option<isize>)| match dim {
-                        Some(dim) => input.select(*dim, number as isize),
+                        Some(dim) => input.select(*dim, number),
                         None => *input,
                     };
                     f(&inputs.iter().zip(in_dims).map(slice).collect::<Vec<_>>())
@@ -294,11 +294,8 @@ fn few_examples() {
         let given = &operands(row)[0];
         let result = |size: usize| {
             let (tape, (inputs, in_dims)) = (Tape::new(), inputs(given, size.max(1), |_| true, 0));
-            let vars: Vec<V> = inputs
-                .iter()
-                .zip(&in_dims)
-                .map(|(x, dim)| tape.var(&x.narrow(dim.unwrap(), 0, size as isize)))
-                .collect();
+            let vars: Vec<V> =
+                inputs.iter().zip(&in_dims).map(|(x, dim)| tape.var(&x.narrow(dim.unwrap(), 0, size))).collect();
             How::Vmap.apply(&|x| vec![(row.f)(x)], &vars, &in_dims, size)[0].value()
         };
         let (one, tape) = (result(1), Tape::new());

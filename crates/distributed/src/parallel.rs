@@ -41,7 +41,7 @@ impl Group {
     /// let mut sgd = Sgd::new(0.1);
     /// let rows: Tensor = Tensor::ones([8, 2]);
     /// let share = group.share(8); // this rank's rows of the batch
-    /// let x = rows.narrow(0, share.start as isize, share.len() as isize);
+    /// let x = rows.narrow(0, share.start, share.len());
     /// let (_, mut gradients) =
     ///     Tape::new().value_and_gradients(|tape| model.forward(tape.constant(&x)).square().mean(..));
     /// group.average(&mut gradients)?;
@@ -154,7 +154,7 @@ impl Shard {
     /// If the tensor has not as many rows as the step was told.
     #[track_caller]
     pub fn of<E: Element>(&self, batch: &Tensor<E>) -> Tensor<E> {
-        batch.narrow(0, self.rows.start as isize, self.rows.len() as isize)
+        batch.narrow(0, self.rows.start, self.rows.len())
     }
 }
 

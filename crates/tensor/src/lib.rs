@@ -32,7 +32,7 @@ pub use scalar::cpu::{InstructionSet, instruction_set, set_instruction_set};
 pub use scalar::element::Scalar;
 pub use scalar::generator::Generator;
 pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
-pub use shape::dims::{Axes, Dims, Sizes, axis};
+pub use shape::dims::{Axes, Dims, Position, Sizes, axis};
 pub use shape::dtype::DType;
 pub(crate) use shape::error::raise;
 pub use shape::error::{Error, ExpandMismatch, Site};

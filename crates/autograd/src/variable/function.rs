@@ -158,7 +158,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
 fn unpacked<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
     let mut start = 0;
     let parts = shapes.iter().map(|shape| {
-        let part = packed.try_narrow(0, start as isize, shape.numel() as isize)?.try_reshape(shape)?;
+        let part = packed.try_narrow(0, start, shape.numel())?.try_reshape(shape)?;
         start += shape.numel();
         Ok(part)
     });

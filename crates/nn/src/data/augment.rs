@@ -246,7 +246,7 @@ mod tests {
         for n in 0..4 {
             assert!((turned.get(&[n, 0, 2, 2]).unwrap() - 1.0).abs() < 1e-12);
             // Turning by half a turn is the same as mirroring both ways; a cross turned stays symmetric so.
-            let one = turned.select(0, n as isize);
+            let one = turned.select(0, n);
             let other = one.flip([1, 2]);
             assert!(one.iter().zip(other.iter()).all(|(x, y)| (x - y).abs() < 1e-12));
             assert!(one.get(&[0, 0, 2]).unwrap() < 1.0);

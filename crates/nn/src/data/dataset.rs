@@ -102,7 +102,7 @@ impl<E: Element> Dataset for Tensor<E> {
         let follow = indices.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         match (indices.first(), indices.last()) {
             (Some(&first), Some(&last)) if follow && last < Dataset::len(self) => {
-                Ok(self.try_narrow(0, first as isize, indices.len() as isize)?)
+                Ok(self.try_narrow(0, first, indices.len())?)
             }
             _ => self.subset(indices),
         }

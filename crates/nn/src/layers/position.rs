@@ -97,7 +97,7 @@ impl<T: Float> LearnedPositions<T> {
     fn at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
         let shape = x.shape();
         let length = shape.rank().checked_sub(2).map_or(1, |axis| shape[axis]);
-        let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset as isize, length as isize)?;
+        let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset, length)?;
         x.try_add(rows)
     }
 }

@@ -388,7 +388,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         let mut outputs = Vec::with_capacity(steps);
         for number in 0..steps {
             let step = if reverse { steps - 1 - number } else { number };
-            let x = gates.try_narrow(0, (step * batch) as isize, batch as isize)?;
+            let x = gates.try_narrow(0, step * batch, batch)?;
             let next = self.kind.try_step(x, state, &variables)?;
             state = match padding.and_then(|padding| padding.steps[step].as_ref()) {
                 Some(mask) => next.try_where(mask, state)?,
@@ -424,7 +424,7 @@ impl<'t, T: Float> Padding<'t, T> {
         let rows = x.mask(&Tensor::try_from_vec(belongs.collect(), [steps * batch, 1])?);
         let mut by_step = vec![None; shortest];
         for step in shortest..steps {
-            by_step.push(Some(rows.try_narrow(0, (step * batch) as isize, batch as isize)?));
+            by_step.push(Some(rows.try_narrow(0, step * batch, batch)?));
         }
         Ok(Some(Padding { rows, steps: by_step }))
     }
@@ -629,19 +629,19 @@ mod tests {
         let (y, last) = network.forward_padded(input, &lengths, Some(tape.constant(&h)));
         let gradients = (y.square().sum(..) + last.square().sum(..)).backward();
         for (number, &length) in lengths.iter().enumerate() {
-            let own = |of: &Tensor<f64>| of.select(1, number as isize);
+            let own = |of: &Tensor<f64>| of.select(1, number);
             if length > 0 {
-                let alone = tape.var(&own(&x).narrow(0, 0, length as isize));
+                let alone = tape.var(&own(&x).narrow(0, 0, length));
                 let (expected, state) = network.forward_from(alone, Some(tape.constant(&own(&h))));
-                assert_close(&own(&y.value()).narrow(0, 0, length as isize).to_vec(), &expected.value().to_vec());
+                assert_close(&own(&y.value()).narrow(0, 0, length).to_vec(), &expected.value().to_vec());
                 assert_close(&own(&last.value()).to_vec(), &state.value().to_vec());
                 let dx = (expected.square().sum(..) + state.square().sum(..)).backward();
-                let found = own(gradients.of(input)).narrow(0, 0, length as isize);
+                let found = own(gradients.of(input)).narrow(0, 0, length);
                 assert_close(&found.to_vec(), &dx.of(alone).to_vec());
             } else {
                 assert_eq!(own(&last.value()), own(&h));
             }
-            let rest = |of: &Tensor<f64>| own(of).narrow(0, length as isize, 5 - length as isize);
+            let rest = |of: &Tensor<f64>| own(of).narrow(0, length, 5 - length);
             assert!(rest(&y.value()).iter().all(|y| y == 0.0));
             assert!(rest(gradients.of(input)).iter().all(|dx| dx == 0.0));
         }

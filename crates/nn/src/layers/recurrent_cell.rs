@@ -102,7 +102,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
 
     #[track_caller]
     fn try_part(self, position: usize) -> Result<Self, TapeError> {
-        self.try_select(0, position as isize)
+        self.try_select(0, position)
     }
 
     #[track_caller]

@@ -294,7 +294,7 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
     if targets.numel() == 0 {
         return Ok(f64::NAN);
     }
-    let guesses = logits.try_argmax(axis as isize)?;
+    let guesses = logits.try_argmax(axis)?;
     let right = guesses.iter().zip(targets.iter()).filter(|(guess, target)| guess == target).count();
     Ok(right as f64 / targets.numel() as f64)
 }

@@ -90,12 +90,12 @@ impl CtcLoss {
                 0 => start.clone(),
                 _ => {
                     let padded = alpha.try_pad(&[2, 0], PadMode::Constant(IMPOSSIBLE))?;
-                    let skipped = padded.try_narrow(1, 0, states as isize)?.try_add(&skip)?;
-                    let moved = padded.try_narrow(1, 1, states as isize)?;
+                    let skipped = padded.try_narrow(1, 0, states)?.try_add(&skip)?;
+                    let moved = padded.try_narrow(1, 1, states)?;
                     try_stack(&[alpha.clone(), moved, skipped], 0)?.try_logsumexp(0)?
                 }
             };
-            let next = ways.try_add(&emitted.try_select(0, step as isize)?)?;
+            let next = ways.try_add(&emitted.try_select(0, step)?)?;
             let over: Vec<bool> = input_lengths.iter().map(|&length| step >= length).collect();
             let over = log_probs.mask(&Tensor::from_vec(over, [samples, 1]));
             alpha = try_where_(&over, &alpha, &next)?;

@@ -64,6 +64,38 @@ pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
     }
 }
 
+/// A dimension, a position in it or a length, as a caller writes it: an `isize`, an `i32` or a `usize`. Where an operation says so,
+/// negative ones count from the end.
+///
+/// ```
+/// use wengert_tensor::prelude::*;
+///
+/// let (x, last) = (Tensor::from([1.0, 2.0, 3.0]), [10, 20, 30].len() - 1); // a usize
+/// assert_eq!(x.select(0, last), x.select(-1, -1));
+/// ```
+pub trait Position: Copy {
+    /// The number; what does not fit remains larger than any tensor allows.
+    fn position(self) -> isize;
+}
+
+impl Position for isize {
+    fn position(self) -> isize {
+        self
+    }
+}
+
+impl Position for i32 {
+    fn position(self) -> isize {
+        self as isize
+    }
+}
+
+impl Position for usize {
+    fn position(self) -> isize {
+        isize::try_from(self).unwrap_or(isize::MAX)
+    }
+}
+
 /// From one number or a list of them, of any of the types, as a list of `isize`.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $($number:ty)*) => {$(
@@ -204,5 +236,22 @@ impl From<Shape> for Sizes {
 impl From<()> for Sizes {
     fn from((): ()) -> Self {
         Sizes(SmallVec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn positions_of_every_type_are_the_same_and_none_wraps_around() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        for part in [x.narrow(1i32, 1usize, 1isize), x.narrow(1usize, -1, 1), x.narrow(-1isize, 1i32, 1usize)] {
+            assert_eq!(part.to_vec(), [2.0, 4.0]);
+        }
+        let beyond = usize::MAX; // as an isize it would be -1, which counts from the end
+        for refused in [x.try_select(0, beyond), x.try_select(beyond, 0), x.try_narrow(0, beyond, 1)] {
+            assert!(refused.is_err());
+        }
     }
 }

@@ -10,7 +10,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::Composite;
 use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, TensorLike, Views, try_where_};
-use crate::{Binary, Error, Float, Scalar, Site, Unary};
+use crate::{Binary, Error, Float, Position, Scalar, Site, Unary};
 
 /// Activation functions.
 ///
@@ -192,13 +192,13 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// The first half along `dim` times σ of the second. PyTorch: `glu`.
-    fn try_glu(&self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_glu(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("glu");
         let shape = self.shape();
         if shape.rank() == 0 {
             return Err(Error::argument(at, "glu does not support 0-dimensional tensors").into());
         }
-        let axis = crate::axis(dim, shape.rank(), at)?;
+        let axis = crate::axis(dim.position(), shape.rank(), at)?;
         let size = shape[axis];
         if !size.is_multiple_of(2) {
             let message = format!("Halving dimension must be even, but dimension {axis} is size {size}");

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::Dims;
 use crate::ops::{TensorLike, Views};
+use crate::{Dims, Position};
 
 /// Views in place: the name stands for the view from now on. Nothing is written to.
 ///
@@ -25,13 +25,13 @@ pub trait ViewsInPlace: TensorLike {
     }
 
     /// `self` becomes its `transpose`. PyTorch: `transpose_`.
-    fn try_transpose_(&mut self, first: isize, second: isize) -> Result<(), Self::Error> {
+    fn try_transpose_(&mut self, first: impl Position, second: impl Position) -> Result<(), Self::Error> {
         *self = self.try_transpose(first, second)?;
         Ok(())
     }
 
     /// `self` becomes its `unsqueeze`. PyTorch: `unsqueeze_`.
-    fn try_unsqueeze_(&mut self, dim: isize) -> Result<(), Self::Error> {
+    fn try_unsqueeze_(&mut self, dim: impl Position) -> Result<(), Self::Error> {
         *self = self.try_unsqueeze(dim)?;
         Ok(())
     }

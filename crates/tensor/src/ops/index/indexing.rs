@@ -10,7 +10,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
 use crate::ops::index::positions::{along, check_range, check_within, from_the_end, of_mask};
 use crate::shape::dims;
-use crate::{Error, Shape, Site, Tensor};
+use crate::{Error, Position, Shape, Site, Tensor};
 
 /// Reading by index tensors. Where one position is read several times, its gradients add up.
 ///
@@ -33,10 +33,10 @@ pub trait Indexing: TensorLike {
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
     /// ```
-    fn try_index_select(&self, dim: isize, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+    fn try_index_select(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self, Self::Error> {
         let at = Site::here("index_select");
         let shape = self.shape();
-        let axis = dims::axis(dim, shape.rank(), at)?;
+        let axis = dims::axis(dim.position(), shape.rank(), at)?;
         if index.rank() > 1 {
             return Err(Error::argument(at, "index_select(): Index is supposed to be a vector").into());
         }
@@ -63,10 +63,10 @@ pub trait Indexing: TensorLike {
     /// let classes = Tensor::from([[1i64], [0]]);
     /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
     /// ```
-    fn try_gather(&self, dim: isize, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+    fn try_gather(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self, Self::Error> {
         let at = Site::here("gather");
         let shape = self.shape();
-        let axis = dims::axis(dim, shape.rank(), at)?;
+        let axis = dims::axis(dim.position(), shape.rank(), at)?;
         if index.numel() == 0 {
             return self.apply_take(index, at);
         }

@@ -14,7 +14,7 @@ use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, TensorLike};
 use crate::shape::broadcast::Expansion;
 use crate::shape::dims;
-use crate::{Error, Number, Shape, Site, Tensor};
+use crate::{Error, Number, Position, Shape, Site, Tensor};
 
 /// Writing by index tensors.
 ///
@@ -42,22 +42,29 @@ pub trait Scatter: TensorLike {
     #[in_place(reads(source))]
     fn try_scatter(
         &self,
-        dim: isize,
+        dim: impl Position,
         index: &Tensor<i64>,
         source: impl ArrayOperand<Self>,
     ) -> Result<Self, Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("scatter");
-        let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
+        let Some(positions) = places(self, dim.position(), index, Some(&source.shape()), at)? else {
+            return Ok(self.clone());
+        };
         overwrite(self, &positions, &leading(source, index.shape(), at)?, at)
     }
 
     /// `self` with one number written, along dimension `dim`, to the positions that `index` gives. PyTorch: `scatter`
     /// with a value.
     #[in_place(reads())]
-    fn try_scatter_value(&self, dim: isize, index: &Tensor<i64>, value: Self::Elem) -> Result<Self, Self::Error> {
+    fn try_scatter_value(
+        &self,
+        dim: impl Position,
+        index: &Tensor<i64>,
+        value: Self::Elem,
+    ) -> Result<Self, Self::Error> {
         let at = Site::here("scatter_value");
-        let Some(positions) = places(self, dim, index, None, at)? else { return Ok(self.clone()) };
+        let Some(positions) = places(self, dim.position(), index, None, at)? else { return Ok(self.clone()) };
         overwrite_with_number(self, &positions, value, at)
     }
 
@@ -66,7 +73,7 @@ pub trait Scatter: TensorLike {
     #[in_place(reads(source))]
     fn try_scatter_add(
         &self,
-        dim: isize,
+        dim: impl Position,
         index: &Tensor<i64>,
         source: impl ArrayOperand<Self>,
     ) -> Result<Self, Self::Error>
@@ -75,7 +82,9 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self);
         let at = Site::here("scatter_add");
-        let Some(positions) = places(self, dim, index, Some(&source.shape()), at)? else { return Ok(self.clone()) };
+        let Some(positions) = places(self, dim.position(), index, Some(&source.shape()), at)? else {
+            return Ok(self.clone());
+        };
         add_at(self, &positions, &leading(source, index.shape(), at)?, at)
     }
 
@@ -84,7 +93,7 @@ pub trait Scatter: TensorLike {
     #[in_place(reads(source))]
     fn try_index_add(
         &self,
-        dim: isize,
+        dim: impl Position,
         index: &Tensor<i64>,
         source: impl ArrayOperand<Self>,
         alpha: f64,
@@ -94,7 +103,7 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self);
         let at = Site::here("index_add");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
         let from = one_dim(&source.shape());
         check_slices("index_add_()", &whole, axis, index, &from, at)?;
         let line = index.elements(at)?;
@@ -113,13 +122,13 @@ pub trait Scatter: TensorLike {
     #[in_place(reads(source))]
     fn try_index_copy(
         &self,
-        dim: isize,
+        dim: impl Position,
         index: &Tensor<i64>,
         source: impl ArrayOperand<Self>,
     ) -> Result<Self, Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("index_copy");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
         let from = one_dim(&source.shape());
         check_slices("index_copy_()", &whole, axis, index, &from, at)?;
         let line = index.elements(at)?;
@@ -130,9 +139,14 @@ pub trait Scatter: TensorLike {
     /// `self` with `value`, a number or a tensor of rank 0, written to its slices at `index`, a vector, along dimension
     /// `dim`; negative positions count from the end. PyTorch: `index_fill`.
     #[in_place(reads())]
-    fn try_index_fill(&self, dim: isize, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_index_fill(
+        &self,
+        dim: impl Position,
+        index: &Tensor<i64>,
+        value: impl Operand<Self>,
+    ) -> Result<Self, Self::Error> {
         let at = Site::here("index_fill");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
         if index.rank() > 1 {
             return Err(Error::argument(at, "Index has to be a vector/scalar").into());
         }

@@ -7,7 +7,7 @@ use crate::ops::pair::{expanded, pair};
 use crate::ops::reduce::reductions::reduced;
 use crate::ops::{ArrayOperand, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Dims, Error, Number, Reduction, Scalar, Shape, Site, View};
+use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
 ///
@@ -66,11 +66,11 @@ pub trait Vectors: TensorLike<Elem: Number> {
     }
 
     /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
-    fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: isize) -> Result<Self, Self::Error> {
+    fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("vecdot");
         let (x, y) = pair(self, other, at)?;
-        reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim), false, at)
+        reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
     /// The vector product along `dim`, of size 3 in both, which have the same rank; the other sizes broadcast. PyTorch:
@@ -82,9 +82,9 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
-    fn try_cross(&self, other: impl ArrayOperand<Self>, dim: isize) -> Result<Self, Self::Error> {
+    fn try_cross(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
-        cross(self, other, dim, Site::here("cross"))
+        cross(self, other, dim.position(), Site::here("cross"))
     }
 
     /// The Kronecker product: every element of `self` times all of `other`. Ranks align with leading ones, and sizes

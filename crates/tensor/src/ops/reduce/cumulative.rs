@@ -10,7 +10,7 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::reduce::along::Along;
 use crate::shape::dims;
-use crate::{Binary, Compare, DType, Error, Float, Number, Scalar, Site, Unary, View};
+use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View};
 
 /// `cumsum` and its kin.
 ///
@@ -31,30 +31,30 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
     #[in_place]
-    fn try_cumsum(&self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_cumsum(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("cumsum");
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: DType::U8, at }.into());
         }
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         along.restored(&along.array().apply_cumsum(along.axis, at)?, at)
     }
 
     /// The product of the elements up to each along `dim`. Derivatives are exact also where factors are zero. PyTorch:
     /// `cumprod`.
     #[in_place]
-    fn try_cumprod(&self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_cumprod(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("cumprod");
-        scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
+        scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
     /// ln Σ eˣ over the elements up to each along `dim`, without overflow. PyTorch: `logcumsumexp`.
-    fn try_logcumsumexp(&self, dim: isize) -> Result<Self, Self::Error>
+    fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
     {
         let at = Site::here("logcumsumexp");
-        scan(self, dim, at, |x, y| log_of_sum(x, y, at))
+        scan(self, dim.position(), at, |x, y| log_of_sum(x, y, at))
     }
 
     /// The difference of each element and the one before it along `dim`, taken `n` times: `n` elements fewer, none where
@@ -65,13 +65,13 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     ///
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```
-    fn try_diff(&self, n: usize, dim: isize) -> Result<Self, Self::Error> {
+    fn try_diff(&self, n: usize, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("diff");
         let shape = self.shape();
         if shape.rank() == 0 {
             return Err(Error::argument(at, "diff expects input to be at least one-dimensional").into());
         }
-        let axis = dims::axis(dim, shape.rank(), at)?;
+        let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let mut z = self.clone();
         // Differences of an empty dimension stay empty.
         for len in (0..shape[axis]).rev().chain([0]).take(n) {

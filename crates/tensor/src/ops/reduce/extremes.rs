@@ -10,7 +10,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::{extremes, not_over_nothing, reduced};
-use crate::{Dims, Error, Reduction, Shape, Site, View};
+use crate::{Dims, Error, Position, Reduction, Shape, Site, View};
 
 /// Largest and smallest elements with their positions. See [`Reductions::amax`](crate::ops::Reductions::amax) for the values
 /// alone, with the derivative shared between ties.
@@ -34,14 +34,14 @@ pub trait Extremes: TensorLike {
     /// let (values, positions) = x.max(1);
     /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));
     /// ```
-    fn try_max(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
-        extreme(self, true, dim, keepdim, Site::here("max"))
+    fn try_max(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        extreme(self, true, dim.position(), keepdim, Site::here("max"))
     }
 
     /// The smallest along `dim` and its position: the first of several; the first NaN wins. Derivative: to that element.
     /// Refused if empty. PyTorch: `min` with a dimension.
-    fn try_min(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
-        extreme(self, false, dim, keepdim, Site::here("min"))
+    fn try_min(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+        extreme(self, false, dim.position(), keepdim, Site::here("min"))
     }
 
     /// The largest of all elements; NaN if any is NaN. Derivative: evenly over the ties, NaNs tying with NaNs. Refused
@@ -84,14 +84,14 @@ pub trait Extremes: TensorLike {
 
     /// The largest of the elements up to each along `dim`, and its position: of the last of several; once there is a
     /// NaN, the latest one. Derivative: to that element. PyTorch: `cummax`.
-    fn try_cummax(&self, dim: isize) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, true, dim, Site::here("cummax"))
+    fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
+        running(self, true, dim.position(), Site::here("cummax"))
     }
 
     /// The smallest of the elements up to each along `dim`, and its position: of the last of several; once there is a
     /// NaN, the latest one. Derivative: to that element. PyTorch: `cummin`.
-    fn try_cummin(&self, dim: isize) -> Result<(Self, Tensor<i64>), Self::Error> {
-        running(self, false, dim, Site::here("cummin"))
+    fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
+        running(self, false, dim.position(), Site::here("cummin"))
     }
 }
 

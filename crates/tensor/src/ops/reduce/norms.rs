@@ -10,7 +10,7 @@ use crate::ops::pair::{expanded, join_all, pair};
 use crate::ops::primitive::Composite;
 use crate::ops::reduce::statistics::squeezed;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Axes, Binary, Compare, Dims, Error, Float, Reduction, Shape, Site, Unary, View};
+use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, View};
 
 /// Norms and distances.
 ///
@@ -103,12 +103,17 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// The cosine of the angle between both along `dim`: the sum of products of the two divided by their 2-norms, each
     /// at least `eps`; the shapes broadcast. 0 where one is zero. PyTorch: `nn.functional.cosine_similarity`.
-    fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: isize, eps: f64) -> Result<Self, Self::Error> {
+    fn try_cosine_similarity(
+        &self,
+        other: impl ArrayOperand<Self>,
+        dim: impl Position,
+        eps: f64,
+    ) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("cosine_similarity");
         let (x, y) = pair(self, other, at)?;
         let shape = x.shape();
-        let dims = Dims::from(dim);
+        let dims = Dims::from(dim.position());
         let unit = |x: &Self| {
             let length = norm(x, 2.0, &dims, true, at)?;
             // The lower bound changes the value only: the derivative is that of the length, as in PyTorch.

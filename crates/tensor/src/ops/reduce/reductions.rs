@@ -7,7 +7,7 @@ use crate::ops::TensorLike;
 use crate::ops::pair::number;
 use crate::shape::dims;
 use crate::{
-    Binary, Compare, DType, Dims, Element, Error, Float, Number, Reduction, Scalar, Shape, Site, Tensor, View,
+    Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Shape, Site, Tensor, View,
 };
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are
@@ -120,16 +120,16 @@ pub trait Reductions: TensorLike {
     }
 
     /// Position of the largest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch: `argmax`.
-    fn try_argmax(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+    fn try_argmax(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmax");
-        Ok(position_of(&self.to_tensor(at)?, true, dim, keepdim, at)?)
+        Ok(position_of(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
     }
 
     /// Position of the smallest along `dim`: of the first of several; a NaN wins. Refused if empty. PyTorch:
     /// `argmin`.
-    fn try_argmin(&self, dim: isize, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
+    fn try_argmin(&self, dim: impl Position, keepdim: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");
-        Ok(position_of(&self.to_tensor(at)?, false, dim, keepdim, at)?)
+        Ok(position_of(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ops::TensorLike;
 use crate::ops::pair::number;
 use crate::ops::primitive::Composite;
 use crate::shape::dims;
-use crate::{Axes, Binary, Compare, Dims, Float, Reduction, Scalar, Site, Unary, View};
+use crate::{Axes, Binary, Compare, Dims, Float, Position, Reduction, Scalar, Site, Unary, View};
 
 /// `softmax` and its kin.
 ///
@@ -27,20 +27,20 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// let x = Tensor::from([1000.0f64, 1000.0]);
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
-    fn try_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim, log: false }, Site::here("softmax"))
+    fn try_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
+        self.composed(&Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
     }
 
     /// [`softmax`](Self::softmax) of -x: the smallest element weighs most. PyTorch: `nn.functional.softmin`.
-    fn try_softmin(&self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_softmin(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("softmin");
-        self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim, log: false }, at)
+        self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim: dim.position(), log: false }, at)
     }
 
     /// x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate where that is near 0. PyTorch:
     /// `log_softmax`.
-    fn try_log_softmax(&self, dim: isize) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim, log: true }, Site::here("log_softmax"))
+    fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
+        self.composed(&Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
     }
 
     /// ln Σ eˣ over `dims`; -∞ if empty or if all are -∞. PyTorch: `logsumexp`.

@@ -9,7 +9,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::reduce::along::Along;
 use crate::ops::reduce::reductions::reduced;
-use crate::{Dims, Error, Float, Reduction, Shape, Site, Tensor, View};
+use crate::{Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, View};
 
 /// `sort`, `topk`, `median` and their kin.
 ///
@@ -32,17 +32,17 @@ pub trait Sorting: TensorLike {
     /// let (sorted, positions) = Tensor::from([3.0, 1.0, 2.0, 1.0]).sort(0, false);
     /// assert_eq!((sorted.to_vec(), positions.to_vec()), (vec![1.0, 1.0, 2.0, 3.0], vec![1, 3, 2, 0]));
     /// ```
-    fn try_sort(&self, dim: isize, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    fn try_sort(&self, dim: impl Position, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("sort");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
         Ok((along.restored(&along.taken(&positions, at)?, at)?, along.restored(&positions, at)?))
     }
 
     /// The positions of [`sort`](Self::sort). PyTorch: `argsort` with `stable=True`.
-    fn try_argsort(&self, dim: isize, descending: bool) -> Result<Tensor<i64>, Self::Error> {
+    fn try_argsort(&self, dim: impl Position, descending: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argsort");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         let positions = along.positions(along.len(), at, |line, out| lanes::order(descending, line, out))?;
         Ok(along.restored(&positions, at)?)
     }
@@ -56,9 +56,9 @@ pub trait Sorting: TensorLike {
     /// let scores = Tensor::from([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]);
     /// assert_eq!(scores.topk(2, 1, true).1, Tensor::from([[1, 2], [0, 2]]));
     /// ```
-    fn try_topk(&self, k: usize, dim: isize, largest: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    fn try_topk(&self, k: usize, dim: impl Position, largest: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("topk");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         if k > along.len() {
             return Err(Error::IndexRange { message: "selected index k out of range".into(), at }.into());
         }
@@ -70,9 +70,9 @@ pub trait Sorting: TensorLike {
 
     /// The `k`-th smallest along `dim`, counting from 1, and its position, one of several if they are equal.
     /// Refused where there are not as many. PyTorch: `kthvalue`.
-    fn try_kthvalue(&self, k: usize, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    fn try_kthvalue(&self, k: usize, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         if k < 1 || k > along.len() {
             let message = format!("kthvalue(): selected number k out of range for dimension {}", along.axis);
             return Err(Error::IndexRange { message, at }.into());
@@ -83,9 +83,9 @@ pub trait Sorting: TensorLike {
 
     /// The median along `dim`, the lower one of two, and its position; the first NaN where there is one. Refused over
     /// nothing. PyTorch: `median` with a dimension.
-    fn try_median(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    fn try_median(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         along.not_over_nothing(at)?;
         let positions = along.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
         along.taken_with(positions, keepdim, at)
@@ -93,9 +93,9 @@ pub trait Sorting: TensorLike {
 
     /// The commonest element along `dim`, the smallest of several, and the position of its last occurrence. Refused
     /// if empty. PyTorch: `mode`.
-    fn try_mode(&self, dim: isize, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
+    fn try_mode(&self, dim: impl Position, keepdim: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
-        let along = Along::new(self, dim, at)?;
+        let along = Along::new(self, dim.position(), at)?;
         along.not_over_nothing(at)?;
         let positions = along.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
         along.taken_with(positions, keepdim, at)

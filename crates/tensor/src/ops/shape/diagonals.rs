@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::{Error, Scalar, Shape, Site, Tensor, View};
+use crate::{Error, Position, Scalar, Shape, Site, Tensor, View};
 
 /// Triangles and diagonals.
 ///
@@ -55,7 +55,8 @@ pub trait Diagonals: TensorLike {
 
     /// Matrices with the last dimension on a diagonal, `offset` above the main one, in dimensions `first` and `second` of
     /// the result: the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
-    fn try_diag_embed(&self, offset: isize, first: isize, second: isize) -> Result<Self, Self::Error> {
+    fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+        let (first, second) = (first.position(), second.position());
         let at = Site::here("diag_embed");
         let own = self.shape();
         let Some(&len) = own.last() else {

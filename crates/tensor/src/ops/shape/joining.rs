@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::{Error, Shape, Site, View};
+use crate::{Error, Position, Shape, Site, View};
 
 /// Tensors joined along an existing dimension; all other sizes are equal. PyTorch: `cat`.
 ///
@@ -20,8 +20,8 @@ use crate::{Error, Shape, Site, View};
 ///
 /// Where there are none, or sizes differ.
 #[twins]
-pub fn try_cat<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
-    join(tensors, dim, Site::here("cat"))
+pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
+    join(tensors, dim.position(), Site::here("cat"))
 }
 
 pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A, A::Error> {
@@ -68,12 +68,12 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
 ///
 /// Where there are none, or shapes differ.
 #[twins]
-pub fn try_stack<A: TensorLike>(tensors: &[A], dim: isize) -> Result<A, A::Error> {
+pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
     let at = Site::here("stack");
     let Some(first) = tensors.first().map(A::shape) else {
         return Err(Error::argument(at, "stack expects a non-empty TensorList").into());
     };
-    let axis = dims::axis(dim, first.rank() + 1, at)?;
+    let axis = dims::axis(dim.position(), first.rank() + 1, at)?;
     for (position, tensor) in tensors.iter().enumerate() {
         let shape = tensor.shape();
         if shape != first {

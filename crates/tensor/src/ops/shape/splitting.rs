@@ -6,7 +6,7 @@ use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::{DType, Error, Site};
+use crate::{DType, Error, Position, Site};
 
 /// Splitting along a dimension. All parts are views.
 ///
@@ -28,9 +28,9 @@ pub trait Splitting: TensorLike {
     /// let parts = Tensor::from([1.0, 2.0, 3.0]).split(2, 0);
     /// assert_eq!(parts[1].to_vec(), [3.0]);
     /// ```
-    fn try_split(&self, size: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_split(&self, size: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split");
-        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim.position(), at)?;
         if size == 0 && whole > 0 {
             let message = format!("split_size can only be 0 if dimension size is 0, but got dimension size of {whole}");
             return Err(Error::argument(at, message).into());
@@ -41,9 +41,9 @@ pub trait Splitting: TensorLike {
     }
 
     /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list.
-    fn try_split_sizes(&self, sizes: &[usize], dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_split_sizes(&self, sizes: &[usize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split_sizes");
-        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim.position(), at)?;
         if sizes.iter().sum::<usize>() != whole {
             let message = format!(
                 "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
@@ -59,9 +59,9 @@ pub trait Splitting: TensorLike {
     }
 
     /// At most `count` parts of equal size along dimension `dim`, but for the last. PyTorch: `chunk`.
-    fn try_chunk(&self, count: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_chunk(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("chunk");
-        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim.position(), at)?;
         if count == 0 {
             return Err(Error::argument(at, "chunk expects `chunks` to be greater than 0, got: 0").into());
         }
@@ -81,9 +81,9 @@ pub trait Splitting: TensorLike {
     /// let [a, b] = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).chunk_into(1);
     /// assert_eq!((a.shape().to_vec(), b.to_vec()), (vec![2, 1], vec![2.0, 4.0]));
     /// ```
-    fn try_chunk_into<const N: usize>(&self, dim: isize) -> Result<[Self; N], Self::Error> {
+    fn try_chunk_into<const N: usize>(&self, dim: impl Position) -> Result<[Self; N], Self::Error> {
         let at = Site::here("chunk_into");
-        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim.position(), at)?;
         if N == 0 || !whole.is_multiple_of(N) {
             let message = format!("chunk_into(): dimension {axis} of size {whole} is not made of {N} equal parts");
             return Err(Error::argument(at, message).into());
@@ -100,15 +100,15 @@ pub trait Splitting: TensorLike {
     /// let [head, tail] = Tensor::from([1.0, 2.0, 3.0]).split_into([1, 2], 0);
     /// assert_eq!((head.item(), tail.to_vec()), (1.0, vec![2.0, 3.0]));
     /// ```
-    fn try_split_into<const N: usize>(&self, sizes: [usize; N], dim: isize) -> Result<[Self; N], Self::Error> {
-        Ok(unpacked(self.try_split_sizes(&sizes, dim)?))
+    fn try_split_into<const N: usize>(&self, sizes: [usize; N], dim: impl Position) -> Result<[Self; N], Self::Error> {
+        Ok(unpacked(self.try_split_sizes(&sizes, dim.position())?))
     }
 
     /// `count` parts along dimension `dim`, the first ones larger by one where they cannot be equal. PyTorch:
     /// `tensor_split`.
-    fn try_tensor_split(&self, count: usize, dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_tensor_split(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split");
-        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim.position(), at)?;
         if count == 0 {
             return Err(Error::argument(at, "number of sections must be larger than 0, got 0").into());
         }
@@ -118,9 +118,9 @@ pub trait Splitting: TensorLike {
 
     /// Parts that begin at `positions` along dimension `dim`, and one before the first; positions are those of a slice.
     /// PyTorch: `tensor_split` with a list.
-    fn try_tensor_split_at(&self, positions: &[isize], dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_tensor_split_at(&self, positions: &[isize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split_at");
-        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim.position(), at)?;
         let size = whole as isize;
         let place = |position: isize| (if position < 0 { position + size } else { position }).clamp(0, size) as usize;
         let mut ends: Vec<usize> = positions.iter().map(|&position| place(position)).collect();
@@ -130,9 +130,10 @@ pub trait Splitting: TensorLike {
     }
 
     /// The slices along dimension `dim`, which disappears. PyTorch: `unbind`.
-    fn try_unbind(&self, dim: isize) -> Result<Vec<Self>, Self::Error> {
+    fn try_unbind(&self, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("unbind");
-        let (axis, whole) = dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;
+        let (axis, whole) =
+            dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim.position(), at)?;
         let mut shape = self.shape();
         shape.remove(axis);
         let mut slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;

@@ -8,7 +8,7 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
 use crate::shape::dims;
-use crate::{Axes, Dims, Error, Reduction, Scalar, Shape, Site, Sizes, View};
+use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, View};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end where negative.
 ///
@@ -88,7 +88,8 @@ pub trait Views: TensorLike {
     }
 
     /// Dimensions `start` to `end`, both included, made one. PyTorch: `flatten`.
-    fn try_flatten(&self, start: isize, end: isize) -> Result<Self, Self::Error> {
+    fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self, Self::Error> {
+        let (start, end) = (start.position(), end.position());
         let at = Site::here("flatten");
         let shape = self.shape();
         let (start, end) = (dims::axis(start, shape.rank(), at)?, dims::axis(end, shape.rank(), at)?);
@@ -114,7 +115,8 @@ pub trait Views: TensorLike {
     }
 
     /// Dimension `dim` made several of `sizes`, one of which may be -1. PyTorch: `unflatten`.
-    fn try_unflatten(&self, dim: isize, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_unflatten(&self, dim: impl Position, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+        let dim = dim.position();
         let at = Site::here("unflatten");
         let shape = self.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
@@ -154,7 +156,8 @@ pub trait Views: TensorLike {
     }
 
     /// Dimensions `first` and `second` swapped. PyTorch: `transpose`, `swapaxes`.
-    fn try_transpose(&self, first: isize, second: isize) -> Result<Self, Self::Error> {
+    fn try_transpose(&self, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+        let (first, second) = (first.position(), second.position());
         let at = Site::here("transpose");
         let rank = self.shape().rank();
         let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
@@ -200,10 +203,10 @@ pub trait Views: TensorLike {
     }
 
     /// A dimension of size 1 inserted before position `dim` (from `-rank - 1` to `rank`). PyTorch: `unsqueeze`.
-    fn try_unsqueeze(&self, dim: isize) -> Result<Self, Self::Error> {
+    fn try_unsqueeze(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("unsqueeze");
         let mut shape = self.shape();
-        let axis = dims::axis(dim, shape.rank() + 1, at)?;
+        let axis = dims::axis(dim.position(), shape.rank() + 1, at)?;
         shape.insert(axis, 1);
         self.apply_view(View::Reshape(shape), at)
     }
@@ -229,7 +232,8 @@ pub trait Views: TensorLike {
     }
 
     /// `len` elements of dimension `dim` from `start` (negative: from the end). PyTorch: `narrow`.
-    fn try_narrow(&self, dim: isize, start: isize, len: isize) -> Result<Self, Self::Error> {
+    fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self, Self::Error> {
+        let (dim, start, len) = (dim.position(), start.position(), len.position());
         let at = Site::here("narrow");
         let shape = self.shape();
         if shape.rank() == 0 {
@@ -260,11 +264,12 @@ pub trait Views: TensorLike {
     /// slice. `step` is positive; see [`flip`](Self::flip) to go backwards.
     fn try_slice(
         &self,
-        dim: isize,
+        dim: impl Position,
         start: Option<isize>,
         end: Option<isize>,
         step: isize,
     ) -> Result<Self, Self::Error> {
+        let dim = dim.position();
         let at = Site::here("slice");
         let shape = self.shape();
         if shape.rank() == 0 {
@@ -285,7 +290,8 @@ pub trait Views: TensorLike {
     }
 
     /// Dimension `dim` removed, at position `index` of it (negative: from the end). PyTorch: `select`.
-    fn try_select(&self, dim: isize, index: isize) -> Result<Self, Self::Error> {
+    fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self, Self::Error> {
+        let (dim, index) = (dim.position(), index.position());
         let at = Site::here("select");
         let mut shape = self.shape();
         if shape.rank() == 0 {
@@ -306,7 +312,8 @@ pub trait Views: TensorLike {
 
     /// The diagonal of dimensions `first` and `second`, `offset` above the main one (below where negative), as a last
     /// dimension. PyTorch: `diagonal`.
-    fn try_diagonal(&self, offset: isize, first: isize, second: isize) -> Result<Self, Self::Error> {
+    fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+        let (first, second) = (first.position(), second.position());
         let at = Site::here("diagonal");
         let rank = self.shape().rank();
         let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
@@ -318,10 +325,10 @@ pub trait Views: TensorLike {
     }
 
     /// Windows of `size` elements every `step` along `dim`; the window becomes a last dimension. PyTorch: `unfold`.
-    fn try_unfold(&self, dim: isize, size: usize, step: usize) -> Result<Self, Self::Error> {
+    fn try_unfold(&self, dim: impl Position, size: usize, step: usize) -> Result<Self, Self::Error> {
         let at = Site::here("unfold");
         let shape = self.shape();
-        let axis = dims::axis(dim, shape.rank(), at)?;
+        let axis = dims::axis(dim.position(), shape.rank(), at)?;
         let whole = shape.get(axis).copied().unwrap_or(1);
         if size > whole {
             let message = format!("maximum size for tensor at dimension {axis} is {whole} but size is {size}");
