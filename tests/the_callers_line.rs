@@ -769,7 +769,7 @@ fn every_loss_optimizer_and_initializer_names_the_line_that_called_it() {
         g.truncated_normal(1.0, 0.0);
         g.below(0);
         Sgd::new(0.1).step(&mut model, &nothing);
-        Sgd::new(0.1).step_tensors([&mut two.clone()], &[four.clone()]);
+        Sgd::new(0.1).step_tensors([&mut two.clone()], std::array::from_ref(&four));
         Lbfgs::new(-1.0).step(&mut model, |_| (0.0, nothing.clone()));
         average.update(&model);
         average.swap(&mut model);
