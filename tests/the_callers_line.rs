@@ -787,7 +787,7 @@ fn every_loss_optimizer_and_initializer_names_the_line_that_called_it() {
 }
 
 /// Functions that the lists above cannot have, and why.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("norm", "fails only for want of memory, after it read every element"),
     ("first_non_finite", "fails only for want of memory, after it read every element"),
     ("nonzero", "fails only for want of memory, after it read every element"),
@@ -797,6 +797,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("as_ndarray", "tested beside ndarray, in tensor/interop.rs"),
     ("to_ndarray", "tested beside ndarray, in tensor/interop.rs"),
     ("into_ndarray", "tested beside ndarray, in tensor/interop.rs"),
+    ("resize", "of the feature `images`; tested there, in data/images.rs"),
     ("input", "called within an operation's derivative"),
     ("batched", "called within an operation's batching rule"),
     ("is_batched", "called within an operation's batching rule"),
