@@ -39,6 +39,12 @@ impl<'a, T> Matrix<'a, T> {
         &self.data[self.place(row, 0)..]
     }
 
+    /// The data starting at the first element of a column.
+    #[inline(always)]
+    pub(crate) fn column(&self, column: usize) -> &'a [T] {
+        &self.data[self.place(0, column)..]
+    }
+
     /// Whether every element is inside `data`, for a non-empty matrix of `rows` x `columns`.
     pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
         let reach = |size: usize, stride: isize| (size as isize - 1) * stride;

@@ -18,6 +18,8 @@ trait Simd<T, const L: usize>: Copy {
 
     fn splat(self, value: T) -> Self::Vector;
     fn load(self, from: &[T; L]) -> Self::Vector;
+    /// A vector of these numbers, at most `L`, and zeros.
+    fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
     /// `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
@@ -40,7 +42,8 @@ struct Avx2(());
 struct Portable;
 
 macro_rules! vectors {
-    ($($token:ident $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident |$whole:ident| $sum:expr),*) => {$(
+    ($($token:ident $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident
+        |$part:ident, $count:ident| $load_part:expr, |$whole:ident| $sum:expr),*) => {$(
         #[cfg(target_arch = "x86_64")]
         impl Simd<$type, $lanes> for $token {
             type Vector = std::arch::x86_64::$vector;
@@ -55,6 +58,16 @@ macro_rules! vectors {
             fn load(self, from: &[$type; $lanes]) -> Self::Vector {
                 // SAFETY: the processor has the instruction, since the token exists; the array has as many numbers as the vector.
                 unsafe { std::arch::x86_64::$load(from.as_ptr()) }
+            }
+
+            #[inline(always)]
+            fn load_part(self, from: &[$type]) -> Self::Vector {
+                #[allow(clippy::wildcard_imports)]
+                use std::arch::x86_64::*;
+                let $count = from.len().min($lanes) as i32;
+                let $part = from.as_ptr();
+                // SAFETY: the processor has the instructions, since the token exists; the mask leaves no more numbers than the slice has.
+                unsafe { $load_part }
             }
 
             #[inline(always)]
@@ -81,14 +94,26 @@ macro_rules! vectors {
 }
 
 vectors!(
-    Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps |x| _mm512_reduce_add_ps(x),
-    Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd |x| _mm512_reduce_add_pd(x),
-    Avx2 f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps |x| {
+    Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
+        |from, count| _mm512_maskz_loadu_ps(((1_u32 << count) - 1) as __mmask16, from), |x| _mm512_reduce_add_ps(x),
+    Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
+        |from, count| _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as __mmask8, from), |x| _mm512_reduce_add_pd(x),
+    Avx2 f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps
+        |from, count| {
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes))
+        },
+        |x| {
         let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
         let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
         _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
     },
-    Avx2 f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd |x| {
+    Avx2 f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd
+        |from, count| {
+            let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
+            _mm256_maskload_pd(from, _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(count)), lanes))
+        },
+        |x| {
         let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
         _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
     }
@@ -107,6 +132,11 @@ macro_rules! portable {
             #[inline(always)]
             fn load(self, from: &[$type; 4]) -> [$type; 4] {
                 *from
+            }
+
+            #[inline(always)]
+            fn load_part(self, from: &[$type]) -> [$type; 4] {
+                from_fn(|k| from.get(k).copied().unwrap_or(0.0))
             }
 
             #[inline(always)]
@@ -144,8 +174,7 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r`, all runs `k`, and `count` elements `i`, a
-/// multiple of the vector length.
+/// `sums[r][k]` += Σ `left[r * pitch + i]` · `right[runs[k] + i]` for `rows` rows `r`, all runs `k`, and `count` elements `i`.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -156,8 +185,8 @@ pub(crate) struct DotProducts<'a, T> {
     pub(crate) sums: &'a mut [T],
 }
 
-/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for 4 rows `r` or 1, and 4, 2 or 1 vectors of columns `j`.
-/// Rows of `y` are contiguous.
+/// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for as many rows `r` and vectors of columns `j` as
+/// [`MicroKernels::small_tile`] says. Rows of `y` are contiguous.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -183,6 +212,10 @@ pub(crate) trait MicroKernels<T>: Sync {
 
     /// The number of rows of [`TileSums`] to compute at once when `left` remain; may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
+
+    /// The number of rows and vectors of a [`SmallProduct`] to compute at once when so many of both remain. The rows are the same for
+    /// any number of vectors.
+    fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize);
 
     /// Runs a loop.
     fn run(&self, kernel: MicroKernel<T>);
@@ -228,21 +261,32 @@ where
     let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
     // By loops: the compiler would call `from_fn`.
-    let mut rows: [&[[T; L]]; R] = [&[]; R];
-    for (r, row) in rows.iter_mut().enumerate() {
-        *row = &left[(first + r) * pitch..][..count].as_chunks().0[..vectors];
+    let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
+    for (r, (row, end)) in rows.iter_mut().zip(&mut row_ends).enumerate() {
+        (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
+        *row = &row[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
         // In an incomplete chunk, the last run is computed several times.
-        let mut columns: [&[[T; L]]; C] = [&[]; C];
-        for (c, column) in columns.iter_mut().enumerate() {
-            *column = &right[some[c.min(some.len() - 1)]..][..count].as_chunks().0[..vectors];
+        let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
+        for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
+            (*column, *end) = right[some[c.min(some.len() - 1)]..][..count].as_chunks();
+            *column = &column[..vectors];
         }
         let mut totals = [[cpu.splat(T::ZERO); C]; R];
         for i in 0..vectors {
             let left: [S::Vector; R] = from_fn(|r| cpu.load(&rows[r][i]));
             for c in 0..C {
                 let right = cpu.load(&columns[c][i]);
+                for r in 0..R {
+                    totals[r][c] = cpu.multiply_add(left[r], right, totals[r][c]);
+                }
+            }
+        }
+        if vectors * L < count {
+            let left: [S::Vector; R] = from_fn(|r| cpu.load_part(row_ends[r]));
+            for c in 0..C {
+                let right = cpu.load_part(column_ends[c]);
                 for r in 0..R {
                     totals[r][c] = cpu.multiply_add(left[r], right, totals[r][c]);
                 }
@@ -263,7 +307,29 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     cpu: S,
     product: SmallProduct<T>,
 ) {
-    let SmallProduct { k, x, y, out, pitch, add, .. } = product;
+    let SmallProduct { k, x, .. } = product;
+    if x.column_stride == 1 {
+        // Slices of one length: no index into them is checked in the loop.
+        let mut rows: [&[T]; R] = [&[]; R];
+        for (r, row) in rows.iter_mut().enumerate() {
+            *row = &x.row(r)[..k];
+        }
+        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| rows[r][l]);
+    } else if x.row_stride == 1 {
+        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.column(l)[..R][r]);
+    } else {
+        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.at(r, l));
+    }
+}
+
+/// [`small_product`], whose left side is read by `factor`.
+#[inline(always)]
+fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
+    cpu: S,
+    product: SmallProduct<T>,
+    factor: impl Fn(usize, usize) -> T,
+) {
+    let SmallProduct { k, y, out, pitch, add, .. } = product;
     let mut sums = [[cpu.splat(T::ZERO); C]; R];
     if add {
         for (r, sums) in sums.iter_mut().enumerate() {
@@ -275,7 +341,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
         let y = y.row(l)[..C * L].as_chunks::<L>().0;
         let y: [S::Vector; C] = from_fn(|c| cpu.load(&y[c]));
         for (r, sums) in sums.iter_mut().enumerate() {
-            let factor = cpu.splat(x.at(r, l));
+            let factor = cpu.splat(factor(l, r));
             for (sum, y) in sums.iter_mut().zip(y) {
                 *sum = cpu.multiply_add(y, factor, *sum);
             }
@@ -290,7 +356,8 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 macro_rules! kernels {
     ($(
         $token:ident $type:ident $lanes:literal $($feature:literal)?,
-        tiles $([$rows:literal $columns:literal])*, dots [$dot_rows:literal $dot_columns:literal];
+        tiles $([$rows:literal $columns:literal])*, dots [$dot_rows:literal $dot_columns:literal],
+        products $([$small_rows:literal $vectors:literal])*;
     )*) => {$(
         impl MicroKernels<$type> for $token {
             fn lanes(&self) -> usize {
@@ -300,6 +367,11 @@ macro_rules! kernels {
             fn tile_rows(&self, left: usize) -> usize {
                 // The first size, from large to small, that the rows fill well enough.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
+            }
+
+            fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize) {
+                let fits = |&(r, v): &(usize, usize)| r <= rows && v <= vectors;
+                [$(($small_rows, $vectors)),*].into_iter().find(fits).unwrap_or((1, 1))
             }
 
             fn run(&self, kernel: MicroKernel<$type>) {
@@ -325,12 +397,7 @@ macro_rules! kernels {
                             }
                         }
                         MicroKernel::SmallProduct(product) => match (product.rows, product.vectors) {
-                            (4, 4) => small_product::<$type, _, $lanes, 4, 4>(cpu, product),
-                            (4, 2) => small_product::<$type, _, $lanes, 4, 2>(cpu, product),
-                            (4, 1) => small_product::<$type, _, $lanes, 4, 1>(cpu, product),
-                            (1, 4) => small_product::<$type, _, $lanes, 1, 4>(cpu, product),
-                            (1, 2) => small_product::<$type, _, $lanes, 1, 2>(cpu, product),
-                            (1, 1) => small_product::<$type, _, $lanes, 1, 1>(cpu, product),
+                            $(($small_rows, $vectors) => small_product::<$type, _, $lanes, $small_rows, $vectors>(cpu, product),)*
                             _ => unreachable!("rows and vectors are what is offered"),
                         },
                     }
@@ -344,14 +411,14 @@ macro_rules! kernels {
 
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6];
-    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6];
-    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4];
-    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4];
+    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
 );
 kernels!(
-    Portable f32 4 , tiles [4 2] [1 8], dots [3 3];
-    Portable f64 4 , tiles [4 2] [1 8], dots [3 3];
+    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
 );
 
 /// Element types that have these loops.

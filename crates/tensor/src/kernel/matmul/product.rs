@@ -15,6 +15,10 @@ const SMALL: usize = 64;
 /// Up to this many multiplications are computed by [`compact`].
 const COMPACT: usize = 1 << 13;
 
+/// Up to this many rows of a result are computed by [`compact`] if the rows of the right side are contiguous: `gemm` rearranges
+/// the right side, which takes as long as the multiplications. Fewer than a part of a product that is split by rows has.
+const FEW_ROWS: usize = 12;
+
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
@@ -56,7 +60,8 @@ macro_rules! floats {
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
-                if work <= COMPACT && n >= 8 {
+                let few_rows = m <= FEW_ROWS && y.column_stride == 1;
+                if (work <= COMPACT || few_rows) && n >= 8 {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))

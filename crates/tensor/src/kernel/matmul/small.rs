@@ -40,27 +40,29 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
 ) -> Result<(), AllocationError> {
     let kernels = T::kernels();
     let lanes = kernels.lanes();
+    // Columns that are read in place; the others are rearranged, with zeros up to whole vectors.
+    let whole = if y.column_stride == 1 { n / lanes * lanes } else { 0 };
     let width = n.next_multiple_of(lanes);
-    let whole = width == n && y.column_stride == 1;
-    let mut packed = Scratch::new(if whole { 0 } else { k * width })?;
-    let right = if whole {
-        y
-    } else {
-        for (l, packed) in packed.chunks_exact_mut(width).enumerate() {
-            let (own, rest) = packed.split_at_mut(n);
-            own.iter_mut().enumerate().for_each(|(j, own)| *own = y.at(l, j));
+    let mut packed = Scratch::new(k * (width - whole))?;
+    if whole < width {
+        for (l, packed) in packed.chunks_exact_mut(width - whole).enumerate() {
+            let (own, rest) = packed.split_at_mut(n - whole);
+            own.iter_mut().enumerate().for_each(|(j, own)| *own = y.at(l, whole + j));
             rest.fill(T::ZERO);
         }
-        Matrix::rows(&packed, 0, width)
-    };
+    }
+    let packed = Matrix::rows(&packed, 0, width - whole);
     // Rows of a result that does not fill its vectors are computed into this buffer first.
-    let mut wide = [T::ZERO; 4 * 4 * 16];
+    let mut wide = [T::ZERO; 16 * 16];
     let mut i = 0;
     while i < m {
-        let rows = if m - i >= 4 { 4 } else { 1 };
+        let mut rows = 0;
         let mut from = 0;
         while from < n {
-            let vectors = [4, 2, 1].into_iter().find(|&some| some * lanes <= width - from).unwrap_or(1);
+            let (right, end) =
+                if from < whole { (y.from(0, from), whole) } else { (packed.from(0, from - whole), width) };
+            let vectors;
+            (rows, vectors) = kernels.small_tile(m - i, (end - from) / lanes);
             let columns = vectors * lanes;
             let direct = from + columns <= n;
             let (target, pitch) = if direct { (&mut out[i * n + from..], n) } else { (&mut wide[..], columns) };
@@ -69,7 +71,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
                 vectors,
                 k,
                 x: x.from(i, 0),
-                y: right.from(0, from),
+                y: right,
                 out: target,
                 pitch,
                 add: add && direct,
@@ -100,31 +102,24 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     if !add {
         out.fill(T::ZERO);
     }
-    let whole = k / kernels.lanes() * kernels.lanes();
     let packed: Scratch<T>;
     let (right, column) = if y.row_stride == 1 && (n == 1 || y.column_stride >= 0) {
         (y.row(0), y.column_stride.max(0) as usize)
     } else {
-        let mut columns = Scratch::new(n * whole)?;
-        for (j, column) in columns.chunks_exact_mut(whole.max(1)).enumerate() {
+        let mut columns = Scratch::new(n * k)?;
+        for (j, column) in columns.chunks_exact_mut(k).enumerate() {
             column.iter_mut().enumerate().for_each(|(l, to)| *to = y.at(l, j));
         }
         packed = columns;
-        (&*packed, whole)
+        (&*packed, k)
     };
     let runs: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * column).collect();
     let pitch = if m == 1 { 0 } else { x.row_stride as usize };
-    for from in (0..whole).step_by(SEGMENT) {
-        let count = SEGMENT.min(whole - from);
+    for from in (0..k).step_by(SEGMENT) {
+        let count = SEGMENT.min(k - from);
         let (left, right) = (&x.row(0)[from..], &right[from..]);
         let sums = &mut *out;
         kernels.run(MicroKernel::DotProducts(DotProducts { rows: m, left, pitch, right, runs: &runs, count, sums }));
-    }
-    for (i, out) in out.chunks_exact_mut(n).enumerate() {
-        for l in whole..k {
-            let factor = x.at(i, l);
-            out.iter_mut().enumerate().for_each(|(j, out)| *out = out.plus(factor.times(y.at(l, j))));
-        }
     }
     Ok(())
 }
