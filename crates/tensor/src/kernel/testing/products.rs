@@ -41,7 +41,7 @@ proptest! {
 
 #[test]
 fn large_products_equal_the_oracle() {
-    let table: [(&[usize], [usize; 3]); 16] = [
+    let table: [(&[usize], [usize; 3]); 18] = [
         // Few columns, and one.
         (&[], [70, 200, 5]),
         (&[], [9, 1100, 3]),
@@ -53,6 +53,9 @@ fn large_products_equal_the_oracle() {
         (&[3], [1, 65, 1]),
         // One row, in several strips.
         (&[], [1, 13, 9001]),
+        // Few rows.
+        (&[], [6, 33, 200]),
+        (&[], [11, 700, 37]),
         // Little work, with columns that fill vectors and columns that do not.
         (&[], [5, 30, 16]),
         (&[3], [7, 9, 70]),
