@@ -205,12 +205,15 @@ pub(crate) trait FloatMath:
     fn exp<const FMA: bool>(x: Self) -> Self {
         // Outside this range the result is ∞ or 0. A NaN compares neither above nor below.
         let (below, above) = Self::EXP_RANGE;
-        let x = if x > above { above } else { x };
-        let x = if x < below { below } else { x };
+        let bounded = if x > above { above } else { x };
+        // Results of 0 are not computed: processors of Intel take a hundred cycles for a product that is rounded to 0, and what a mask
+        // excludes from a softmax is -∞.
+        let bounded = if x < below { Self::ZERO } else { bounded };
         let round = Self::scaled_round();
-        let shifted = fma::<FMA, _>(x, Self::LOG2_E, round);
-        let r = Self::reduced::<FMA>(x, shifted - round);
-        Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted)
+        let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
+        let r = Self::reduced::<FMA>(bounded, shifted - round);
+        let y = Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted);
+        if x < below { Self::ZERO } else { y }
     }
 
     /// 2ˣ; exact at integers. 2 units in the last place in f32, 1 in f64.

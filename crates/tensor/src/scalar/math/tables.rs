@@ -10,10 +10,10 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _CMP_GT_OQ, _CMP_LT_OQ, _MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN, _mm512_abs_ps, _mm512_add_ps,
-    _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask, _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps,
-    _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps, _mm512_mask_sub_ps, _mm512_max_ps, _mm512_min_ps,
-    _mm512_mul_ps, _mm512_or_ps, _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_scalef_ps, _mm512_set1_ps,
+    __m512, _CMP_GT_OQ, _CMP_LT_OQ, _CMP_NLT_UQ, _MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN, _mm512_abs_ps,
+    _mm512_add_ps, _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask, _mm512_fmadd_ps, _mm512_fmsub_ps,
+    _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps, _mm512_mask_sub_ps, _mm512_maskz_scalef_ps,
+    _mm512_min_ps, _mm512_mul_ps, _mm512_or_ps, _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_set1_ps,
     _mm512_setzero_ps, _mm512_srli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 use std::array::from_fn;
@@ -165,15 +165,18 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
     let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
     let round = all(f32::ROUND / LANES as f32);
     each(x, out, |x| {
-        // If one of two operands is NaN, these instructions return the second.
-        let x = _mm512_max_ps(all(below), _mm512_min_ps(all(above), x));
+        // Results of 0 are not computed: processors of Intel take a hundred cycles for a product that is rounded to 0, and what a mask
+        // excludes from a softmax is -∞.
+        let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
+        // If one of two operands is NaN, the instruction returns the second.
+        let x = _mm512_min_ps(all(above), x);
         let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
         let n = _mm512_sub_ps(shifted, round);
         let r = _mm512_fnmadd_ps(n, all(f32::LN_2_LOW), _mm512_fnmadd_ps(n, all(f32::LN_2_HIGH), x));
         let q = _mm512_fmadd_ps(_mm512_fmadd_ps(all(EXP[0]), r, all(EXP[1])), _mm512_mul_ps(r, r), r);
         // The fraction of n is in the lowest bits; its integer part is the exponent.
         let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
-        _mm512_scalef_ps(_mm512_fmadd_ps(power, q, power), n)
+        _mm512_maskz_scalef_ps(some, _mm512_fmadd_ps(power, q, power), n)
     });
 }
 
