@@ -21,6 +21,8 @@ trait Simd<T, const L: usize>: Copy {
     /// A vector of these numbers, at most `L`, and zeros.
     fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
+    /// Stores the first numbers of a vector, as many as there is room for.
+    fn store_part(self, x: Self::Vector, to: &mut [T]);
     /// `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
     /// The sum of the vector's numbers.
@@ -43,7 +45,7 @@ struct Portable;
 
 macro_rules! vectors {
     ($($token:ident $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident $multiply_add:ident
-        |$part:ident, $count:ident| $load_part:expr, |$whole:ident| $sum:expr),*) => {$(
+        |$part:ident, $count:ident| $load_part:expr, |$numbers:ident, $to:ident, $room:ident| $store_part:expr, |$whole:ident| $sum:expr),*) => {$(
         #[cfg(target_arch = "x86_64")]
         impl Simd<$type, $lanes> for $token {
             type Vector = std::arch::x86_64::$vector;
@@ -77,6 +79,16 @@ macro_rules! vectors {
             }
 
             #[inline(always)]
+            fn store_part(self, $numbers: Self::Vector, to: &mut [$type]) {
+                #[allow(clippy::wildcard_imports)]
+                use std::arch::x86_64::*;
+                let $room = to.len().min($lanes) as i32;
+                let $to = to.as_mut_ptr();
+                // SAFETY: the processor has the instructions, since the token exists; the mask leaves no more numbers than the slice has.
+                unsafe { $store_part }
+            }
+
+            #[inline(always)]
             fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector {
                 // SAFETY: the processor has the instruction, since the token exists.
                 unsafe { std::arch::x86_64::$multiply_add(x, y, z) }
@@ -95,13 +107,19 @@ macro_rules! vectors {
 
 vectors!(
     Avx512 f32 __m512 16 _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_fmadd_ps
-        |from, count| _mm512_maskz_loadu_ps(((1_u32 << count) - 1) as __mmask16, from), |x| _mm512_reduce_add_ps(x),
+        |from, count| _mm512_maskz_loadu_ps(((1_u32 << count) - 1) as __mmask16, from),
+        |x, to, room| _mm512_mask_storeu_ps(to, ((1_u32 << room) - 1) as __mmask16, x), |x| _mm512_reduce_add_ps(x),
     Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd
-        |from, count| _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as __mmask8, from), |x| _mm512_reduce_add_pd(x),
+        |from, count| _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as __mmask8, from),
+        |x, to, room| _mm512_mask_storeu_pd(to, ((1_u32 << room) - 1) as __mmask8, x), |x| _mm512_reduce_add_pd(x),
     Avx2 f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_fmadd_ps
         |from, count| {
             let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes))
+        },
+        |x, to, room| {
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_maskstore_ps(to, _mm256_cmpgt_epi32(_mm256_set1_epi32(room), lanes), x)
         },
         |x| {
         let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
@@ -112,6 +130,10 @@ vectors!(
         |from, count| {
             let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
             _mm256_maskload_pd(from, _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(count)), lanes))
+        },
+        |x, to, room| {
+            let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
+            _mm256_maskstore_pd(to, _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(room)), lanes), x)
         },
         |x| {
         let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
@@ -136,12 +158,17 @@ macro_rules! portable {
 
             #[inline(always)]
             fn load_part(self, from: &[$type]) -> [$type; 4] {
-                from_fn(|k| from.get(k).copied().unwrap_or(0.0))
+                from.first_chunk().copied().unwrap_or_else(|| from_fn(|k| from.get(k).copied().unwrap_or(0.0)))
             }
 
             #[inline(always)]
             fn store(self, x: [$type; 4], to: &mut [$type; 4]) {
                 *to = x;
+            }
+
+            #[inline(always)]
+            fn store_part(self, x: [$type; 4], to: &mut [$type]) {
+                to.iter_mut().zip(x).for_each(|(to, x)| *to = x);
             }
 
             #[inline(always)]
@@ -186,10 +213,11 @@ pub(crate) struct DotProducts<'a, T> {
 }
 
 /// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for as many rows `r` and vectors of columns `j` as
-/// [`MicroKernels::small_tile`] says. Rows of `y` are contiguous.
+/// [`MicroKernels::small_tile`] says; the last vector may lack columns. Rows of `y` are contiguous.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
+    pub(crate) columns: usize,
     pub(crate) k: usize,
     pub(crate) x: Matrix<'a, T>,
     pub(crate) y: Matrix<'a, T>,
@@ -322,6 +350,18 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     }
 }
 
+/// `C` vectors of numbers, the last of which may lack some.
+#[inline(always)]
+fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, row: &[T]) -> [S::Vector; C] {
+    let (whole, last) = row.split_at((C - 1) * L);
+    // By a loop: the compiler would call `from_fn`.
+    let mut vectors = [cpu.load_part(last); C];
+    for (vector, from) in vectors.iter_mut().zip(whole.as_chunks().0) {
+        *vector = cpu.load(from);
+    }
+    vectors
+}
+
 /// [`small_product`], whose left side is read by `factor`.
 #[inline(always)]
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
@@ -329,27 +369,30 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
     product: SmallProduct<T>,
     factor: impl Fn(usize, usize) -> T,
 ) {
-    let SmallProduct { k, y, out, pitch, add, .. } = product;
+    let SmallProduct { columns, k, y, out, pitch, add, .. } = product;
     let mut sums = [[cpu.splat(T::ZERO); C]; R];
     if add {
-        for (r, sums) in sums.iter_mut().enumerate() {
-            let from = out[r * pitch..][..C * L].as_chunks::<L>().0;
-            sums.iter_mut().zip(from).for_each(|(sum, from)| *sum = cpu.load(from));
+        for r in 0..R {
+            sums[r] = load_row(cpu, &out[r * pitch..][..columns]);
         }
     }
     for l in 0..k {
-        let y = y.row(l)[..C * L].as_chunks::<L>().0;
-        let y: [S::Vector; C] = from_fn(|c| cpu.load(&y[c]));
-        for (r, sums) in sums.iter_mut().enumerate() {
+        let y: [S::Vector; C] = load_row(cpu, &y.row(l)[..columns]);
+        for r in 0..R {
             let factor = cpu.splat(factor(l, r));
-            for (sum, y) in sums.iter_mut().zip(y) {
-                *sum = cpu.multiply_add(y, factor, *sum);
+            for c in 0..C {
+                sums[r][c] = cpu.multiply_add(y[c], factor, sums[r][c]);
             }
         }
     }
-    for (r, sums) in sums.into_iter().enumerate() {
-        let to = out[r * pitch..][..C * L].as_chunks_mut::<L>().0;
-        to.iter_mut().zip(sums).for_each(|(to, sum)| cpu.store(sum, to));
+    // By indices: an iterator over the sums would have them in memory from the beginning.
+    for r in 0..R {
+        let (whole, last) = out[r * pitch..][..columns].split_at_mut((C - 1) * L);
+        let whole = whole.as_chunks_mut::<L>().0;
+        for c in 0..C - 1 {
+            cpu.store(sums[r][c], &mut whole[c]);
+        }
+        cpu.store_part(sums[r][C - 1], last);
     }
 }
 

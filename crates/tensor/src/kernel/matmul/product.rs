@@ -15,8 +15,11 @@ const SMALL: usize = 64;
 /// Up to this many multiplications are computed by [`compact`].
 const COMPACT: usize = 1 << 13;
 
-/// Up to this many rows of a result are computed by [`compact`] if the rows of the right side are contiguous: `gemm` rearranges
-/// the right side, which takes as long as the multiplications. Fewer than a part of a product that is split by rows has.
+/// Up to this many elements of a right side stay in the cache while [`compact`] reads them once for a few rows of the left side.
+const CACHED: usize = 1 << 14;
+
+/// Up to this many rows of a result are computed by [`compact`]: `gemm` rearranges the right side, which takes as long as the
+/// multiplications. Fewer than a part of a product that is split by rows has.
 const FEW_ROWS: usize = 12;
 
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
@@ -60,8 +63,9 @@ macro_rules! floats {
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
-                let few_rows = m <= FEW_ROWS && y.column_stride == 1;
-                if (work <= COMPACT || few_rows) && n >= 8 {
+                let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
+                let small = work <= COMPACT || in_place && (k * n <= CACHED || m <= FEW_ROWS);
+                if small && n >= 8 {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))

@@ -30,8 +30,8 @@ pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matri
     }
 }
 
-/// A product that reads the right side row by row, several columns at once, and rearranges only columns that do not fill a vector:
-/// for little work, and for few columns.
+/// A product that reads the right side row by row, several columns at once; it rearranges only a right side whose rows are not
+/// contiguous. For little work, and for few rows.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -39,50 +39,37 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let kernels = T::kernels();
-    let lanes = kernels.lanes();
-    // Columns that are read in place; the others are rearranged, with zeros up to whole vectors.
-    let whole = if y.column_stride == 1 { n / lanes * lanes } else { 0 };
-    let width = n.next_multiple_of(lanes);
-    let mut packed = Scratch::new(k * (width - whole))?;
-    if whole < width {
-        for (l, packed) in packed.chunks_exact_mut(width - whole).enumerate() {
-            let (own, rest) = packed.split_at_mut(n - whole);
-            own.iter_mut().enumerate().for_each(|(j, own)| *own = y.at(l, whole + j));
-            rest.fill(T::ZERO);
+    let packed: Scratch<T>;
+    let right = if y.column_stride == 1 {
+        y
+    } else {
+        let mut rows = Scratch::new(k * n)?;
+        for (l, row) in rows.chunks_exact_mut(n).enumerate() {
+            row.iter_mut().enumerate().for_each(|(j, to)| *to = y.at(l, j));
         }
-    }
-    let packed = Matrix::rows(&packed, 0, width - whole);
-    // Rows of a result that does not fill its vectors are computed into this buffer first.
-    let mut wide = [T::ZERO; 16 * 16];
+        packed = rows;
+        Matrix::rows(&packed, 0, n)
+    };
     let mut i = 0;
     while i < m {
         let mut rows = 0;
         let mut from = 0;
         while from < n {
-            let (right, end) =
-                if from < whole { (y.from(0, from), whole) } else { (packed.from(0, from - whole), width) };
             let vectors;
-            (rows, vectors) = kernels.small_tile(m - i, (end - from) / lanes);
-            let columns = vectors * lanes;
-            let direct = from + columns <= n;
-            let (target, pitch) = if direct { (&mut out[i * n + from..], n) } else { (&mut wide[..], columns) };
+            (rows, vectors) = kernels.small_tile(m - i, (n - from).div_ceil(kernels.lanes()));
+            let columns = (vectors * kernels.lanes()).min(n - from);
+            let (x, y, out) = (x.from(i, 0), right.from(0, from), &mut out[i * n + from..]);
             kernels.run(MicroKernel::SmallProduct(SmallProduct {
                 rows,
                 vectors,
+                columns,
                 k,
-                x: x.from(i, 0),
-                y: right,
-                out: target,
-                pitch,
-                add: add && direct,
+                x,
+                y,
+                out,
+                pitch: n,
+                add,
             }));
-            if !direct {
-                for r in 0..rows {
-                    let (from, out) = (&wide[r * columns..][..n - from], &mut out[(i + r) * n + from..][..n - from]);
-                    let write = |(out, &value): (&mut T, &T)| *out = if add { out.plus(value) } else { value };
-                    out.iter_mut().zip(from).for_each(write);
-                }
-            }
             from += columns;
         }
         i += rows;
