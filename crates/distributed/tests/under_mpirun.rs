@@ -2,7 +2,8 @@
 //! the others within the deadline, and the run that goes on ends with the same bytes.
 //!
 //! `cargo test -p wengert-distributed --features mpi` builds the example that is run here. The environment variable `WENGERT_TEST_RANKS` says with
-//! how many ranks (2,3,4 unless set), `WENGERT_TEST_KILLS` how many ranks are killed (6 unless set).
+//! how many ranks (2,3,4 unless set), `WENGERT_TEST_STEPS` how many steps are compared (100 unless set), `WENGERT_TEST_KILLS` how many
+//! ranks are killed (6 unless set).
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ fn checkpoint(ranks: usize, arguments: &[&str], path: &Path) -> Vec<u8> {
 
 #[test]
 fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
+    let steps = env::var("WENGERT_TEST_STEPS").unwrap_or_else(|_| "100".to_owned());
     let folder = tempfile::tempdir().unwrap();
     let (whole, states, parameters) = (&[][..], &["--sharded"][..], &["--sharded-parameters"][..]);
     let all = [whole, states, parameters];
@@ -62,7 +64,7 @@ fn a_hundred_steps_write_the_same_file_on_any_number_of_ranks() {
             let path = |name: String| folder.path().join(format!("{model}-{optimizer}-{name}"));
             let count = if model == "transformer" { "4" } else { "8" };
             let arguments = ["--model", model, "--optimizer", optimizer, "--batch", count, "--shards", count];
-            let arguments = [&arguments[..], &["--steps", "100"]].concat();
+            let arguments = [&arguments[..], &["--steps", &steps]].concat();
             let expected = checkpoint(0, &arguments, &path("alone".to_owned()));
             for ranks in ranks() {
                 for &way in ways {
