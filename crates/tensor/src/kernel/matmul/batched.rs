@@ -1,6 +1,7 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is split by matrices, a single product by rows, one of few rows by columns, and one of few results and long sums by terms.
+//! A batch is split by matrices, a single product by rows, one of few rows or of more columns than rows by columns, and one of few
+//! results and long sums by terms.
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::strided::Source;
@@ -23,7 +24,7 @@ const ROWS: usize = 8;
 /// The unit of column splits, which kernels compute at once.
 const COLUMNS: usize = 64;
 
-/// Parts of a product that is split by columns, at most. Each rearranges the whole left side.
+/// Parts of a product that is split by columns, at most. Each reads the whole left side.
 const PARTS: usize = 16;
 
 /// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
@@ -75,7 +76,9 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     let least = least_units(m, n, work);
     let whole = m.div_ceil(ROWS) < 2 * least;
     let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
-    if m > 1 && whole && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
+    // Parts by rows rearrange the whole right side each; parts by columns read the left side in place if its rows are contiguous.
+    let by_columns = whole || n >= m && left.column_stride == 1;
+    if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
         let columns = n.div_ceil(parts).next_multiple_of(COLUMNS);
         let grid = Grid::equal(out, n, (m, columns));
         return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, out| {
