@@ -16,11 +16,11 @@ use wengert_course::{Chart, DIGITS, Options, Result, digits, row_svg, run};
 fn main() -> ExitCode {
     let options = Options::new("05_digits_mlp", "Handwritten digits with a network of three layers");
     let options = options.option("epochs", 40, "How often every digit is seen");
-    run(options.option("data", DIGITS, "Table of pixels, the class last"), train)
+    run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }
 
 fn train(options: &Options) -> Result {
-    let epochs: u32 = options.get("epochs")?;
+    let epochs = options.epochs()?;
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(options.get::<String>("data")?, generator)?;
     println!("{} digits to train on, {} held out", train.len(), test.len());
@@ -29,7 +29,7 @@ fn train(options: &Options) -> Result {
     let (train, test) = (train.normalized(&scale)?, test.normalized(&scale)?);
 
     let mut model = Sequential::new()
-        .add(Linear::new(64, 256, generator))
+        .add(Linear::new(train.inputs().shape()[1], 256, generator))
         .add(ReLU)
         .add(Dropout::new(0.2))
         .add(Linear::new(256, 64, generator))

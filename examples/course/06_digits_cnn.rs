@@ -19,7 +19,7 @@ use wengert_course::{DIGITS, Options, Result, digits, run};
 fn main() -> ExitCode {
     let options = Options::new("06_digits_cnn", "Handwritten digits with a convolutional network");
     let options = options.option("epochs", 30, "How often every digit is seen");
-    run(options.option("data", DIGITS, "Table of pixels, the class last"), train)
+    run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }
 
 /// `[n, 1, 8, 8]` to scores `[n, 10]`.
@@ -61,7 +61,7 @@ impl Cnn {
 }
 
 fn train(options: &Options) -> Result {
-    let epochs: u64 = options.get("epochs")?;
+    let epochs = u64::from(options.epochs()?);
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(options.get::<String>("data")?, generator)?;
     let (images, labels) = (as_images(test.inputs()), test.targets());

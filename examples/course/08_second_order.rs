@@ -58,7 +58,7 @@ fn second_order(options: &Options) -> Result {
         .line("5,000 steps of gradient descent", 0, slow)
         .line("6 steps of Newton's method", 1, quick.clone())
         .points("", 1, quick)
-        .points("lowest", 3, [(1.0, 1.0)]);
+        .crosses("lowest", 3, [(1.0, 1.0)]);
     options.write("valley.svg", chart.to_svg()?)?;
     println!();
 

@@ -52,7 +52,7 @@ impl Autoencoder {
 }
 
 fn autoencoders(options: &Options) -> Result {
-    let epochs: u32 = options.get("epochs")?;
+    let epochs = options.epochs()?;
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
     let batches = DataLoader::new(train.inputs().clone(), 64).shuffle().seed(options.seed());

@@ -128,8 +128,8 @@ impl Writer {
 }
 
 fn write_text(options: &Options) -> Result {
-    let (epochs, lr, temperature): (u64, f64, f64) =
-        (options.get("epochs")?, options.get("lr")?, options.get("temperature")?);
+    let epochs = u64::from(options.epochs()?);
+    let (lr, temperature): (f64, f64) = (options.get("lr")?, options.get("temperature")?);
     let generator = &mut Generator::new(options.seed());
     let (vocabulary, train, test) = text(options.get::<String>("text")?, LENGTH, options.seed())?;
     let mut model = Writer::new(vocabulary.len(), generator);

@@ -63,7 +63,7 @@ fn clusters(options: &Options) -> Result {
     for cluster in 0..k {
         chart = chart.points("", cluster, pairs(&points.masked_select(&nearest.eq(cluster as i64).unsqueeze(1))));
     }
-    options.write("clusters.svg", chart.points("", 7, pairs(&centres.flatten(0, 1))).to_svg()?)?;
+    options.write("clusters.svg", chart.crosses("centres", 7, pairs(&centres)).to_svg()?)?;
     println!();
     Ok(())
 }

@@ -29,7 +29,7 @@ const SIZE: usize = 32;
 
 fn main() -> ExitCode {
     let options = Options::new("own_images", "A network for your own images");
-    let options = options.option("data", "", "Folder with a folder of images for each class");
+    let options = options.option("data", "", "Folder with a folder of images for each class; without it, the digits");
     let options = options.option("epochs", 10, "How often every image is seen");
     run(options.option("use", "", "Image to use the trained network on"), |options| {
         match options.get::<PathBuf>("use")? {
@@ -76,7 +76,7 @@ fn train(options: &Options) -> Result {
         folder => folder,
     };
     let images = ImageFolder::open(folder)?.resize([SIZE, SIZE]);
-    let names: Vec<&str> = images.classes().iter().map(String::as_str).collect();
+    let names = images.classes();
     let (train, test) = images.stratified_split(0.2, generator)?;
     println!("{} images to train on, {} held out, of the classes {}", train.len(), test.len(), names.join(", "));
 
@@ -87,7 +87,7 @@ fn train(options: &Options) -> Result {
         .map(|(x, y), generator| Ok((augment::random_shift(&x, 2, generator)?, y)))
         .prefetch(2);
     let batches = DataLoader::new(test.clone(), 128).prefetch(2);
-    let (epochs, out): (u64, PathBuf) = (options.get("epochs")?, options.file("")?);
+    let (epochs, out) = (u64::from(options.epochs()?), options.file("")?);
     let mut model = Cnn::new(names.len(), generator);
     let history = Fit::new(epochs)
         .validation(&batches)

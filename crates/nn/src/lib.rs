@@ -145,6 +145,8 @@ pub use wengert_tensor::ops::{InterpolateMode, PadMode};
 /// What most models and training loops want.
 pub mod prelude {
     pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, ReLU, Sequential, Sgd};
-    pub use crate::{BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, GRU, LSTM, LayerNorm, MaxPool2d};
+    pub use crate::{
+        BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GRU, LSTM, LayerNorm, MaxPool2d,
+    };
     pub use crate::{CrossEntropyLoss, DataLoader, Dataset, Samples, accuracy, cross_entropy, load, save};
 }

@@ -44,7 +44,9 @@ enum Kind {
     Line,
     Dashes,
     Points,
-    Cells { width: f64, height: f64 },
+    Crosses,
+    /// Between two points, the opposite corners.
+    Rectangle,
 }
 
 impl Chart {
@@ -78,24 +80,34 @@ impl Chart {
         self.layer(name, colour, Kind::Points, points)
     }
 
-    /// The plane in the colours that `colour` gives to the middles of a grid of 60 x 60 cells, paler than points and lines.
+    /// Crosses, which stand out among points.
+    #[must_use]
+    pub fn crosses(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.layer(name, colour, Kind::Crosses, points)
+    }
+
+    /// The plane in the colours that `colour` gives to the middles of a grid of 120 x 120 cells, paler than points and lines.
     ///
     /// # Panics
     ///
     /// Without [`ranges`](Self::ranges).
     #[must_use]
     pub fn regions(mut self, colour: impl FnOnce(&[(f64, f64)]) -> Vec<usize>) -> Self {
-        const CELLS: usize = 60;
+        const CELLS: usize = 120;
         let [x, y] = self.ranges.clone().expect("regions need ranges");
-        let (width, height) = ((x.end - x.start) / CELLS as f64, (y.end - y.start) / CELLS as f64);
-        let middle = |cell: usize| {
-            (x.start + width * ((cell % CELLS) as f64 + 0.5), y.start + height * ((cell / CELLS) as f64 + 0.5))
+        let at = |column: f64, row: f64| {
+            let share = |range: &Range<f64>, k: f64| range.start + (range.end - range.start) * k / CELLS as f64;
+            (share(&x, column), share(&y, row))
         };
-        let middles: Vec<_> = (0..CELLS * CELLS).map(middle).collect();
-        let colours = colour(&middles);
-        for number in 0..COLOURS.len() {
-            let of = middles.iter().zip(&colours).filter(|(_, colour)| **colour == number).map(|(point, _)| *point);
-            self = self.layer("", number, Kind::Cells { width, height }, of);
+        let middles: Vec<_> =
+            (0..CELLS * CELLS).map(|cell| at((cell % CELLS) as f64 + 0.5, (cell / CELLS) as f64 + 0.5)).collect();
+        for (row, colours) in colour(&middles).chunks(CELLS).enumerate() {
+            let mut column = 0;
+            for run in colours.chunk_by(|a, b| a == b) {
+                let corners = [at(column as f64, row as f64), at((column + run.len()) as f64, row as f64 + 1.0)];
+                self = self.layer("", run[0], Kind::Rectangle, corners);
+                column += run.len();
+            }
         }
         self
     }
@@ -136,7 +148,7 @@ impl Chart {
         [around(|point| point.0), around(|point| point.1)]
     }
 
-    /// The corner in which the fewest points lie: there the names stand.
+    /// The corner in which the box of names hides the fewest points.
     fn free_corner(&self, [x, y]: &[Range<f64>; 2]) -> SeriesLabelPosition {
         let share = |value: f64, range: &Range<f64>| (value - range.start) / (range.end - range.start);
         let shares = |layer: &Layer| {
@@ -146,17 +158,21 @@ impl Chart {
             });
             let of: Vec<(f64, f64)> = match layer.kind {
                 Kind::Line | Kind::Dashes => along.collect(),
-                Kind::Points => layer.points.clone(),
-                Kind::Cells { .. } => Vec::new(),
+                Kind::Points | Kind::Crosses => layer.points.clone(),
+                Kind::Rectangle => Vec::new(),
             };
             of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
         };
         let points: Vec<(f64, f64)> = self.layers.iter().flat_map(shares).collect();
+        // What a letter and a line of the box take of the area, about.
+        let names = self.layers.iter().filter(|layer| !layer.name.is_empty());
+        let wide = names.clone().map(|layer| layer.name.len()).max().unwrap_or(0) as f64 * 0.015 + 0.1;
+        let high = names.count() as f64 * 0.055 + 0.05;
         let corners = [
-            (SeriesLabelPosition::UpperRight, (0.6..1.0), (0.65..1.0)),
-            (SeriesLabelPosition::LowerRight, (0.6..1.0), (0.0..0.35)),
-            (SeriesLabelPosition::UpperLeft, (0.0..0.4), (0.65..1.0)),
-            (SeriesLabelPosition::LowerLeft, (0.0..0.4), (0.0..0.35)),
+            (SeriesLabelPosition::UpperRight, 1.0 - wide..1.0, 1.0 - high..1.0),
+            (SeriesLabelPosition::LowerRight, 1.0 - wide..1.0, 0.0..high),
+            (SeriesLabelPosition::UpperLeft, 0.0..wide, 1.0 - high..1.0),
+            (SeriesLabelPosition::LowerLeft, 0.0..wide, 0.0..high),
         ];
         let inside = |(_, x, y): &(_, Range<f64>, Range<f64>)| {
             points.iter().filter(|p| x.contains(&p.0) && y.contains(&p.1)).count()
@@ -171,6 +187,7 @@ impl Chart {
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, text(18))
             .margin(14)
+            .margin_right(22)
             .x_label_area_size(42)
             .y_label_area_size(58)
             .build_cartesian_2d(x, y)
@@ -180,18 +197,20 @@ impl Chart {
             .y_desc(self.axes[1])
             .axis_style(INK)
             .bold_line_style(PALE)
-            .light_line_style(TRANSPARENT);
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&short)
+            .y_label_formatter(&short);
         mesh.label_style(text(13)).axis_desc_style(text(14)).x_labels(7).y_labels(7).draw().map_err(owned)?;
-        for Layer { name, points, colour, kind } in &self.layers {
-            let (colour, points) = (*colour, points.iter().copied());
-            let drawn = match *kind {
+        for layer in &self.layers {
+            let (name, colour, points) = (&layer.name, layer.colour, layer.points.iter().copied());
+            let drawn = match layer.kind {
                 Kind::Line => chart.draw_series(LineSeries::new(points, colour.stroke_width(2))),
                 Kind::Dashes => chart.draw_series(DashedLineSeries::new(points, 6, 4, colour.stroke_width(2))),
                 Kind::Points => chart.draw_series(points.map(|point| Circle::new(point, 3, colour.mix(0.7).filled()))),
-                Kind::Cells { width, height } => chart.draw_series(points.map(|(x, y)| {
-                    let corners = [(x - width / 2.0, y - height / 2.0), (x + width / 2.0, y + height / 2.0)];
-                    Rectangle::new(corners, colour.mix(0.18).filled())
-                })),
+                Kind::Crosses => chart.draw_series(points.map(|point| Cross::new(point, 6, colour.stroke_width(3)))),
+                Kind::Rectangle => {
+                    chart.draw_series([Rectangle::new([layer.points[0], layer.points[1]], colour.mix(0.18).filled())])
+                }
             };
             let series = drawn.map_err(owned)?;
             if !name.is_empty() {
@@ -205,6 +224,11 @@ impl Chart {
         }
         Ok(())
     }
+}
+
+/// A number beside an axis: `2` and `0.5`, not `2.0`.
+fn short(value: &f64) -> String {
+    ((value * 1e6).round() / 1e6 + 0.0).to_string() // + 0.0 makes -0 a 0
 }
 
 /// Charts side by side in one SVG.

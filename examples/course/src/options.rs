@@ -74,15 +74,28 @@ impl Options {
         option.value.parse().map_err(|error| format!("--{name} {}: {error}", option.value).into())
     }
 
+    /// The option `epochs`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no number, or 0.
+    pub fn epochs(&self) -> Result<u32> {
+        match self.get("epochs")? {
+            0 => Err("--epochs 0: expected 1 or more".into()),
+            epochs => Ok(epochs),
+        }
+    }
+
     fn usage(&self) -> String {
         let mut lines = format!("{}\n\nUsage: {} [OPTIONS]\n\nOptions:\n", self.about, self.name);
-        let mut line = |option: &str, help: &str| lines.push_str(&format!("      {option:<16} {help}\n"));
+        let mut line = |option: &str, help: &str| lines.push_str(&format!("      {option:<24} {help}\n"));
         for OwnOption { name, help, value } in &self.own {
-            line(&format!("--{name} <VALUE>"), &format!("{help} [default: {value}]"));
+            let default = if value.is_empty() { String::new() } else { format!(" [default: {value}]") };
+            line(&format!("--{name} <VALUE>"), &format!("{help}{default}"));
         }
         line("--seed <SEED>", "What everything random is drawn from [default: 0]");
         line("--out <DIR>", &format!("Folder for what is written [default: {}]", self.out.display()));
-        lines + "  -h, --help             Print help"
+        lines + "  -h, --help                   Print help"
     }
 
     /// Reads the command line; false where it asks for help.

@@ -82,9 +82,9 @@ impl ImageFolder {
         ImageFolder { reader: self.reader.resize(size), ..self }
     }
 
-    /// The names of the classes.
-    pub fn classes(&self) -> &[String] {
-        &self.classes
+    /// The names of the classes, in the order of their numbers.
+    pub fn classes(&self) -> Vec<&str> {
+        self.classes.iter().map(String::as_str).collect()
     }
 
     /// The files with their classes.
@@ -262,7 +262,7 @@ mod tests {
     fn a_folder_is_a_class() {
         let folder = folder();
         let images = ImageFolder::open(&folder).unwrap();
-        assert_eq!((images.classes(), images.len()), (&["cats".to_owned(), "dogs".to_owned()][..], 3));
+        assert_eq!((images.classes(), images.len()), (vec!["cats", "dogs"], 3));
         let (pixels, classes) = images.batch(&[2, 1]).unwrap();
         assert_eq!((pixels.shape().sizes(), classes), (&[2, 3, 2, 3][..], Tensor::from([1, 0])));
         assert_eq!(pixels.get(&[1, 0, 0, 0]), Some(0.2));

@@ -66,7 +66,8 @@ impl Page {
         let Some(last) = history.last() else { return Ok(self) };
         let names: Vec<&str> =
             ["loss"].into_iter().chain(last.train.metrics.iter().map(|(name, _)| &name[..])).collect();
-        let _ = writeln!(self.body, "<h2>After {} epochs</h2>\n<table>", history.epochs().len());
+        let epochs = history.epochs().len();
+        let _ = writeln!(self.body, "<h2>After {epochs} epoch{}</h2>\n<table>", if epochs == 1 { "" } else { "s" });
         self.body += "<tr><th></th><th>train</th><th>validation</th></tr>\n";
         for name in &names {
             let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
