@@ -364,6 +364,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
 
 /// [`small_product`], whose left side is read by `factor`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // an iterator over the sums would have them in memory from the beginning
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
     cpu: S,
     product: SmallProduct<T>,
