@@ -6,8 +6,8 @@
 //! pets/cats/tom.png  pets/cats/kitty.jpg  …
 //! pets/dogs/rex.jpg  …
 //!
-//! cargo run --release --example own_images -- --data pets
-//! cargo run --release --example own_images -- --use somebody.jpg
+//! cargo run --release -p own_images -- --data pets
+//! cargo run --release -p own_images -- --use somebody.jpg
 //! ```
 //!
 //! Without `--data` the digits of the repository are written as such a folder.
