@@ -25,12 +25,12 @@ fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
 }
 
 #[test]
-fn a_hundred_thousand_small_steps() {
+fn fifty_thousand_small_steps() {
     let mut generator = Generator::new(1);
     let mut model = Linear::<f32>::new(4, 1, &mut generator);
     let mut sgd = Sgd::new(0.01);
     let (x, y) = (Tensor::from_fn([8, 4], |i| (i[0] + 2 * i[1]) as f32 * 0.1), Tensor::ones([8, 1]));
-    flat(100_000, 2 << 20, |_| {
+    flat(50_000, 2 << 20, |_| {
         let gradients = {
             let tape = Tape::new();
             let error = model.forward(tape.constant(&x)) - &y;
@@ -41,13 +41,13 @@ fn a_hundred_thousand_small_steps() {
 }
 
 #[test]
-fn a_thousand_large_steps() {
+fn three_hundred_large_steps() {
     let mut generator = Generator::new(1);
     let mut model = Linear::<f32>::new(256, 10, &mut generator);
     let mut sgd = Sgd::new(0.01);
     let x = Tensor::from_fn([1024, 256], |i| ((i[0] * 31 + i[1] * 17) % 101) as f32 * 0.01);
     let targets = Tensor::from_fn([1024], |i| (i[0] % 10) as i64);
-    flat(1_000, 16 << 20, |_| {
+    flat(300, 16 << 20, |_| {
         let gradients = {
             let tape = Tape::new();
             cross_entropy(&model.forward(tape.constant(&x).tanh()), &targets).backward()
@@ -58,7 +58,7 @@ fn a_thousand_large_steps() {
 
 #[test]
 fn shapes_that_never_come_again() {
-    flat(10_000, 16 << 20, |step| {
+    flat(4_000, 8 << 20, |step| {
         let tape = Tape::new();
         let x = tape.var(&Tensor::<f32>::ones([1 + step % 97, 2 + step / 7]));
         let row = tape.var(&Tensor::ones([2 + step / 7]));
@@ -69,7 +69,7 @@ fn shapes_that_never_come_again() {
 
 #[test]
 fn numbers_that_never_come_again() {
-    flat(20_000, 2 << 20, |step| {
+    flat(10_000, 2 << 20, |step| {
         let tape = Tape::new();
         let x = tape.var(&Tensor::<f64>::ones([3]));
         let gradients = (x * step as f64).sum(..).backward();
