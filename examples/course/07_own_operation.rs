@@ -93,7 +93,7 @@ fn own_operation(options: &Options) -> Result {
     let against = |curve: &Tensor<f64>| many.iter().zip((curve - curve.amax(..)).to_vec()).collect::<Vec<_>>();
     let chart = Chart::new("Log-likelihood of a location, below its maximum", "location", "")
         .ranges(-1.0..10.0, -40.0..4.0)
-        .line("normal: pulled to the wild one", 1, against(&normal).into_iter().filter(|(_, y)| *y > -40.0))
+        .line("normal", 1, against(&normal).into_iter().filter(|(_, y)| *y > -40.0))
         .line("Student's t", 0, against(&student))
         .points("observations", 7, data.select(1, 0).iter().map(|x| (x, 1.5)));
     options.write("likelihood.svg", chart.to_svg()?)?;
