@@ -1,13 +1,22 @@
-//! Programs as they are run: bound to a shape, and to the layouts of their inputs as these come.
+//! Programs as they are run: bound to a shape, and to inputs that lie in given ways: how each input is read, and how the shape is
+//! tiled. Found once for a program that runs again and again.
 
 use smallvec::SmallVec;
 
-use crate::engine::access::Argument;
-use crate::engine::bind::Binding;
-use crate::engine::program::Program;
-use crate::engine::run;
+use crate::engine::access::{Access, Argument, Input};
+use crate::engine::lanes::Lanes;
+use crate::engine::program::{Output, Program};
+use crate::engine::registers::Registers;
+use crate::engine::run::{self, ReducedOutput, STAGE};
+use crate::engine::tiling::{self, Tiling};
+use crate::engine::{run_lanes, small};
+use crate::kernel::reduce::accumulator::Accumulator;
+use crate::memory::available::AllocationError;
+use crate::memory::reserve::addressable;
+use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
-use crate::{Error, Float, Layout, Shape, Site};
+use crate::scalar::instruction::Instruction;
+use crate::{DType, Error, Float, Layout, Shape, Site};
 
 /// A program with the shape it runs over, which remembers how inputs of the last layouts are read.
 #[derive(Debug)]
@@ -51,19 +60,6 @@ impl BoundProgram {
     }
 }
 
-impl Program {
-    /// What `make` makes of each output's elements and their layout.
-    pub(crate) fn outputs_over<T: Float, R>(
-        &self,
-        inputs: &[Argument<'_, T>],
-        shape: &Shape,
-        at: Site,
-        make: impl Fn(Storage<T>, Layout) -> R,
-    ) -> Result<SmallVec<[R; 1]>, Error> {
-        outputs(self, &Binding::new(self, inputs, shape, at)?, inputs, shape, at, make)
-    }
-}
-
 /// The outputs of `program` over `shape`, for which `binding` was made.
 fn outputs<T: Float, R>(
     program: &Program,
@@ -85,6 +81,171 @@ fn outputs<T: Float, R>(
             None => unreachable!("a fresh buffer has one holder"),
         }
     }
-    run::run(program, binding, inputs, results).map_err(|_| refused(shape))?;
+    run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
     Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
+}
+
+/// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
+///
+/// # Errors
+///
+/// Where memory cannot hold what it needs besides: copies of transposed inputs, and totals for each task.
+pub(crate) fn run_bound<T: Float>(
+    program: &Program,
+    binding: &Binding,
+    arguments: &[Argument<'_, T>],
+    mut results: SmallVec<[&mut [T]; 4]>,
+) -> Result<(), AllocationError> {
+    let Binding { accesses, tiling, registers, reduced, .. } = binding;
+    if tiling.count == 0 {
+        reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
+        return Ok(());
+    }
+    if let Some(lanes) = &binding.lanes {
+        return run_lanes::run(program, registers, lanes, arguments, results);
+    }
+    let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
+    if accesses.iter().any(|access| access.tiles().is_some()) {
+        for (access, argument) in accesses.iter().zip(arguments) {
+            copies.push(match argument {
+                Argument::Elements(source) => access.materialized(source.data)?,
+                Argument::Number(_) => None,
+            });
+        }
+    }
+    let mut inputs: SmallVec<[Input<'_, T>; 8]> = SmallVec::new();
+    for (k, (access, argument)) in accesses.iter().zip(arguments).enumerate() {
+        inputs.push(match (argument, copies.get(k)) {
+            (Argument::Number(value), _) => Input::Uniform(*value),
+            (_, Some(Some(copy))) => Input::Contiguous(copy),
+            (Argument::Elements(source), _) => Input::new(access, source.data),
+        });
+    }
+    if let Some(line) = binding.line {
+        small::run(program, tiling, reduced, &inputs, line, results);
+        return Ok(());
+    }
+    run::run(program, registers, reduced, tiling, &inputs, results)
+}
+
+/// How a program runs over inputs of these layouts: all that does not depend on their elements.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    dtype: DType,
+    /// Of each input; none of a number.
+    layouts: SmallVec<[Option<Layout>; 4]>,
+    accesses: SmallVec<[Access; 4]>,
+    pub(crate) tiling: Tiling,
+    registers: Registers,
+    /// Elements of a line, where the program is [`small`](crate::engine::small).
+    pub(crate) line: Option<usize>,
+    /// How it runs by [`lanes`](crate::engine::lanes), where it does.
+    lanes: Option<Lanes>,
+    reduced: SmallVec<[ReducedOutput; 2]>,
+    /// Of each output.
+    pub(crate) outputs: SmallVec<[Layout; 2]>,
+}
+
+impl Binding {
+    /// # Errors
+    ///
+    /// Where an output is larger than memory can be.
+    pub(crate) fn new<T: Float>(
+        program: &Program,
+        inputs: &[Argument<'_, T>],
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Self, Error> {
+        assert_eq!(inputs.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
+        assert!(program.row().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
+        let mut outputs: SmallVec<[Layout; 2]> = SmallVec::new();
+        for output in program.outputs() {
+            let shape = program.shape_of(output, shape);
+            addressable::<T>(&shape, at)?;
+            outputs.push(Layout::contiguous(shape));
+        }
+        let count = shape.numel();
+        let layout = |input: &Argument<'_, T>| match input {
+            Argument::Number(_) => None,
+            Argument::Elements(source) => Some(source.layout.clone()),
+        };
+        let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
+        // Of no elements, nothing is read.
+        let access = |layout: &Option<Layout>| match layout {
+            Some(layout) if count > 0 => Access::over(layout, shape),
+            _ => Access::Number,
+        };
+        let accesses: SmallVec<[Access; 4]> = layouts.iter().map(access).collect();
+        let mut row = accesses.iter().map(Access::row).fold(count, usize::min);
+        let mut reduced: SmallVec<[ReducedOutput; 2]> = SmallVec::new();
+        for (number, (output, layout)) in program.outputs().iter().zip(&outputs).enumerate() {
+            if let Output::Reduced(op, value, _) = *output {
+                let accumulator = Accumulator::new(op, shape, layout);
+                row = row.min(accumulator.space.row());
+                reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
+            }
+        }
+        let cost = program.instructions().iter().map(Instruction::cost).sum();
+        let tiling = match program.row() {
+            _ if count == 0 => Tiling::default(),
+            Some(axis) => Tiling::of_rows(count, shape[axis..].iter().product(), cost),
+            None => Tiling::of_program(count, row, cost),
+        };
+        for reduced in &mut reduced {
+            reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
+        }
+        let line = tiling::line::<T>(count, inputs.len() + program.instructions().len());
+        let mut lanes = None;
+        if line.is_none()
+            && count > 0
+            && let Some((by_lanes, results)) = Lanes::new(program, &layouts, shape)
+        {
+            (lanes, outputs) = (Some(by_lanes), results);
+        }
+        Ok(Binding {
+            dtype: T::DTYPE,
+            layouts,
+            accesses,
+            tiling,
+            registers: Registers::new(program),
+            line,
+            lanes,
+            reduced,
+            outputs,
+        })
+    }
+
+    /// Whether these inputs lie as those that it was made for.
+    fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
+        let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
+            (None, Argument::Number(_)) => true,
+            (Some(own), Argument::Elements(source)) => own == source.layout,
+            _ => false,
+        };
+        self.dtype == T::DTYPE && self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::Reduction;
+    use crate::kernel::strided::Source;
+
+    /// Totals for each task, of outputs that are as large as memory can be, and copies of inputs as large.
+    #[test]
+    fn what_memory_cannot_hold_is_an_error() {
+        let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
+        let shape = Shape::from([2, 1 << 55]);
+        let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
+        let argument = [Argument::Elements(Source { data: &[1.0], layout: &layout })];
+        let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();
+        assert!(binding.tiling.tasks() > 1);
+        assert_eq!(run_bound::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));
+
+        let transposed = Layout::contiguous(Shape::from([1 << 28, 1 << 28])).permute(&[1, 0]);
+        assert!(Access::new(&transposed).materialized::<f64>(&[]).is_err());
+    }
 }

@@ -1,7 +1,6 @@
 //! The engine: programs of several operations over one shape, run block by block.
 
 pub(crate) mod access;
-pub(crate) mod bind;
 pub(crate) mod bound;
 pub(crate) mod elementwise;
 pub(crate) mod execute;

@@ -15,69 +15,53 @@ use std::mem::take;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::access::{Argument, Input};
-use crate::engine::bind::{Binding, ReducedOutput};
+use crate::engine::access::Input;
 use crate::engine::execute::execute;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
-use crate::engine::run_lanes;
-use crate::engine::small;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::accumulator::{combine, total_of};
+use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::strided::STREAM;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::reserve;
-use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Float, Reduction};
 
-/// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
+/// Blocks that are accumulated one after the other before their total is put aside.
+pub(crate) const STAGE: usize = 16;
+
+/// An output of a program that is a value reduced.
+#[derive(Debug)]
+pub(crate) struct ReducedOutput {
+    /// Number of the value.
+    pub(crate) value: usize,
+    /// Number of the output.
+    pub(crate) output: usize,
+    pub(crate) accumulator: Accumulator,
+    /// Blocks after which totals are put aside.
+    pub(crate) stage: usize,
+}
+
+/// Runs `program` block by block over `inputs`; each of `results` has as many elements as the output's shape.
 ///
 /// # Errors
 ///
-/// Where memory cannot hold what it needs besides: copies of transposed inputs, and totals for each task.
+/// Where memory cannot hold totals for each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
-    binding: &Binding,
-    arguments: &[Argument<'_, T>],
+    registers: &Registers,
+    reduced: &[ReducedOutput],
+    tiling: &Tiling,
+    inputs: &[Input<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
-    let Binding { accesses, tiling, registers, reduced, .. } = binding;
-    if tiling.count == 0 {
-        reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
-        return Ok(());
-    }
-    if let Some(lanes) = &binding.lanes {
-        return run_lanes::run(program, registers, lanes, arguments, results);
-    }
-    let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
-    if accesses.iter().any(|access| access.tiles().is_some()) {
-        for (access, argument) in accesses.iter().zip(arguments) {
-            copies.push(match argument {
-                Argument::Elements(source) => access.materialized(source.data)?,
-                Argument::Number(_) => None,
-            });
-        }
-    }
-    let mut inputs: SmallVec<[Input<'_, T>; 8]> = SmallVec::new();
-    for (k, (access, argument)) in accesses.iter().zip(arguments).enumerate() {
-        inputs.push(match (argument, copies.get(k)) {
-            (Argument::Number(value), _) => Input::Uniform(*value),
-            (_, Some(Some(copy))) => Input::Contiguous(copy),
-            (Argument::Elements(source), _) => Input::new(access, source.data),
-        });
-    }
-    if let Some(line) = binding.line {
-        small::run(program, binding, &inputs, line, results);
-        return Ok(());
-    }
     let tasks = tiling.tasks();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let blocks = Blocks { program, registers, reduced, inputs: &inputs, tiling, streams: bytes >= STREAM };
+    let blocks = Blocks { program, registers, reduced, inputs, tiling, streams: bytes >= STREAM };
     if tasks == 1 {
         return blocks.run(0, results);
     }
@@ -420,29 +404,5 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             Operand::Slice(from) => out.copy_from_slice(from),
         }
         self.slots[slot] = out;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Totals for each task, of outputs that are as large as memory can be, and copies of inputs as large.
-    #[test]
-    fn what_memory_cannot_hold_is_an_error() {
-        use crate::engine::access::Access;
-        use crate::kernel::strided::Source;
-        use crate::shape::error::Site;
-        use crate::{Layout, Shape};
-        let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
-        let shape = Shape::from([2, 1 << 55]);
-        let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
-        let argument = [Argument::Elements(Source { data: &[1.0], layout: &layout })];
-        let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();
-        assert!(binding.tiling.tasks() > 1);
-        assert_eq!(run::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));
-
-        let transposed = Layout::contiguous(Shape::from([1 << 28, 1 << 28])).permute(&[1, 0]);
-        assert!(Access::new(&transposed).materialized::<f64>(&[]).is_err());
     }
 }

@@ -10,12 +10,12 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::{Argument, Input};
-use crate::engine::bind::STAGE;
 use crate::engine::elementwise;
 use crate::engine::execute::execute;
 use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
+use crate::engine::run::STAGE;
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::strided::Source;

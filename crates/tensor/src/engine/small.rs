@@ -7,9 +7,9 @@
 use smallvec::SmallVec;
 
 use crate::engine::access::Input;
-use crate::engine::bind::{Binding, ReducedOutput};
 use crate::engine::program::{Output, Program};
-use crate::engine::tiling::{LONGEST, VECTOR};
+use crate::engine::run::ReducedOutput;
+use crate::engine::tiling::{LONGEST, Tiling, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
@@ -29,13 +29,14 @@ const ELEMENTS: usize = 16;
 /// Runs a program by lines of `line` elements.
 pub(crate) fn run<T: Float>(
     program: &Program,
-    binding: &Binding,
+    tiling: &Tiling,
+    reduced: &[ReducedOutput],
     inputs: &[Input<'_, T>],
     line: usize,
     mut results: SmallVec<[&mut [T]; 4]>,
 ) {
     let instructions = program.instructions();
-    let (count, row) = (binding.tiling.count, binding.tiling.row);
+    let (count, row) = (tiling.count, tiling.row);
     let given = inputs.len() * line;
     let all = given + instructions.len() * line;
     T::arena().with_borrow_mut(|arena| {
@@ -67,7 +68,7 @@ pub(crate) fn run<T: Float>(
                 Output::Reduced(..) => {}
             }
         }
-        for ReducedOutput { value: number, output, accumulator, .. } in &binding.reduced {
+        for ReducedOutput { value: number, output, accumulator, .. } in reduced {
             let totals = &mut *results[*output];
             totals.fill(T::start(accumulator.op));
             accumulator.accumulate(Operand::Slice(value(*number as u32)), 0, count, totals, &mut spare[..count]);
@@ -245,7 +246,7 @@ pub(crate) fn three<M: Element, T: Element, U>(
 mod tests {
     use super::*;
     use crate::engine::access::Argument;
-    use crate::engine::run;
+    use crate::engine::bound::{Binding, run_bound};
     use crate::kernel::testing::layouts::recipes;
     use crate::scalar::instruction::{Binary, Compare, Reduction, Unary};
     use crate::{Shape, Site, Tensor};
@@ -332,7 +333,7 @@ mod tests {
                     binding.line = None;
                 }
                 let mut results: Vec<Vec<f64>> = binding.outputs.iter().map(|layout| vec![f64::NAN; layout.numel()]).collect();
-                run::run(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();
+                run_bound(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();
                 results
             };
             for (got, expected) in run(true).iter().zip(&run(false)) {

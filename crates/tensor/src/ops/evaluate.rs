@@ -215,7 +215,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                     }
                 };
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
-                let results = program.borrow_mut().run(&arguments, self.maker.site(step.node))?;
+                let site = self.maker.site(step.node);
+                let results = program.borrow_mut().outputs(&arguments, site, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);

@@ -30,22 +30,7 @@ impl Program {
     /// Where there are not as many inputs as the program has, one does not expand to `shape`, or rows are reduced and have no
     /// elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
-        self.outputs_over(inputs, shape, at, Tensor::from_parts)
-    }
-}
-
-impl BoundProgram {
-    /// The outputs. How inputs of their layouts are read is kept for the next run.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::run`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Program::run`].
-    pub fn run<T: Float>(&mut self, inputs: &[Argument<'_, T>], at: Site) -> Result<Results<T>, Error> {
-        self.outputs(inputs, at, Tensor::from_parts)
+        BoundProgram::new(self.clone(), shape.clone()).outputs(inputs, at, Tensor::from_parts)
     }
 }
 
@@ -57,6 +42,10 @@ mod tests {
 
     fn at() -> Site {
         Site::here("test")
+    }
+
+    fn run<T: Float>(program: &mut BoundProgram, inputs: &[Argument<'_, T>]) -> Results<T> {
+        program.outputs(inputs, at(), Tensor::from_parts).unwrap()
     }
 
     fn shapes() -> [Shape; 9] {
@@ -232,7 +221,7 @@ mod tests {
         let double = Program::new(1, vec![Instruction::Binary(Binary::Add, 0, 0)], vec![Output::Whole(1)], None);
         let mut programs = [BoundProgram::new(sum, x.shape().clone()), BoundProgram::new(double, x.shape().clone())];
         for _ in 0..3 {
-            let results = programs.each_mut().map(|program| program.run(&[Argument::from(&x)], at()).unwrap());
+            let results = programs.each_mut().map(|program| run(program, &[Argument::from(&x)]));
             assert_eq!((&results[0][0], &results[1][0]), (&Tensor::full([1], 4096.0), &Tensor::full([4096], 2.0)));
         }
     }
@@ -246,13 +235,13 @@ mod tests {
             let turned = Tensor::<f64>::from_fn([columns, rows], |i| (i[1] * 7 + i[0]) as f64).t();
             let row = x.select(0, 1);
             for y in [&x, &turned, &row, &x, &Tensor::scalar(2.0)] {
-                let results = program.run(&[Argument::from(&x), Argument::from(y)], at()).unwrap();
+                let results = run(&mut program, &[Argument::from(&x), Argument::from(y)]);
                 assert_eq!(results[0], &x - y);
                 let (x, y) = (x.cast::<f32>(), y.cast::<f32>());
-                let results = program.run(&[Argument::from(&x), Argument::from(&y)], at()).unwrap();
+                let results = run(&mut program, &[Argument::from(&x), Argument::from(&y)]);
                 assert_eq!(results[0], &x - &y);
             }
-            let results = program.run(&[Argument::from(&x), Argument::Number(3.0)], at()).unwrap();
+            let results = run(&mut program, &[Argument::from(&x), Argument::Number(3.0)]);
             assert_eq!(results[0], &x - 3.0);
         }
     }
