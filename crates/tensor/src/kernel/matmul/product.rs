@@ -15,8 +15,9 @@ const SMALL: usize = 64;
 /// Up to this many multiplications are computed by [`compact`].
 const COMPACT: usize = 1 << 13;
 
-/// Up to this many elements of a right side stay in the cache while [`compact`] reads them once for a few rows of the left side.
-const CACHED: usize = 1 << 14;
+/// Up to this many are if both sides are read in place: `gemm` rearranges them first, which larger products make up for. Less than a
+/// part of a product that is split by rows has.
+const COMPACT_IN_PLACE: usize = 1 << 16;
 
 /// Up to this many rows of a result are computed by [`compact`]: `gemm` rearranges the right side, which takes as long as the
 /// multiplications. Fewer than a part of a product that is split by rows has.
@@ -64,7 +65,7 @@ macro_rules! floats {
                     return thin(sizes, x, y, out);
                 }
                 let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
-                let small = work <= COMPACT || in_place && (k * n <= CACHED || m <= FEW_ROWS);
+                let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || m <= FEW_ROWS);
                 if small && n >= 8 {
                     return compact(sizes, x, y, out);
                 }
