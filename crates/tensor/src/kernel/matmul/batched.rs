@@ -127,7 +127,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
         // Sizes around the thresholds between code paths, `gemm`'s and ours.
-        let sizes: [[usize; 3]; 26] = [
+        let sizes: [[usize; 3]; 29] = [
             [128, 128, 64],
             [130, 64, 700],
             [131, 64, 1100],
@@ -154,6 +154,9 @@ mod tests {
             [32, 128, 512],
             [17, 700, 1100],
             [40, 191, 200],
+            [41, 64, 100],
+            [41, 100, 64],
+            [256, 300, 70],
         ];
         for [m, n, k] in sizes {
             let element =

@@ -122,10 +122,10 @@ vectors!(
             _mm256_maskstore_ps(to, _mm256_cmpgt_epi32(_mm256_set1_epi32(room), lanes), x)
         },
         |x| {
-        let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
-        let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
-        _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
-    },
+            let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+            let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
+        },
     Avx2 f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd
         |from, count| {
             let lanes = _mm256_setr_epi64x(0, 1, 2, 3);
@@ -136,9 +136,9 @@ vectors!(
             _mm256_maskstore_pd(to, _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(room)), lanes), x)
         },
         |x| {
-        let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
-        _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
-    }
+            let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
+            _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
+        }
 );
 
 macro_rules! portable {
@@ -364,7 +364,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
 
 /// [`small_product`], whose left side is read by `factor`.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // an iterator over the sums would have them in memory from the beginning
+#[allow(clippy::needless_range_loop)] // an iterator over the sums would keep them in memory, not in registers
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
     cpu: S,
     product: SmallProduct<T>,
@@ -386,7 +386,6 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
             }
         }
     }
-    // By indices: an iterator over the sums would have them in memory from the beginning.
     for r in 0..R {
         let (whole, last) = out[r * pitch..][..columns].split_at_mut((C - 1) * L);
         let whole = whole.as_chunks_mut::<L>().0;
