@@ -52,7 +52,7 @@ pub trait Key {
 
 #[twins]
 impl<T: Float> Gradients<T> {
-    /// `by_node` must be in ascending order; `nodes` are those of the tape's parameters.
+    /// `by_node` must be in ascending order; so must `nodes`, those of the tape's parameters.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,
@@ -60,12 +60,11 @@ impl<T: Float> Gradients<T> {
         changes: Vec<(u64, Change<Tensor<T>>)>,
     ) -> Self {
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
-        let mut owners: Vec<(Index, u64)> = nodes.iter().map(|&(id, node)| (node, id)).collect();
-        owners.sort_unstable();
+        debug_assert!(nodes.is_sorted_by_key(|&(_, node)| node));
         let (mut variables, mut parameters) = (Vec::new(), Vec::with_capacity(nodes.len()));
         for (node, gradient) in by_node {
-            match owners.binary_search_by_key(&node, |&(node, _)| node) {
-                Ok(position) => parameters.push((owners[position].1, gradient)),
+            match nodes.binary_search_by_key(&node, |&(_, node)| node) {
+                Ok(position) => parameters.push((nodes[position].0, gradient)),
                 Err(_) => variables.push((node, gradient)),
             }
         }

@@ -45,17 +45,35 @@ pub(super) struct Waiting {
     elements: usize,
 }
 
-/// What waits, by slot; and concatenations that were recorded, by their parts.
+/// What waits, by slot; and concatenations that were recorded, by their dimension and parts.
 pub(super) struct Joined<'t, T: Float> {
     waiting: BTreeMap<usize, Waiting>,
-    rows: HashMap<Vec<Index>, Index>,
+    known: HashMap<(usize, Vec<Index>), Index>,
+    /// The parts of those along dimension 0 in their order, by the same in ascending order.
+    rows: HashMap<Vec<Index>, Vec<Index>>,
     /// Reverse mode, for operations that have no rule for forward mode.
     reverse: Reverse<'t, T>,
 }
 
 impl<'t, T: Float> Joined<'t, T> {
     pub(super) fn new(reverse: Reverse<'t, T>) -> Self {
-        Joined { waiting: BTreeMap::new(), rows: HashMap::new(), reverse }
+        Joined { waiting: BTreeMap::new(), known: HashMap::new(), rows: HashMap::new(), reverse }
+    }
+
+    /// The parts one after the other along `axis`, recorded once.
+    fn cat(&mut self, axis: usize, parts: &[Var<'t, T>], at: Site) -> Result<Var<'t, T>, Error> {
+        let order: Vec<Index> = parts.iter().map(|part| part.index).collect();
+        if let Some(&known) = self.known.get(&(axis, order.clone())) {
+            return Ok(parts[0].tape.at(known));
+        }
+        let all = TensorLike::apply_cat(parts, axis, Site { operation: "cat", ..at })?;
+        if axis == 0 {
+            let mut ascending = order.clone();
+            ascending.sort_unstable();
+            self.rows.insert(ascending, order.clone());
+        }
+        self.known.insert((axis, order), all.index);
+        Ok(all)
     }
 
     /// The highest slot for which terms wait.
@@ -89,9 +107,10 @@ impl<'t, T: Float> Tape<T> {
                 let overlaps = before.next().is_some_and(|(first, group)| first + longest(group) > start);
                 let crowded = waiting.slices.get(&start).is_some_and(|group| group.len() >= DEEPEST);
                 if !waiting.slices.is_empty() && (overlaps || crowded || axis != waiting.axis) {
-                    let slices = take(&mut waiting.slices);
-                    ready.push(self.of_slices(joined.reverse, waiting.axis, slices, at)?);
+                    let (slices, axis) = (take(&mut waiting.slices), waiting.axis);
+                    ready.push(self.of_slices(joined, axis, slices, at)?);
                 }
+                let waiting = joined.waiting.entry(slot).or_default();
                 waiting.axis = axis;
                 waiting.slices.entry(start).or_default().push((len, term));
                 Ok(true)
@@ -111,7 +130,7 @@ impl<'t, T: Float> Tape<T> {
                 if waiting.elements + elements > LONGEST && !waiting.products.is_empty() {
                     let products = take(&mut waiting.products);
                     waiting.elements = 0;
-                    ready.push(self.of_products(joined, &products, at)?);
+                    ready.push(self.of_products(joined, products, at)?);
                 }
                 let waiting = joined.waiting.entry(slot).or_default();
                 waiting.elements += elements;
@@ -132,10 +151,10 @@ impl<'t, T: Float> Tape<T> {
         let mut sums = Vec::new();
         if let Some(Waiting { slices, axis, products, .. }) = joined.waiting.remove(&slot) {
             if !slices.is_empty() {
-                sums.push(self.of_slices(joined.reverse, axis, slices, at)?);
+                sums.push(self.of_slices(joined, axis, slices, at)?);
             }
             if !products.is_empty() {
-                sums.push(self.of_products(joined, &products, at)?);
+                sums.push(self.of_products(joined, products, at)?);
             }
         }
         Ok(sums)
@@ -144,7 +163,7 @@ impl<'t, T: Float> Tape<T> {
     /// The sum of terms of slices: their gradients one after the other, and zeros where no slice was.
     fn of_slices(
         &'t self,
-        reverse: Reverse<'t, T>,
+        joined: &mut Joined<'t, T>,
         axis: usize,
         mut slices: BTreeMap<usize, Vec<(usize, Term)>>,
         at: Site,
@@ -155,7 +174,7 @@ impl<'t, T: Float> Tape<T> {
         let deriving = self.derive();
         let (op, inputs) = deriving.on_behalf_of(first.node);
         if slices.values().map(Vec::len).sum::<usize>() == 1 {
-            return self.alone(reverse, first, op, &inputs, at);
+            return self.alone(joined.reverse, first, op, &inputs, at);
         }
         let shape = self.at(inputs[0]).shape();
         let mut parts = Vec::with_capacity(slices.len() + 1);
@@ -183,7 +202,7 @@ impl<'t, T: Float> Tape<T> {
         if end < shape[axis] {
             parts.push(zeros(end, shape[axis]));
         }
-        TensorLike::apply_cat(&parts, axis, Site { operation: "cat", ..at })
+        joined.cat(axis, &parts, at)
     }
 
     /// The sum of what terms of slices that start at one place have in a range from there on, which all of them have.
@@ -206,36 +225,28 @@ impl<'t, T: Float> Tape<T> {
         Ok(sum.unwrap_or_else(|| unreachable!("one term at least")))
     }
 
-    /// The sum of terms of products: one product over the rows of all.
-    fn of_products(&'t self, joined: &mut Joined<'t, T>, terms: &[Term], at: Site) -> Result<Var<'t, T>, Error> {
+    /// The sum of terms of products: one product over the rows of all. Where the rows of the gradients were joined before, in that
+    /// order.
+    fn of_products(&'t self, joined: &mut Joined<'t, T>, mut terms: Vec<Term>, at: Site) -> Result<Var<'t, T>, Error> {
         let deriving = self.derive();
         let (op, mut inputs) = deriving.on_behalf_of(terms[0].node);
-        if let &[term] = terms {
+        if let [term] = terms[..] {
             return self.alone(joined.reverse, term, op, &inputs, at);
         }
-        let left: Vec<Index> = {
-            let record = self.record.borrow();
-            terms.iter().map(|term| record.operands(term.node)[0]).collect()
-        };
-        inputs[0] = self.rows_of(&mut joined.rows, left, at)?.index;
-        let g = self.rows_of(&mut joined.rows, terms.iter().map(|term| term.g).collect(), at)?.index;
-        self.alone(joined.reverse, Term { g, ..terms[0] }, op, &inputs, at)
-    }
-
-    /// The rows of several matrices, one below the other.
-    fn rows_of(
-        &'t self,
-        known: &mut HashMap<Vec<Index>, Index>,
-        parts: Vec<Index>,
-        at: Site,
-    ) -> Result<Var<'t, T>, Error> {
-        if let Some(&index) = known.get(&parts) {
-            return Ok(self.at(index));
+        let mut parts: Vec<Index> = terms.iter().map(|term| term.g).collect();
+        parts.sort_unstable();
+        if let Some(order) = joined.rows.get(&parts) {
+            let places: HashMap<Index, usize> = order.iter().enumerate().map(|(place, &part)| (part, place)).collect();
+            terms.sort_by_key(|term| places[&term.g]);
         }
-        let vars: Vec<Var<'t, T>> = parts.iter().map(|&part| self.at(part)).collect();
-        let all = TensorLike::apply_cat(&vars, 0, Site { operation: "cat", ..at })?;
-        known.insert(parts, all.index);
-        Ok(all)
+        let left: Vec<Var<'t, T>> = {
+            let record = self.record.borrow();
+            terms.iter().map(|term| self.at(record.operands(term.node)[0])).collect()
+        };
+        let right: Vec<Var<'t, T>> = terms.iter().map(|term| self.at(term.g)).collect();
+        inputs[0] = joined.cat(0, &left, at)?.index;
+        let g = joined.cat(0, &right, at)?.index;
+        self.alone(joined.reverse, Term { g, ..terms[0] }, op, &inputs, at)
     }
 
     /// One term, with these inputs of its node.

@@ -141,10 +141,10 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
                 Ok(())
             }
         })?;
-        let mut values = values.into_iter().map(|value| value.unwrap_or_else(|| unreachable!("each root has a value")));
-        let changes = with_values(changes, &mut values);
-        let loss = values.next().unwrap_or_else(|| unreachable!("the loss is the last root")).try_item()?;
-        Ok((loss, Gradients::from_parts([], changes)))
+        let mut values = values.into_iter();
+        let mut next = || values.next().flatten().unwrap_or_else(|| unreachable!("each root has a value"));
+        let changes = with_values(changes, &mut next);
+        Ok((next().try_item()?, Gradients::from_parts([], changes)))
     }
 }
 

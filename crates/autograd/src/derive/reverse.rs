@@ -63,10 +63,8 @@ impl<T: Float> Tape<T> {
         at: Site,
     ) -> Result<LossWith<T, N>, Error> {
         let (loss, others) = loss(&self);
-        let (gradients, others) = loss.gradients_and(others, at)?;
-        // Computed with the gradients.
-        let value = self.evaluate(&[loss.index], at)?[0].try_item()?;
-        Ok((value, gradients, others))
+        let (value, gradients, others) = loss.gradients_and(others, at)?;
+        Ok((value.try_item()?, gradients, others))
     }
 }
 
@@ -148,8 +146,10 @@ impl<'t, T: Float> Tape<T> {
         let mut end = path.marks.len();
         while let Some(slot) = self.apply_slopes(path, adjoints, (joined.highest(), end), at)? {
             end = slot;
-            for sum in self.joined(&mut joined, slot, at)? {
-                adjoints.add(self, slot, sum, at)?;
+            if joined.highest() == Some(slot) {
+                for sum in self.joined(&mut joined, slot, at)? {
+                    adjoints.add(self, slot, sum, at)?;
+                }
             }
             let Some(g) = adjoints.get(self, slot) else { continue };
             let index = path.first + slot as Index;
@@ -236,14 +236,12 @@ pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item
 /// The changes with the values of their [`statistics`].
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
-    values: &mut impl Iterator<Item = Tensor<T>>,
+    value: &mut impl FnMut() -> Tensor<T>,
 ) -> Vec<(u64, Change<Tensor<T>>)> {
     let with_value = |(id, change)| {
         let change = match change {
             Change::Count => Change::Count,
-            Change::Blend { share, .. } => {
-                Change::Blend { new: values.next().unwrap_or_else(|| unreachable!("a value for each root")), share }
-            }
+            Change::Blend { share, .. } => Change::Blend { new: value(), share },
         };
         (id, change)
     };
@@ -336,7 +334,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// If this is not one number, depends on no variable and no parameter, or an operation in between has no derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
-        let (gradients, []) = self.gradients_and([], Site::here("backward"))?;
+        let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
         Ok(gradients)
     }
 
@@ -361,14 +359,16 @@ impl<'t, T: Float> Var<'t, T> {
         self,
         others: [Var<'t, T>; N],
     ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
-        self.gradients_and(others, Site::here("backward_with"))
+        let (_, gradients, others) = self.gradients_and(others, Site::here("backward_with"))?;
+        Ok((gradients, others))
     }
 
+    /// The value of this loss, its gradients, and the values of `others`.
     fn gradients_and<const N: usize>(
         self,
         others: [Var<'t, T>; N],
         at: Site,
-    ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
+    ) -> Result<(Tensor<T>, Gradients<T>, [Tensor<T>; N]), Error> {
         for other in others {
             self.check_tape(other, at)?;
         }
@@ -380,10 +380,11 @@ impl<'t, T: Float> Var<'t, T> {
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
-        let others = others.map(|_| values.by_ref().next().unwrap_or_else(|| unreachable!("a value for each root")));
-        let changes = with_values(changes, &mut values);
+        let mut next = || values.next().unwrap_or_else(|| unreachable!("a value for each root"));
+        let others = others.map(|_| next());
+        let changes = with_values(changes, &mut next);
         let record = self.tape.record.borrow();
-        Ok((Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+        Ok((next(), Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
     /// Records the gradients of this single number with respect to all variables that it depends on: each leaf with its gradient.

@@ -48,23 +48,30 @@ const BLOCK: usize = 64;
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for Elementwise<'_, T, F, N> {
     #[inline(always)]
     fn run(mut self) {
-        for start in (0..self.x.len()).step_by(BLOCK) {
-            let end = self.x.len().min(start + BLOCK);
-            let (mut x, mut input, mut states) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK], [[T::ZERO; BLOCK]; N]);
-            x[..end - start].copy_from_slice(&self.x[start..end]);
-            input[..end - start].copy_from_slice(&self.input[start..end]);
-            for (own, state) in states.iter_mut().zip(&self.states) {
-                own[..end - start].copy_from_slice(&state[start..end]);
-            }
-            // Compiled once for a constant length and once for the rest, so that the function is never called on padding.
-            match end - start {
-                BLOCK => each(BLOCK, &mut x, &input, &mut states, self.f),
-                count => each(count, &mut x, &input, &mut states, self.f),
-            }
-            self.x[start..end].copy_from_slice(&x[..end - start]);
-            for (own, state) in states.iter().zip(&mut self.states) {
-                state[start..end].copy_from_slice(&own[..end - start]);
-            }
+        let whole = self.x.len() / BLOCK * BLOCK;
+        for start in (0..whole).step_by(BLOCK) {
+            self.block(start, BLOCK);
+        }
+        self.block(whole, self.x.len() - whole);
+    }
+}
+
+impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
+    /// `count` elements, a block at most. Compiled once for the length of a block and once for the rest: the function is never called
+    /// on padding, and copying a block takes a few vector instructions.
+    #[inline(always)]
+    fn block(&mut self, start: usize, count: usize) {
+        let range = start..start + count;
+        let (mut x, mut input, mut states) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK], [[T::ZERO; BLOCK]; N]);
+        x[..count].copy_from_slice(&self.x[range.clone()]);
+        input[..count].copy_from_slice(&self.input[range.clone()]);
+        for (own, state) in states.iter_mut().zip(&self.states) {
+            own[..count].copy_from_slice(&state[range.clone()]);
+        }
+        each(count, &mut x, &input, &mut states, self.f);
+        self.x[range.clone()].copy_from_slice(&x[..count]);
+        for (own, state) in states.iter().zip(&mut self.states) {
+            state[range.clone()].copy_from_slice(&own[..count]);
         }
     }
 }

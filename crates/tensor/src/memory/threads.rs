@@ -1,10 +1,10 @@
 //! The thread pool: distributes the tasks of an operation to waiting threads.
 //!
 //! The calling thread works too; helpers that are idle for a while sleep. Every thread has a range of tasks of its own and
-//! continues with those of others when it is done: neighbouring tasks use neighbouring memory, and a core's cache keeps the data of
-//! its own tasks from one operation to the next. Because helpers spin before they sleep, an operation starts in 1 µs while they are
-//! awake. A general thread pool wakes up through a mutex and a condition variable, which costs 10 to 100 µs, often more than the
-//! operation itself.
+//! continues with those that others leave when it is done: neighbouring tasks use neighbouring memory, and a core's cache keeps the
+//! data of its own tasks from one operation to the next. Because helpers spin before they sleep, an operation starts in 1 µs while
+//! they are awake. A general thread pool wakes up through a mutex and a condition variable, which costs 10 to 100 µs, often more than
+//! the operation itself.
 //!
 //! Large tensors are swept from start to end in one operation and from end to start in the next ([`Schedule::Sweep`]), to
 //! reuse the tail that the caches still hold.
@@ -249,16 +249,25 @@ impl ThreadPool {
     }
 }
 
-/// Runs tasks until none is left: first the thread's own, then those of the others.
+/// How often a thread that has no tasks left looks whether another finishes its own, before it takes them: a few microseconds in all.
+/// A task that was taken leaves its data in the wrong cache, so that its own thread is late the next time too, and loses it again.
+const PATIENCE: u32 = 256;
+
+/// Runs tasks until none is left: first the thread's own, then those that others leave.
 fn work(shared: &PoolState, own: usize, task: Task<'_>) {
     let count = shared.count.load(Ordering::Relaxed);
     let threads = shared.wanted.load(Ordering::Relaxed) + 1;
     let backwards = shared.backwards.load(Ordering::Relaxed);
+    let mut patience = PATIENCE;
     for other in 0..threads {
         let thread = (own + other) % threads;
-        let Range { start, end } = range(thread, threads, count);
+        let (Range { start, end }, next) = (range(thread, threads, count), &shared.next[thread].0);
+        while other > 0 && patience > 0 && next.load(Ordering::Relaxed) < end {
+            patience -= 1;
+            std::hint::spin_loop();
+        }
         loop {
-            let number = shared.next[thread].0.fetch_add(1, Ordering::Relaxed);
+            let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= end {
                 break;
             }

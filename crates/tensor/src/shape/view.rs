@@ -92,6 +92,12 @@ impl View {
     pub fn shape(&self, shape: &Shape) -> Shape {
         match self {
             View::Expand(target) | View::Reshape(target) => target.clone(),
+            View::Permute(axes) => axes.iter().map(|&axis| shape[axis]).collect(),
+            &View::Slice { axis, len, .. } => {
+                let mut shape = shape.clone();
+                shape[axis] = len;
+                shape
+            }
             view => match view.apply(&Layout::contiguous(shape.clone())) {
                 Some(layout) => layout.shape().clone(),
                 None => unreachable!("only a reshape may need a copy"),

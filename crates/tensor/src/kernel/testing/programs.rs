@@ -66,8 +66,8 @@ fn shape(rng: &mut Pcg64) -> Shape {
 
 /// Short rows, many of them.
 fn lanes(rng: &mut Pcg64) -> Shape {
-    let most = if chance(rng, 4) { 31 } else { 7 };
-    let mut sizes = [1 + below(rng, 9), 32 + below(rng, 30), 2 + below(rng, most)];
+    let (outer, most) = (if chance(rng, 8) { 9 } else { 2 }, if chance(rng, 8) { 31 } else { 7 });
+    let mut sizes = [1 + below(rng, outer), 32 + below(rng, 30), 2 + below(rng, most)];
     if chance(rng, 3) {
         sizes.swap(0, 1);
     }
