@@ -63,8 +63,7 @@ impl<T: Float> Tape<T> {
         at: Site,
     ) -> Result<LossWith<T, N>, Error> {
         let (loss, others) = loss(&self);
-        let (value, gradients, others) = loss.gradients_and(others, at)?;
-        Ok((value.try_item()?, gradients, others))
+        loss.gradients_and(others, at)
     }
 }
 
@@ -364,11 +363,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// The value of this loss, its gradients, and the values of `others`.
-    fn gradients_and<const N: usize>(
-        self,
-        others: [Var<'t, T>; N],
-        at: Site,
-    ) -> Result<(Tensor<T>, Gradients<T>, [Tensor<T>; N]), Error> {
+    fn gradients_and<const N: usize>(self, others: [Var<'t, T>; N], at: Site) -> Result<LossWith<T, N>, Error> {
         for other in others {
             self.check_tape(other, at)?;
         }
@@ -383,8 +378,9 @@ impl<'t, T: Float> Var<'t, T> {
         let mut next = || values.next().unwrap_or_else(|| unreachable!("a value for each root"));
         let others = others.map(|_| next());
         let changes = with_values(changes, &mut next);
+        let loss = next().try_item()?;
         let record = self.tape.record.borrow();
-        Ok((next(), Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+        Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
     /// Records the gradients of this single number with respect to all variables that it depends on: each leaf with its gradient.

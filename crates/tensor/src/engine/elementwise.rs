@@ -191,7 +191,8 @@ fn in_planes<U: Element>(
             while !rest.is_empty() {
                 let rows = (height - row % height).min(rest.len() / columns);
                 let (now, later) = rest.split_at_mut(rows * columns);
-                f(Plane { rows, ..plane }, [0, 1].map(|k| space.position(k, row * columns)), now);
+                let starts = [space.position(0, row * columns), space.position(1, row * columns)];
+                f(Plane { rows, ..plane }, starts, now);
                 (row, rest) = (row + rows, later);
             }
         },

@@ -61,9 +61,10 @@ impl Tiling {
     }
 
     /// For planes of `rows` rows of up to [`BLOCK`] elements and an operation that costs an addition: blocks are whole rows, as
-    /// many as a task has where results are not streamed, else of one plane.
+    /// many as a task has where results are not streamed, else whole planes, or rows of one.
     pub(crate) fn of_planes(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
-        let unit = if streams { rows.min(BLOCK / row) * row } else { (TASK / row * row).max(row) };
+        let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
+        let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
         Self::cut(count, unit, unit, 2)
     }
 
