@@ -225,8 +225,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(sum.unwrap_or_else(|| unreachable!("one term at least")))
     }
 
-    /// The sum of terms of products: one product over the rows of all. Where the rows of the gradients were joined before, in that
-    /// order.
+    /// The sum of terms of products: one product over the rows of all. If the gradients' rows were joined before, in that order.
     fn of_products(&'t self, joined: &mut Joined<'t, T>, mut terms: Vec<Term>, at: Site) -> Result<Var<'t, T>, Error> {
         let deriving = self.derive();
         let (op, mut inputs) = deriving.on_behalf_of(terms[0].node);
@@ -235,9 +234,13 @@ impl<'t, T: Float> Tape<T> {
         }
         let mut parts: Vec<Index> = terms.iter().map(|term| term.g).collect();
         parts.sort_unstable();
-        if let Some(order) = joined.rows.get(&parts) {
-            let places: HashMap<Index, usize> = order.iter().enumerate().map(|(place, &part)| (part, place)).collect();
-            terms.sort_by_key(|term| places[&term.g]);
+        match joined.rows.get(&parts) {
+            Some(order) => {
+                let places: HashMap<Index, usize> = order.iter().enumerate().map(|(place, &g)| (g, place)).collect();
+                terms.sort_by_key(|term| places[&term.g]);
+            }
+            // As recorded, which is the order of the slices that the steps of a sequence read.
+            None => terms.sort_by_key(|term| term.node),
         }
         let left: Vec<Var<'t, T>> = {
             let record = self.record.borrow();
@@ -309,6 +312,25 @@ mod tests {
             assert_close(&again[0].value(), &expected[0].value());
             assert_close(&again[1].value(), &expected[1].value());
         }
+    }
+
+    /// The steps' gradients come in the order of the inputs' slices for these, and in reverse for the weight of the states.
+    #[test]
+    fn the_gradients_of_a_sequence_are_joined_once() {
+        let last = crate::transforms::objective(|[x, u, h]| {
+            (0..5).fold(h, |h, step| (x.narrow(0, 2 * step, 2) + h.matmul(u)).tanh()).sum(..)
+        });
+        let (x, u, h) = (wave([10, 4], 0.1), wave([4, 4], 0.2), wave([2, 4], 0.3));
+        for weight_first in [false, true] {
+            let tape = Tape::<f64>::new();
+            let (first, second) = if weight_first { (&u, &x) } else { (&x, &u) };
+            let [first, second] = [tape.var(first), tape.var(second)];
+            let [x, u] = if weight_first { [second, first] } else { [first, second] };
+            last([x, u, tape.constant(&h)]).grad([x, u]);
+            // Of the gradients, and of the states.
+            assert_eq!(count(&tape, |op| matches!(op, Op::Other(_))), 2);
+        }
+        crate::gradcheck(last, [&x, &u, &h]).unwrap();
     }
 
     /// Many rows and a small weight: joining would copy more than it saves.
