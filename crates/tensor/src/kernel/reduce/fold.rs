@@ -96,6 +96,13 @@ pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl
     }
 }
 
+/// Lines of a large array that are reduced in turns, and elements of a turn: memory is read faster in several streams than in one.
+const STREAMS: usize = 8;
+const TURN: usize = 256;
+
+/// Elements from which on an array is large.
+const LARGE: usize = 1 << 16;
+
 /// [`in_chains`] of slices of `len` elements, `stride` apart.
 #[inline(always)]
 pub(crate) fn each_in_chains<T: Copy>(
@@ -106,8 +113,30 @@ pub(crate) fn each_in_chains<T: Copy>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    for i in 0..out.len() {
-        out[i] = in_chains(&x[i * stride..][..len], start, f);
+    if len * out.len() < LARGE || len < 2 * TURN {
+        for i in 0..out.len() {
+            out[i] = in_chains(&x[i * stride..][..len], start, f);
+        }
+        return;
+    }
+    let whole = len / 64 * 64;
+    for (group, out) in out.chunks_mut(STREAMS).enumerate() {
+        let (first, mut totals) = (group * STREAMS, [[start; 64]; STREAMS]);
+        for from in (0..whole).step_by(TURN) {
+            let to = whole.min(from + TURN);
+            for line in 0..out.len() {
+                let mut own = totals[line];
+                for chunk in x[(first + line) * stride..][from..to].as_chunks::<64>().0 {
+                    for i in 0..64 {
+                        own[i] = f(own[i], chunk[i]);
+                    }
+                }
+                totals[line] = own;
+            }
+        }
+        for line in 0..out.len() {
+            out[line] = ended(totals[line], &x[(first + line) * stride..][whole..len], start, f);
+        }
     }
 }
 
@@ -122,6 +151,9 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
+    if len * out.len() >= LARGE && len >= 2 * TURN {
+        return extremes_in_turns(x, len, stride, out, start, f);
+    }
     // Comparing and tracking NaNs separately takes two instructions; deciding each time which operand is NaN takes four.
     let not_number = |kept: T, x: T| if x != x { x } else { kept };
     for row in 0..out.len() {
@@ -156,6 +188,52 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
+/// [`each_extreme`] of long lines of a large array, several in turns.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn extremes_in_turns<T: Copy + PartialEq>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    let not_number = |kept: T, x: T| if x != x { x } else { kept };
+    let whole = len / 64 * 64;
+    for (group, out) in out.chunks_mut(STREAMS).enumerate() {
+        let first = group * STREAMS;
+        let (mut totals, mut kept) = ([[start; 64]; STREAMS], [[start; 64]; STREAMS]);
+        for from in (0..whole).step_by(TURN) {
+            let to = whole.min(from + TURN);
+            for line in 0..out.len() {
+                let (mut own, mut own_kept) = (totals[line], kept[line]);
+                for chunk in x[(first + line) * stride..][from..to].as_chunks::<64>().0 {
+                    for i in 0..64 {
+                        own[i] = f(own[i], chunk[i]);
+                        own_kept[i] = not_number(own_kept[i], chunk[i]);
+                    }
+                }
+                (totals[line], kept[line]) = (own, own_kept);
+            }
+        }
+        for line in 0..out.len() {
+            let x = &x[(first + line) * stride..][..len];
+            let (rest, mut bad) = (&x[whole..], false);
+            for i in 0..rest.len() {
+                bad |= rest[i] != rest[i];
+            }
+            for i in 0..64 {
+                bad |= kept[line][i] != kept[line][i];
+            }
+            out[line] = f(chains::<8, T>(rest, start, f), halved(totals[line], f));
+            if bad {
+                out[line] = x.iter().copied().find(|x| x != x).unwrap_or(out[line]);
+            }
+        }
+    }
+}
+
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
@@ -171,6 +249,12 @@ pub(crate) fn chains<const N: usize, T: Copy>(x: &[T], start: T, f: impl Fn(T, T
             totals[i] = f(totals[i], chunk[i]);
         }
     }
+    ended(totals, rest, start, f)
+}
+
+/// The total of the chains and of the fewer than `N` elements that are left.
+#[inline(always)]
+fn ended<const N: usize, T: Copy>(totals: [T; N], rest: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     // The remaining elements have chains of their own: adding them one by one to those above would move these out of registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [start; 8];
@@ -197,4 +281,32 @@ pub(crate) fn halved<const N: usize, T: Copy>(mut totals: [T; N], f: impl Fn(T, 
         width /= 2;
     }
     totals[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a large array in turns are each what it is alone, bit for bit.
+    #[test]
+    fn turns_change_nothing() {
+        let (stride, count) = (1500, 133);
+        let mut x: Vec<f32> = (0..stride * count).map(|i| (i as f32 * 0.37).sin() * 100.0).collect();
+        for line in [0, 7, 8, 50, 132] {
+            x[line * stride + line * 11 % 512] = f32::NAN;
+        }
+        for len in [512, 513, 640, 1000, 1500] {
+            let larger = |total: f32, x: f32| if x > total { x } else { total };
+            let (mut sums, mut most) = (vec![0.0; count], vec![0.0; count]);
+            each_in_chains(&x, len, stride, &mut sums, 0.0, |x, y| x + y);
+            each_extreme(&x, len, stride, &mut most, f32::NEG_INFINITY, larger);
+            for i in 0..count {
+                let (line, mut alone) = (&x[i * stride..][..len], [0.0]);
+                assert_eq!(sums[i].to_bits(), in_chains(line, 0.0, |x, y| x + y).to_bits(), "line {i} of {len}");
+                each_extreme(line, len, len, &mut alone, f32::NEG_INFINITY, larger);
+                assert_eq!(most[i].to_bits(), alone[0].to_bits(), "line {i} of {len}");
+                assert_eq!(alone[0].is_nan(), line.iter().any(|x| x.is_nan()));
+            }
+        }
+    }
 }
