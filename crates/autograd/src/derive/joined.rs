@@ -49,7 +49,7 @@ pub(super) struct Waiting {
 pub(super) struct Joined<'t, T: Float> {
     waiting: BTreeMap<usize, Waiting>,
     known: HashMap<(usize, Vec<Index>), Index>,
-    /// The parts of those along dimension 0 in their order, by the same in ascending order.
+    /// Of those along dimension 0, the order of the parts; by the parts in ascending order.
     rows: HashMap<Vec<Index>, Vec<Index>>,
     /// Reverse mode, for operations that have no rule for forward mode.
     reverse: Reverse<'t, T>,
@@ -62,17 +62,17 @@ impl<'t, T: Float> Joined<'t, T> {
 
     /// The parts one after the other along `axis`, recorded once.
     fn cat(&mut self, axis: usize, parts: &[Var<'t, T>], at: Site) -> Result<Var<'t, T>, Error> {
-        let order: Vec<Index> = parts.iter().map(|part| part.index).collect();
-        if let Some(&known) = self.known.get(&(axis, order.clone())) {
+        let key = (axis, parts.iter().map(|part| part.index).collect::<Vec<_>>());
+        if let Some(&known) = self.known.get(&key) {
             return Ok(parts[0].tape.at(known));
         }
         let all = TensorLike::apply_cat(parts, axis, Site { operation: "cat", ..at })?;
         if axis == 0 {
-            let mut ascending = order.clone();
+            let mut ascending = key.1.clone();
             ascending.sort_unstable();
-            self.rows.insert(ascending, order.clone());
+            self.rows.insert(ascending, key.1.clone());
         }
-        self.known.insert((axis, order), all.index);
+        self.known.insert(key, all.index);
         Ok(all)
     }
 

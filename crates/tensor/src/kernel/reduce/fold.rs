@@ -100,7 +100,7 @@ pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
-/// Elements from which on an array is large.
+/// So many elements in one call are part of an array that is read from memory, not from a cache.
 const LARGE: usize = 1 << 16;
 
 /// [`in_chains`] of slices of `len` elements, `stride` apart.
@@ -188,7 +188,8 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
-/// [`each_extreme`] of long lines of a large array, several in turns.
+/// [`each_extreme`] of long lines of a large array, several in turns. (Apart from it: a line alone keeps its chains in registers to the
+/// end, and takes twice as long where they may have to be put aside.)
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn extremes_in_turns<T: Copy + PartialEq>(
