@@ -96,6 +96,16 @@ impl<T: Float> Tape<T> {
         }
         Ok(values.into_iter().take(roots.len()).collect())
     }
+
+    /// The last values that are requested of this tape, of `roots`, in order: none is kept on it.
+    pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+        let record = self.record.borrow();
+        if record.evaluated.is_some() {
+            drop(record);
+            return self.evaluate(roots, at);
+        }
+        record.run(&plan_for(&record, &record.values, roots), at)
+    }
 }
 
 /// Nodes and their values, and how many nodes were computed for them.

@@ -6,7 +6,7 @@
 //!
 //! Terms wait until their array's turn comes, or until so many wait that keeping their operands would cost too much memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::mem::take;
 use std::ops::Range;
 
@@ -48,16 +48,16 @@ pub(super) struct Waiting {
 /// What waits, by slot; and concatenations that were recorded, by their dimension and parts.
 pub(super) struct Joined<'t, T: Float> {
     waiting: BTreeMap<usize, Waiting>,
-    known: HashMap<(usize, Vec<Index>), Index>,
+    known: BTreeMap<(usize, Vec<Index>), Index>,
     /// Of those along dimension 0, the order of the parts; by the parts in ascending order.
-    rows: HashMap<Vec<Index>, Vec<Index>>,
+    rows: BTreeMap<Vec<Index>, Vec<Index>>,
     /// Reverse mode, for operations that have no rule for forward mode.
     reverse: Reverse<'t, T>,
 }
 
 impl<'t, T: Float> Joined<'t, T> {
     pub(super) fn new(reverse: Reverse<'t, T>) -> Self {
-        Joined { waiting: BTreeMap::new(), known: HashMap::new(), rows: HashMap::new(), reverse }
+        Joined { waiting: BTreeMap::new(), known: BTreeMap::new(), rows: BTreeMap::new(), reverse }
     }
 
     /// The parts one after the other along `axis`, recorded once.
@@ -236,7 +236,7 @@ impl<'t, T: Float> Tape<T> {
         parts.sort_unstable();
         match joined.rows.get(&parts) {
             Some(order) => {
-                let places: HashMap<Index, usize> = order.iter().enumerate().map(|(place, &g)| (g, place)).collect();
+                let places: BTreeMap<Index, usize> = order.iter().enumerate().map(|(place, &g)| (g, place)).collect();
                 terms.sort_by_key(|term| places[&term.g]);
             }
             // As recorded, which is the order of the slices that the steps of a sequence read.

@@ -86,7 +86,7 @@ pub(crate) struct Deriving<'t, T: Float> {
 
 impl<T: Float> Deriving<'_, T> {
     /// From now on, recorded nodes belong to what is made of node `index`. Returns its operation and its inputs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));

@@ -48,7 +48,8 @@ pub fn try_infer<T: Float>(
 ) -> Result<Tensor<T>, Error> {
     let at = Site::here("infer");
     let tape = Tape::new();
-    Ok(tape.evaluate(&[f(tape.constant(input)).index], at)?.swap_remove(0))
+    let result = f(tape.constant(input)).index;
+    Ok(tape.last_values(&[result], at)?.swap_remove(0))
 }
 
 /// [`infer`] on `size` rows of dimension 0 at a time, the results joined along dimension 0: as much memory as one batch needs,
@@ -74,7 +75,8 @@ pub fn try_infer_in_batches<T: Float>(
     let mut results = Vec::new();
     for batch in input.try_split(size, 0)? {
         let tape = Tape::new();
-        results.push(tape.evaluate(&[f(tape.constant(&batch)).index], at)?.swap_remove(0));
+        let result = f(tape.constant(&batch)).index;
+        results.push(tape.last_values(&[result], at)?.swap_remove(0));
     }
     Ok(try_cat(&results, 0)?)
 }
@@ -341,7 +343,7 @@ fn hvps_at<T: Float, const N: usize>(
     let tangents: Vec<_> = vars.into_iter().zip(v).map(|(x, v)| (x, tape.constant(v))).collect();
     let products = tape.forward(&gradients, &tangents, at)?;
     let roots: Vec<Index> = products.iter().map(|product| product.index).collect();
-    Ok(array(tape.evaluate(&roots, at)?))
+    Ok(array(tape.last_values(&roots, at)?))
 }
 
 /// A list of `N` as an array.
@@ -362,7 +364,7 @@ fn value_and_gradients<T: Float, const N: usize>(
     let mut roots: Vec<Index> = tape.gradients_of(y, &vars, at)?.iter().map(|gradient| gradient.index).collect();
     // Only the requested results are computed.
     roots.extend(with_value.then_some(y.index));
-    let mut values = tape.evaluate(&roots, at)?;
+    let mut values = tape.last_values(&roots, at)?;
     let value = if with_value { values.pop().map(|value| value.try_item()).transpose()? } else { None };
     Ok((value, array(values)))
 }

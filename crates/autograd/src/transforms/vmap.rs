@@ -143,7 +143,7 @@ impl Vmap {
         let tape = Tape::new();
         let vars = inputs.map(|input| tape.leaf_at(input, at));
         let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
-        Ok(array(tape.evaluate(&results, at)?))
+        Ok(array(tape.last_values(&results, at)?))
     }
 
     fn variables<'t, T: Float>(

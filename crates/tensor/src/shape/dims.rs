@@ -186,27 +186,38 @@ impl Sizes {
         }
     }
 
-    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension. Checked from the last dimension to the first, as
-    /// in PyTorch, so that the same one of several mistakes is reported.
+    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
-        let refuse = || Err(Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at });
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
-            return refuse();
+            return Err(self.not_expanded(dtype, shape, at));
         };
+        let mut target = Shape::ones(self.0.len());
+        for (axis, &size) in self.0.iter().enumerate() {
+            let existing = axis.checked_sub(lead).map(|own| shape[own]);
+            target[axis] = match (usize::try_from(size), existing) {
+                (Ok(size), None | Some(1)) => size,
+                (Ok(size), Some(existing)) if existing == size => size,
+                (Err(_), Some(existing)) if size == -1 => existing,
+                _ => return Err(self.not_expanded(dtype, shape, at)),
+            };
+        }
+        if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
+    }
+
+    /// Why an array of shape `shape` does not expand to these sizes. Checked from the last dimension to the first, as in PyTorch, so
+    /// that the same one of several mistakes is reported.
+    #[cold]
+    fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
-        for (size, &existing) in sizes[lead..].iter_mut().zip(shape.iter()) {
-            if *size == -1 {
+        if let Some(lead) = sizes.len().checked_sub(shape.rank()) {
+            for (size, &existing) in sizes[lead..].iter_mut().zip(shape.iter()).filter(|(size, _)| **size == -1) {
                 *size = existing as isize;
             }
+            if let Some(mismatch) = ExpandMismatch::with_sizes(shape, &sizes) {
+                return Error::Expand(Box::new(ExpandMismatch { target: self.0.to_vec(), ..mismatch }), at);
+            }
         }
-        if let Some(mismatch) = ExpandMismatch::with_sizes(shape, &sizes) {
-            return Err(Error::Expand(Box::new(ExpandMismatch { target: self.0.to_vec(), ..mismatch }), at));
-        }
-        let target: Option<Shape> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
-        match target {
-            Some(target) if target.numel() <= isize::MAX as usize => Ok(target),
-            _ => refuse(),
-        }
+        Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at }
     }
 
     /// For operations in which -1 has no meaning.
