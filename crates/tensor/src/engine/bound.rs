@@ -18,6 +18,10 @@ use crate::memory::storage::Storage;
 use crate::scalar::instruction::Instruction;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
+/// Elements that a task reduces for each of its totals, at least: fewer would take less time than clearing the totals and adding
+/// them to those of other tasks.
+const PER_TOTAL: usize = 4;
+
 /// A program with the shape it runs over, which remembers how inputs of the last layouts are read.
 #[derive(Debug)]
 pub struct BoundProgram {
@@ -186,12 +190,13 @@ impl Binding {
             }
         }
         let cost = program.instructions().iter().map(Instruction::cost).sum();
-        let tiling = match program.row() {
+        let mut tiling = match program.row() {
             _ if count == 0 => Tiling::default(),
             Some(axis) => Tiling::of_rows(count, shape[axis..].iter().product(), cost),
             None => Tiling::of_program(count, row, cost),
         };
         for reduced in &mut reduced {
+            tiling.lengthen_tasks(PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
         let line = tiling::line::<T>(count, inputs.len() + program.instructions().len());
@@ -238,7 +243,7 @@ mod tests {
     #[test]
     fn what_memory_cannot_hold_is_an_error() {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
-        let shape = Shape::from([2, 1 << 55]);
+        let shape = Shape::from([16, 1 << 52]);
         let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
         let argument = [Argument::Elements(Source { data: &[1.0], layout: &layout })];
         let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();

@@ -164,9 +164,14 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
+/// Rows of fewer elements are written out, several as one block: that takes less time than a loop for each. Of an operand whose rows
+/// are repeated, longer ones are too: they are written out as they are.
+const SHORT_ROW: usize = 12;
+const SHORT_REPEATED_ROW: usize = 24;
+
 /// Fills `out` by planes of the two innermost loops, whose rows alone would not be worth a call: `f(plane, where each operand
-/// begins, its part of out)`. `false`, and nothing done, where rows are long, or an operand neither stands still along them nor
-/// goes on one by one. What is `fresh` is not read by `f`.
+/// begins, its part of out)`. `false`, and nothing done, where rows are long or too short, or an operand neither stands still along
+/// them nor goes on one by one. What is `fresh` is not read by `f`.
 fn in_planes<U: Element>(
     layouts: [&Layout; 2],
     out: &mut [U],
@@ -181,6 +186,10 @@ fn in_planes<U: Element>(
         return false;
     }
     let (x_row, y_row) = (x_row as usize, y_row as usize);
+    let short = if x_row == 0 || y_row == 0 { SHORT_REPEATED_ROW } else { SHORT_ROW };
+    if columns < short {
+        return false;
+    }
     let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
     Tiling::of_planes(out.len(), (height, columns), fresh && is_streamed(out)).fill(
         out,

@@ -26,6 +26,7 @@ use crate::kernel::strided::STREAM;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::reserve;
+use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
@@ -66,9 +67,9 @@ pub(crate) fn run<T: Float>(
         return blocks.run(0, results);
     }
     // Each task has totals of its own.
-    let mut totals: SmallVec<[Vec<T>; 2]> = smallvec![];
+    let mut totals: SmallVec<[Scratch<T>; 2]> = smallvec![];
     for reduced in reduced {
-        totals.push(reserve::zeroed(reduced.accumulator.count.saturating_mul(tasks))?);
+        totals.push(Scratch::new(reduced.accumulator.count.saturating_mul(tasks))?);
     }
     let ends: Vec<usize> = (1..=tasks).map(|task| tiling.start(task)).collect();
     let row_ends: Vec<usize> = ends.iter().map(|end| end.checked_div(tiling.row).unwrap_or(0)).collect();
@@ -195,9 +196,9 @@ struct Task<'a, 's, 'r, T: Float> {
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) -> Result<(), AllocationError> {
         let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.run;
-        let mut staged: SmallVec<[Vec<T>; 2]> = smallvec![];
+        let mut staged: SmallVec<[Scratch<T>; 2]> = smallvec![];
         for ReducedOutput { output, accumulator, stage, .. } in reduced {
-            let mut totals = reserve::zeroed(if tiling.longest_task() > *stage { accumulator.count } else { 0 })?;
+            let mut totals = Scratch::new(if tiling.longest_task() > *stage { accumulator.count } else { 0 })?;
             totals.fill(T::start(accumulator.op));
             staged.push(totals);
             outputs[*output].fill(T::start(accumulator.op));

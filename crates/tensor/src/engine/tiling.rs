@@ -108,6 +108,11 @@ impl Tiling {
         self.tiles
     }
 
+    /// Makes tasks of so many elements at least, where blocks are in row-major order.
+    pub(crate) fn lengthen_tasks(&mut self, least: usize) {
+        self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
+    }
+
     /// Number of tasks.
     pub(crate) fn tasks(&self) -> usize {
         self.blocks.div_ceil(self.each)

@@ -18,13 +18,12 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
             return repeat_prefix(out, row);
         }
         if inner == 0 && whole {
-            let mut position = space.position(0, start) as isize;
-            for out in out.chunks_exact_mut(row) {
-                let value = data[position as usize];
-                out.iter_mut().for_each(|out| *out = value);
-                position += next;
+            let (first, rows) = (space.position(0, start), out.len() / row);
+            if next == 1 {
+                return by_rows(row, data[first..first + rows].iter().copied(), out);
             }
-            return;
+            let values = (0..rows).map(|row| data[(first as isize + row as isize * next) as usize]);
+            return by_rows(row, values, out);
         }
     }
     if let (Some(times), true) = (space.repeats(), whole) {
@@ -32,8 +31,7 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
         while !rest.is_empty() {
             let rows = (times - number % times).min(rest.len() / row);
             let (now, later) = rest.split_at_mut(rows * row);
-            copy_strided(data, space.position(0, number * row), 1, &mut now[..row]);
-            repeat_prefix(now, row);
+            repeat_row(&data[space.position(0, number * row)..][..row], now);
             (number, rest) = (number + rows, later);
         }
         return;
@@ -49,6 +47,39 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let second = before.len().min(out.len() - first);
     copy_strided(before, 0, 1, &mut out[first..first + second]);
     repeat_prefix(out, row.len());
+}
+
+/// Calls a function with the length of short rows as a constant: the compiler then writes a row with one or two stores.
+macro_rules! of_constant {
+    ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
+        match $row {
+            $($length => $call::<_, $length> $arguments,)*
+            _ => $other,
+        }
+    };
+}
+
+/// Each value for a row of `out`.
+fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
+    fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
+        out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
+    }
+    of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
+        out.chunks_exact_mut(row).zip(values).for_each(|(out, value)| out.iter_mut().for_each(|out| *out = value));
+    });
+}
+
+/// `row` again and again.
+fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
+    fn rows<T: Copy, const N: usize>(row: &[T], out: &mut [T]) {
+        if let Some(row) = row.first_chunk::<N>() {
+            out.as_chunks_mut().0.fill(*row);
+        }
+    }
+    of_constant!(row.len(), rows(row, out), 2 3 4 5 6 7 8, {
+        copy_strided(row, 0, 1, &mut out[..row.len()]);
+        repeat_prefix(out, row.len());
+    });
 }
 
 /// Fills `out` with its first `row` elements, doubling the filled part each time.
