@@ -76,6 +76,39 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
 }
 
+/// A product that is only added to something is accumulated onto it; one that is read twice, or scaled before, is not.
+#[test]
+fn products_accumulate_onto_what_they_are_added_to() {
+    let close = |x: &Tensor<f64>, y: &Tensor<f64>| {
+        x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| (x - y).abs() <= 1e-12 * (1.0 + y.abs()))
+    };
+    let check = |accumulated: usize, f: &dyn for<'t> Fn([Var<'t, f64>; 4]) -> Var<'t, f64>| {
+        for [m, k, n] in [[3, 4, 5], [3, 0, 5], [1, 300, 200], [70, 65, 130], [16, 1100, 24]] {
+            let tape = Tape::<f64>::new();
+            let of = |sizes: [usize; 2]| Tensor::from_fn(sizes, |i| ((i[0] * 7 + i[1] * 3) % 11) as f64 - 5.0);
+            let [x, w] = [of([m, k]), of([k, n])].map(|value| tape.var(&value));
+            let (row, more) = (tape.var(&of([1, n])), tape.var(&of([m, 2 * n])).slice(1, Some(n as isize), None, 1));
+            let y = f([x, w, row, more]);
+            let expected = &one_at_a_time(&tape, &[y.index]).unwrap()[0];
+            let record = tape.record.borrow();
+            let plan = plan(&record, &record.values, &[y.index], true);
+            let products = plan.steps.iter().filter(|step| matches!(step.work, Work::AddedProduct(_))).count();
+            assert_eq!(products, accumulated, "[{m}, {k}] x [{k}, {n}]");
+            let value = &record.run(&plan, wengert_tensor::Site::here("test")).unwrap()[0];
+            assert!(close(value, expected), "[{m}, {k}] x [{k}, {n}]");
+        }
+    };
+    check(1, &|[x, w, row, _]| x.matmul(w) + row);
+    check(1, &|[x, w, _, more]| more + x.matmul(w));
+    check(2, &|[x, w, _, more]| (x * 2.0).matmul(w) + more + (x + 1.0).matmul(w));
+    check(2, &|[x, w, ..]| x.matmul(w) + x.sin().matmul(w) + x.matmul(w.cos()));
+    check(0, &|[x, w, row, _]| x.matmul(w) * 2.0 + row);
+    check(0, &|[x, w, row, _]| {
+        let product = x.matmul(w);
+        (product + row).matmul(product.t())
+    });
+}
+
 #[test]
 fn operands_are_computed_before_they_are_expanded() {
     let tape = Tape::<f64>::new();

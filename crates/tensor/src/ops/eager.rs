@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::matmul::batched;
+use crate::kernel::matmul::batched::{self, Onto};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
 use crate::kernel::scan::lanes;
@@ -162,7 +162,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         let rank = self.rank();
         let mut result = self.shape().clone();
         result[rank - 1] = other.shape()[rank - 1];
-        Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), out))
+        Tensor::build(&result, at, |out| batched::matmul(self.source(), other.source(), Onto::Nothing, out))
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
@@ -218,6 +218,21 @@ impl<T: Element> TensorLike for Tensor<T> {
 }
 
 impl<T: Float> Tensor<T> {
+    /// This plus the matrix product of `x` and `y`, which has this shape: in place, if nothing else holds the memory.
+    pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
+        let (mut storage, layout) = self.into_parts();
+        if layout.is_contiguous()
+            && let Some(data) = storage.get_mut()
+        {
+            let out = &mut data[layout.offset()..][..layout.numel()];
+            let refused = |_| Error::OutOfMemory { shape: layout.shape().clone(), dtype: T::DTYPE, at };
+            batched::matmul(x.source(), y.source(), Onto::Out, out).map_err(refused)?;
+            return Ok(Tensor::from_parts(storage, layout));
+        }
+        let own = Tensor::from_parts(storage, layout);
+        Tensor::build(own.shape(), at, |out| batched::matmul(x.source(), y.source(), Onto::Elements(own.source()), out))
+    }
+
     /// A reduction made of several primitives: in as few passes as it can where memory is read in order.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }

@@ -222,6 +222,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                     self.values[buffer as usize] = Some(result);
                 }
             }
+            Work::AddedProduct(shapes) => {
+                let result = self.added_product(step, shapes)?;
+                self.values[step.writes[0] as usize] = Some(result);
+            }
             work => {
                 let result = self.single(step, work)?;
                 self.values[step.writes[0] as usize] = Some(result);
@@ -280,8 +284,23 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let operands: Vec<_> = step.reads.iter().zip(shapes).map(over).collect::<Result<_, _>>()?;
                 self.maker.compute(*node, &operands)
             }
-            Work::Fused(_) => unreachable!("a fused program is more than one operation"),
+            Work::Fused(_) | Work::AddedProduct(_) => unreachable!("they are more than one operation"),
         }
+    }
+
+    /// The product of two operands, added to a third: in the memory of that one if nothing else reads it.
+    fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
+        let at = self.maker.site(step.node);
+        let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
+        let own = match step.reads[2] {
+            Source::Buffer(buffer) if step.drops.contains(&buffer) => self.values[buffer as usize].take_if(whole),
+            _ => None,
+        };
+        let (x, y) = (self.over(&step.reads[0], left, at)?, self.over(&step.reads[1], right, at)?);
+        Ok(match own {
+            Some(sum) => sum.plus_product(&x, &y, at)?,
+            None => self.over(&step.reads[2], shape, at)?.clone().plus_product(&x, &y, at)?,
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 mod cache;
 mod expression;
 mod part;
+mod products;
 mod schedule;
 mod simplification;
 mod steps;

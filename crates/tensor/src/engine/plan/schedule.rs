@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::products;
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
 use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
 use crate::engine::program::{AxisSet, Output, Program};
@@ -356,6 +357,7 @@ impl<T: Float> Schedule<'_, T> {
             .iter()
             .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
             .collect();
+        let mut steps = products::accumulate(self.expression, steps, &roots, buffers.count);
         drops(&mut steps, &roots, buffers.count);
         Plan { steps, buffers: buffers.count as usize, roots }
     }

@@ -31,6 +31,8 @@ pub enum Work {
     View(View, Shape),
     /// The same, its elements written out in order.
     Copy(View, Shape),
+    /// The matrix product of the first two operands, added to the third; over these shapes.
+    AddedProduct([Shape; 3]),
     /// The operation of a node, whose operands have these shapes.
     Node(Index, SmallVec<[Shape; 2]>),
 }

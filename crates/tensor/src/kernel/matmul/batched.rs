@@ -3,6 +3,7 @@
 //! A batch is split by matrices, a single product by rows, one of few rows or of more columns than rows by columns, and one of few
 //! results and long sums by terms.
 
+use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
@@ -27,8 +28,38 @@ const COLUMNS: usize = 64;
 /// Parts of a product that is split by columns, at most. Each reads the whole left side.
 const PARTS: usize = 16;
 
-/// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes.
-pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> Result<(), AllocationError> {
+/// What products are added to.
+#[derive(Clone, Copy)]
+pub(crate) enum Onto<'a, T> {
+    Nothing,
+    /// What `out` holds.
+    Out,
+    /// Elements in the shape of the result.
+    Elements(Source<'a, T>),
+}
+
+impl<T: Copy> Onto<'_, T> {
+    /// Writes the elements from `start` on to `out`, if they are not there.
+    fn begin(self, space: Option<&IterationSpace<1>>, start: usize, out: &mut [T]) {
+        if let (Onto::Elements(Source { data, .. }), Some(space)) = (self, space) {
+            fill::spread(space, data, start, out);
+        }
+    }
+}
+
+/// `out[b] = x[b] y[b]` for every index `b` of the batch dimensions, which both operands have with the same sizes; added to `onto`.
+pub(crate) fn matmul<T: Element>(
+    x: Source<T>,
+    y: Source<T>,
+    onto: Onto<T>,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    let space = match onto {
+        Onto::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
+        Onto::Nothing | Onto::Out => None,
+    };
+    let begin = |start: usize, out: &mut [T]| onto.begin(space.as_ref(), start, out);
+    let add = !matches!(onto, Onto::Nothing);
     let rank = x.layout.shape().rank();
     let (m, k) = (x.layout.shape()[rank - 2], x.layout.shape()[rank - 1]);
     let n = y.layout.shape()[rank - 1];
@@ -36,7 +67,10 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
         return Ok(());
     }
     if k == 0 {
-        out.fill(T::ZERO);
+        if !add {
+            out.fill(T::ZERO);
+        }
+        begin(0, out);
         return Ok(());
     }
     let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
@@ -57,7 +91,8 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     let products = |first: usize, out: &mut [T]| {
         for (b, out) in (first..).zip(out.chunks_mut(m * n)) {
             let (left, right) = matrices(b);
-            T::product(Sizes { m, n, k, add: false }, left, right, out)?;
+            begin(b * m * n, out);
+            T::product(Sizes { m, n, k, add }, left, right, out)?;
         }
         Ok(())
     };
@@ -81,9 +116,10 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
         let columns = n.div_ceil(parts).next_multiple_of(COLUMNS);
         let grid = Grid::equal(out, n, (m, columns));
-        return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, out| {
+        return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
             let (_, first) = out.first();
-            T::product_into(Sizes { m, n: out.width(), k, add: false }, left, right.from(0, first), out)
+            (0..m).for_each(|row| begin(row * n + first, out.row(row)));
+            T::product_into(Sizes { m, n: out.width(), k, add }, left, right.from(0, first), out)
         });
     }
     if m == 1 || whole && k >= LONG_SUM && m * n <= k * (m + n) / 8 {
@@ -96,14 +132,20 @@ pub(crate) fn matmul<T: Element>(x: Source<T>, y: Source<T>, out: &mut [T]) -> R
             T::product(sizes, left.from(0, first), right.from(first, 0), out)
         })?;
         let (first, others) = sums.split_at(m * n);
-        out.copy_from_slice(first);
+        if add {
+            begin(0, out);
+            T::accumulate(Reduction::Sum, out, first);
+        } else {
+            out.copy_from_slice(first);
+        }
         others.chunks_exact(m * n).for_each(|other| {
             T::accumulate(Reduction::Sum, out, other);
         });
         return Ok(());
     }
     partition::try_ranges(out, ROWS * n, least, |first, out| {
-        T::product(Sizes { m: out.len() / n, n, k, add: false }, left.from(first * ROWS, 0), right, out)
+        begin(first * ROWS * n, out);
+        T::product(Sizes { m: out.len() / n, n, k, add }, left.from(first * ROWS, 0), right, out)
     })
 }
 
@@ -120,8 +162,10 @@ fn least_units(m: usize, n: usize, work: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use approx::assert_relative_eq;
+
     use crate::prelude::*;
-    use crate::{num_threads, set_num_threads};
+    use crate::{Site, num_threads, set_num_threads};
 
     #[test]
     fn the_number_of_threads_changes_no_bit() {
@@ -164,11 +208,17 @@ mod tests {
             let (x, y) = (Tensor::from_fn([m, k], element(1)), Tensor::from_fn([k, n], element(2)));
             let turned = (x.t().contiguous().t(), y.t().contiguous().t());
             for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
+                let onto = Tensor::from_fn([1, n], element(3)).expand([m as isize, -1]);
                 let product = |threads: usize| {
                     set_num_threads(threads);
-                    (x.matmul(y), x.cast::<f64>().matmul(y.cast::<f64>()))
+                    let added = onto.clone().plus_product(x, y, Site::here("test")).unwrap();
+                    let again = added.clone().contiguous().plus_product(x, y, Site::here("test")).unwrap();
+                    (x.matmul(y), x.cast::<f64>().matmul(y.cast::<f64>()), added, again)
                 };
                 let expected = product(1);
+                let (plain, _, added, again) = &expected;
+                assert_relative_eq!(*added, plain + &onto, max_relative = 1e-4);
+                assert_relative_eq!(*again, added + plain, max_relative = 1e-4);
                 for threads in [2, 3, 7, 16] {
                     assert_eq!(product(threads), expected, "[{m}, {k}] x [{k}, {n}] with {threads} threads");
                 }
