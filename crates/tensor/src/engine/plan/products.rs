@@ -9,7 +9,7 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Replaces steps that only add products, to each other or to one other value, by products that accumulate.
+/// Replaces steps that only add products, to each other or to one other value, by products that accumulate in the same order.
 pub(super) fn accumulate<T: Float>(
     expression: &Expression<T>,
     steps: Vec<Step<T>>,
@@ -33,7 +33,7 @@ pub(super) fn accumulate<T: Float>(
         {
             products[step.writes[0] as usize] = Some((done.len(), node));
         }
-        let Some(shape) = sum_over(&step) else {
+        let Some((shape, terms)) = sum(&step) else {
             done.push(Some(step));
             continue;
         };
@@ -45,19 +45,15 @@ pub(super) fn accumulate<T: Float>(
             }),
             Source::Known(_) | Source::Number(_) => None,
         };
-        let mut terms: SmallVec<[usize; 4]> =
-            step.reads.iter().filter_map(product_of).map(|(position, _)| position).collect();
-        let others: SmallVec<[Source<T>; 4]> =
-            step.reads.iter().filter(|source| product_of(source).is_none()).copied().collect();
-        if terms.is_empty() || others.len() > 1 {
+        // What the products are accumulated onto: the first term, or the second if that is no product.
+        let mut terms: SmallVec<[Source<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
+        let other = terms.iter().position(|term| product_of(term).is_none());
+        let mut sum = terms.remove(other.unwrap_or(0));
+        let products: Option<SmallVec<[usize; 4]>> =
+            terms.iter().map(|term| product_of(term).map(|(position, _)| position)).collect();
+        let Some(terms) = products.filter(|_| other.is_none_or(|other| other < 2)) else {
             done.push(Some(step));
             continue;
-        }
-        // Without another value, the first product is what the others are accumulated onto.
-        terms.sort_unstable();
-        let mut sum = match others.first() {
-            Some(&other) => other,
-            None => done[terms.remove(0)].as_ref().map_or_else(|| unreachable!("it is read once"), result),
         };
         let last = terms.len().saturating_sub(1);
         for (number, &position) in terms.iter().enumerate() {
@@ -81,26 +77,29 @@ fn result<T>(step: &Step<T>) -> Source<T> {
     Source::Buffer(step.writes[0])
 }
 
-/// The shape of a step that adds all its operands, each once, and does nothing else.
-fn sum_over<T>(step: &Step<T>) -> Option<Shape> {
+/// The shape of a step whose result is the sum of its operands, from left to right, and their order.
+fn sum<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
-    let program = bound.program();
-    is_sum(program).then(|| bound.shape().clone())
+    let terms = terms_of(bound.program())?;
+    Some((bound.shape().clone(), terms))
 }
 
-/// Whether the only result is the sum of all inputs, each taken once.
-fn is_sum(program: &Program) -> bool {
-    let (inputs, instructions) = (program.inputs() as usize, program.instructions());
-    let [Output::Whole(result)] = program.outputs() else { return false };
-    if inputs != instructions.len() + 1 || *result as usize != inputs + instructions.len() - 1 {
-        return false;
+/// The inputs in the order in which they are added, if their sum is all that a program computes.
+fn terms_of(program: &Program) -> Option<SmallVec<[u32; 4]>> {
+    let (inputs, instructions) = (program.inputs(), program.instructions());
+    let last = inputs + instructions.len() as u32 - 1;
+    if program.outputs() != [Output::Whole(last)] || instructions.len() as u32 + 1 != inputs {
+        return None;
     }
-    let mut taken = vec![false; inputs + instructions.len()];
-    instructions.iter().all(|instruction| match *instruction {
-        Instruction::Binary(Binary::Add, x, y) => {
-            !std::mem::replace(&mut taken[x as usize], true) && !std::mem::replace(&mut taken[y as usize], true)
-        }
-        _ => false,
-    })
+    let mut terms: SmallVec<[u32; 4]> = SmallVec::new();
+    for (position, instruction) in instructions.iter().enumerate() {
+        let &Instruction::Binary(Binary::Add, x, y) = instruction else { return None };
+        let before = (position > 0).then(|| inputs + position as u32 - 1);
+        let new = [x, y].into_iter().filter(|&value| Some(value) != before);
+        terms.extend(new);
+    }
+    let mut seen = vec![false; inputs as usize];
+    let each_once = terms.iter().all(|&term| term < inputs && !std::mem::replace(&mut seen[term as usize], true));
+    (each_once && terms.len() == inputs as usize).then_some(terms)
 }

@@ -22,8 +22,15 @@ const LONG_SUM: usize = 1024;
 /// The unit of row splits; a part has several units.
 const ROWS: usize = 8;
 
-/// The unit of column splits, which kernels compute at once.
+/// Columns that kernels compute at once; the unit of column splits of a product of [`WIDE`] columns.
 const COLUMNS: usize = 64;
+const WIDE: usize = 512;
+
+/// The unit of column splits of others.
+const VECTOR: usize = 16;
+
+/// A product of so many rows is split by columns only if it has twice as many.
+const MANY_ROWS: usize = 256;
 
 /// Parts of a product that is split by columns, at most. Each reads the whole left side.
 const PARTS: usize = 16;
@@ -111,10 +118,13 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work);
     let whole = m.div_ceil(ROWS) < 2 * least;
     let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
+    // Of fewer columns, parts of whole units would be too unequal.
+    let (parts, unit) = if n < WIDE && k < LONG_SUM { (parts.min(2), VECTOR) } else { (parts, COLUMNS) };
     // Parts by rows rearrange the whole right side each; parts by columns read the left side in place if its rows are contiguous.
-    let by_columns = whole || n >= m && left.column_stride == 1;
+    let wide = n >= WIDE && n >= if m < MANY_ROWS { m } else { 2 * m };
+    let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
-        let columns = n.div_ceil(parts).next_multiple_of(COLUMNS);
+        let columns = n.div_ceil(parts).next_multiple_of(unit);
         let grid = Grid::equal(out, n, (m, columns));
         return partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
             let (_, first) = out.first();

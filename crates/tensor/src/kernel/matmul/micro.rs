@@ -372,17 +372,21 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
 ) {
     let SmallProduct { columns, k, y, out, pitch, add, .. } = product;
     let mut sums = [[cpu.splat(T::ZERO); C]; R];
-    if add {
-        for r in 0..R {
-            sums[r] = load_row(cpu, &out[r * pitch..][..columns]);
-        }
-    }
     for l in 0..k {
         let y: [S::Vector; C] = load_row(cpu, &y.row(l)[..columns]);
         for r in 0..R {
             let factor = cpu.splat(factor(l, r));
             for c in 0..C {
                 sums[r][c] = cpu.multiply_add(y[c], factor, sums[r][c]);
+            }
+        }
+    }
+    if add {
+        let one = cpu.splat(T::ONE);
+        for r in 0..R {
+            let before: [S::Vector; C] = load_row(cpu, &out[r * pitch..][..columns]);
+            for c in 0..C {
+                sums[r][c] = cpu.multiply_add(sums[r][c], one, before[c]);
             }
         }
     }

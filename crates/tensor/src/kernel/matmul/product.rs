@@ -5,12 +5,13 @@
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
-use crate::kernel::matmul::small::{THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
+use crate::kernel::matmul::small::{FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
+use crate::memory::scratch::Scratch;
 
 /// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
-const SMALL: usize = 64;
+const SMALL: usize = FEW_COLUMNS;
 
 /// Up to this many multiplications are computed by [`compact`].
 const COMPACT: usize = 1 << 13;
@@ -52,7 +53,13 @@ macro_rules! floats {
                     return Ok(());
                 }
                 if m == 1 && y.column_stride == 1 {
-                    row_times_matrix(add, k, x, y, out);
+                    if add {
+                        let mut row = Scratch::new(n)?;
+                        row_times_matrix(k, x, y, &mut row);
+                        out.iter_mut().zip(&*row).for_each(|(out, &product)| *out = out.plus(product));
+                    } else {
+                        row_times_matrix(k, x, y, out);
+                    }
                     return Ok(());
                 }
                 if m == 1 && n > 1 && y.row_stride == 1 {

@@ -8,11 +8,24 @@ use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
+/// Columns of a floating-point product that is computed by the definition, at most.
+pub(crate) const FEW_COLUMNS: usize = 64;
+
 /// The maximum number of columns for [`thin`].
 pub(crate) const THIN_COLUMNS: usize = 16;
 
-/// A product by the definition, row by row.
-pub(crate) fn by_definition<T: Semiring>(Sizes { m, n, k, add }: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+/// A product by the definition, row by row. It is added to `out` when it is complete, and term by term where it has many columns: then
+/// the order makes no difference, since only products of integers and truth values come here.
+pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+    let Sizes { m, n, k, add } = sizes;
+    if add && n <= FEW_COLUMNS {
+        let mut row = [T::ZERO; FEW_COLUMNS];
+        for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
+            by_definition(Sizes { m: 1, add: false, ..sizes }, x.from(i, 0), y, &mut row[..n]);
+            out.iter_mut().zip(&row).for_each(|(out, &product)| *out = out.plus(product));
+        }
+        return;
+    }
     for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
         for l in 0..k {
             let factor = x.at(i, l);
@@ -118,11 +131,9 @@ const SEGMENT: usize = 1024;
 const STRIP: usize = 4096;
 
 dispatched! {
-    /// `out` (+)= Σ x[l] row l of `y`, whose rows are contiguous: `y` is read once, in order, four rows at a time.
-    pub(crate) fn row_times_matrix<T: Semiring>(add: bool, k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
-        if !add {
-            out.fill(T::ZERO);
-        }
+    /// `out` = Σ x[l] row l of `y`, whose rows are contiguous: `y` is read once, in order, four rows at a time.
+    pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+        out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {
             let width = out.len();
             let row = |l: usize| &y.row(l)[strip * STRIP..][..width];
