@@ -22,12 +22,10 @@ const LONG_SUM: usize = 1024;
 /// The unit of row splits; a part has several units.
 const ROWS: usize = 8;
 
-/// Columns that kernels compute at once; the unit of column splits of a product of [`WIDE`] columns.
+/// Columns that kernels compute at once: the unit of column splits, with one of fewer for products that are not [`WIDE`].
 const COLUMNS: usize = 64;
-const WIDE: usize = 512;
-
-/// The unit of column splits of others.
 const VECTOR: usize = 16;
+const WIDE: usize = 512;
 
 /// A product of so many rows is split by columns only if it has twice as many.
 const MANY_ROWS: usize = 256;
@@ -118,10 +116,11 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work);
     let whole = m.div_ceil(ROWS) < 2 * least;
     let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
-    // Of fewer columns, parts of whole units would be too unequal.
-    let (parts, unit) = if n < WIDE && k < LONG_SUM { (parts.min(2), VECTOR) } else { (parts, COLUMNS) };
+    // Of few columns, parts of whole units are too unequal, unless there is an even number of units.
+    let in_units = n >= WIDE || n >= 4 * COLUMNS && n.is_multiple_of(2 * COLUMNS);
+    let (parts, unit) = if in_units || k >= LONG_SUM { (parts, COLUMNS) } else { (parts.min(2), VECTOR) };
     // Parts by rows rearrange the whole right side each; parts by columns read the left side in place if its rows are contiguous.
-    let wide = n >= WIDE && n >= if m < MANY_ROWS { m } else { 2 * m };
+    let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < LONG_SUM) {
         let columns = n.div_ceil(parts).next_multiple_of(unit);
