@@ -109,6 +109,17 @@ fn products_accumulate_onto_what_they_are_added_to() {
     });
 }
 
+/// What a product is added to may be a factor of it, and be read for the last time.
+#[test]
+fn a_factor_may_be_what_its_product_is_added_to() {
+    let tape = Tape::<f64>::new();
+    let (x, w) = (tape.var(&Tensor::from([[0.5, 1.0], [0.0, 2.0]])), tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]])));
+    let [first, second, third] = [x.exp(), x.exp() * 2.0, x.exp() + 1.0];
+    for y in [first + first.matmul(w), w.matmul(second) + second, third + third.t().matmul(third)] {
+        assert_eq!(y.value(), one_at_a_time(&tape, &[y.index]).unwrap()[0]);
+    }
+}
+
 #[test]
 fn operands_are_computed_before_they_are_expanded() {
     let tape = Tape::<f64>::new();

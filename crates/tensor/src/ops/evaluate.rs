@@ -288,12 +288,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// The product of two operands, added to a third: in the memory of that one if nothing else reads it.
+    /// The product of two operands, added to a third: in the memory of that one if this is the last that reads it.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.maker.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
+        let is = |source: &Source<T>, buffer: u32| matches!(source, Source::Buffer(other) if *other == buffer);
         let own = match step.reads[2] {
-            Source::Buffer(buffer) if step.drops.contains(&buffer) => self.values[buffer as usize].take_if(whole),
+            Source::Buffer(buffer)
+                if step.drops.contains(&buffer) && !step.reads[..2].iter().any(|read| is(read, buffer)) =>
+            {
+                self.values[buffer as usize].take_if(whole)
+            }
             _ => None,
         };
         let (x, y) = (self.over(&step.reads[0], left, at)?, self.over(&step.reads[1], right, at)?);
