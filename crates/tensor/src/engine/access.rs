@@ -94,6 +94,14 @@ impl Access {
         }
     }
 
+    /// Whether several rows are written out by one loop (see [`fill::spread`]) or need not be.
+    pub(crate) fn is_written_out_fast(&self) -> bool {
+        match self {
+            Access::Strided(space) => space.depth() == 2 || space.repeats().is_some(),
+            _ => true,
+        }
+    }
+
     /// A copy in order of a transposed operand; `None` of others, and of one matrix that is repeated.
     pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
