@@ -94,10 +94,10 @@ impl Access {
         }
     }
 
-    /// Whether several rows are written out by one loop (see [`fill::spread`]) or need not be.
-    pub(crate) fn is_written_out_fast(&self) -> bool {
+    /// Whether one loop writes several rows out, or none need be.
+    pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
-            Access::Strided(space) => space.depth() == 2 || space.repeats().is_some(),
+            Access::Strided(space) => fill::writes_by_rows(space),
             _ => true,
         }
     }

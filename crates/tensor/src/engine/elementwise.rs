@@ -187,7 +187,7 @@ fn in_planes<U: Element>(
     }
     let (x_row, y_row) = (x_row as usize, y_row as usize);
     let short = if x_row == 0 || y_row == 0 { SHORT_REPEATED_ROW } else { SHORT_ROW };
-    if columns < short && layouts.iter().all(|layout| Access::new(layout).is_written_out_fast()) {
+    if columns < short && layouts.iter().all(|layout| Access::new(layout).is_written_by_rows()) {
         return false;
     }
     let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };

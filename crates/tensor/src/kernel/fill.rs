@@ -39,6 +39,12 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
     fill_by_segments(space, data, start, out);
 }
 
+/// Whether [`spread`] writes whole rows of the operand, several by one loop.
+pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
+    let (_, inner) = space.loop_of(space.depth() - 1);
+    space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
+}
+
 /// `out[i]` = element `start + i` of the row, repeated without end.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());

@@ -1,5 +1,6 @@
 //! Sums with products: a product that is read only to be added to something is accumulated onto it, C + A B in one step, and never
-//! written by itself.
+//! written by itself. Terms are added in the order of the sum, but not always rounded at the same places: the last bits of a result
+//! may differ.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -33,7 +34,7 @@ pub(super) fn accumulate<T: Float>(
         {
             products[step.writes[0] as usize] = Some((done.len(), node));
         }
-        let Some((shape, terms)) = sum(&step) else {
+        let Some((shape, terms)) = sum_of(&step) else {
             done.push(Some(step));
             continue;
         };
@@ -49,21 +50,20 @@ pub(super) fn accumulate<T: Float>(
         let mut terms: SmallVec<[Source<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
-        let products: Option<SmallVec<[usize; 4]>> =
+        let positions: Option<SmallVec<[usize; 4]>> =
             terms.iter().map(|term| product_of(term).map(|(position, _)| position)).collect();
-        let Some(terms) = products.filter(|_| other.is_none_or(|other| other < 2)) else {
+        let Some(positions) = positions.filter(|_| other.is_none_or(|other| other < 2)) else {
             done.push(Some(step));
             continue;
         };
-        let last = terms.len().saturating_sub(1);
-        for (number, &position) in terms.iter().enumerate() {
+        for (number, &position) in positions.iter().enumerate() {
             let product = done[position].take();
             let Some(Step { work: Work::Node(_, shapes), mut reads, writes, node, .. }) = product else {
                 unreachable!("a product is read once")
             };
             reads.push(sum);
             let work = Work::AddedProduct([shapes[0].clone(), shapes[1].clone(), expression.shape(node).clone()]);
-            let writes = if number == last { step.writes.clone() } else { writes };
+            let writes = if number + 1 == positions.len() { step.writes.clone() } else { writes };
             let added = Step { work, reads, writes, drops: smallvec![], node };
             sum = result(&added);
             done.push(Some(added));
@@ -78,7 +78,7 @@ fn result<T>(step: &Step<T>) -> Source<T> {
 }
 
 /// The shape of a step whose result is the sum of its operands, from left to right, and their order.
-fn sum<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
+fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
     let terms = terms_of(bound.program())?;

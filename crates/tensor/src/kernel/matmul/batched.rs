@@ -1,7 +1,7 @@
 //! Matrix products: batches of `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is split by matrices, a single product by rows, one of few rows or of more columns than rows by columns, and one of few
-//! results and long sums by terms.
+//! A batch is split by matrices, a single product by rows, one of few rows or of many more columns by columns, and one of few results
+//! and long sums by terms.
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -140,16 +140,16 @@ pub(crate) fn matmul<T: Element>(
             let sizes = Sizes { m, n, k: each.min(k - first), add: false };
             T::product(sizes, left.from(0, first), right.from(first, 0), out)
         })?;
-        let (first, others) = sums.split_at(m * n);
+        let (first, others) = sums.split_at_mut(m * n);
+        others.chunks_exact(m * n).for_each(|other| {
+            T::accumulate(Reduction::Sum, first, other);
+        });
         if add {
             begin(0, out);
             T::accumulate(Reduction::Sum, out, first);
         } else {
             out.copy_from_slice(first);
         }
-        others.chunks_exact(m * n).for_each(|other| {
-            T::accumulate(Reduction::Sum, out, other);
-        });
         return Ok(());
     }
     partition::try_ranges(out, ROWS * n, least, |first, out| {
