@@ -1,8 +1,9 @@
 //! Terms of an adjoint that are recorded together instead of one by one.
 //!
 //! The gradient of an array that was read in parts is one concatenation of the parts' gradients, not a sum of as many arrays of
-//! zeros with a part filled in; parts that begin at one place, and end at several, are added piece by piece. The gradient of a weight that was used many times, Σ xᵢᵀ gᵢ, is one product over all rows,
-//! [x₁; x₂; …]ᵀ [g₁; g₂; …]: that is what a recurrent network needs, whose every step uses the same weight for few rows.
+//! zeros with a part filled in; parts that begin at one place, and end at several, are added piece by piece. The gradient of a weight
+//! that was used many times, Σ xᵢᵀ gᵢ, is one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …]: that is what a recurrent network needs,
+//! whose every step uses the same weight for few rows.
 //!
 //! Terms wait until their array's turn comes, or until so many wait that keeping their operands would cost too much memory.
 
@@ -35,7 +36,7 @@ pub(super) struct Term {
 /// The terms of one adjoint that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Terms of slices along one dimension, each with its length, by where it starts. Those that start at different places do not
+    /// Terms of slices along one dimension, each with its length, in ascending order, by where it starts. Those that start at different places do not
     /// overlap.
     slices: BTreeMap<usize, Vec<(usize, Term)>>,
     axis: usize,
@@ -45,19 +46,22 @@ pub(super) struct Waiting {
     elements: usize,
 }
 
-/// What waits, by slot; and concatenations that were recorded, by their dimension and parts.
+/// Concatenations that were recorded, by their dimension and parts.
+type Concatenations = BTreeMap<(usize, Vec<Index>), Index>;
+
+/// What waits, by slot; and what was concatenated.
 pub(super) struct Joined<'t, T: Float> {
     waiting: BTreeMap<usize, Waiting>,
-    known: BTreeMap<(usize, Vec<Index>), Index>,
-    /// Of those along dimension 0, the order of the parts; by the parts in ascending order.
-    rows: BTreeMap<Vec<Index>, Vec<Index>>,
+    known: Concatenations,
+    /// Those along dimension 0, by the parts in ascending order.
+    rows: Concatenations,
     /// Reverse mode, for operations that have no rule for forward mode.
     reverse: Reverse<'t, T>,
 }
 
 impl<'t, T: Float> Joined<'t, T> {
     pub(super) fn new(reverse: Reverse<'t, T>) -> Self {
-        Joined { waiting: BTreeMap::new(), known: BTreeMap::new(), rows: BTreeMap::new(), reverse }
+        Joined { waiting: BTreeMap::new(), known: Concatenations::new(), rows: Concatenations::new(), reverse }
     }
 
     /// The parts one after the other along `axis`, recorded once.
@@ -70,7 +74,7 @@ impl<'t, T: Float> Joined<'t, T> {
         if axis == 0 {
             let mut ascending = key.1.clone();
             ascending.sort_unstable();
-            self.rows.insert(ascending, key.1.clone());
+            self.rows.insert((axis, ascending), all.index);
         }
         self.known.insert(key, all.index);
         Ok(all)
@@ -80,6 +84,10 @@ impl<'t, T: Float> Joined<'t, T> {
     pub(super) fn highest(&self) -> Option<usize> {
         self.waiting.last_key_value().map(|(&slot, _)| slot)
     }
+}
+
+fn sort(terms: &mut [Term], key: fn(&Term) -> Index) {
+    terms.sort_by_key(key);
 }
 
 impl<'t, T: Float> Tape<T> {
@@ -102,7 +110,7 @@ impl<'t, T: Float> Tape<T> {
                 };
                 drop(record);
                 let waiting = joined.waiting.entry(slot).or_default();
-                let longest = |group: &[(usize, Term)]| group.iter().map(|&(len, _)| len).max().unwrap_or(0);
+                let longest = |group: &[(usize, Term)]| group.last().map_or(0, |&(len, _)| len);
                 let mut before = waiting.slices.range(..start + len).rev().filter(|&(&first, _)| first != start);
                 let overlaps = before.next().is_some_and(|(first, group)| first + longest(group) > start);
                 let crowded = waiting.slices.get(&start).is_some_and(|group| group.len() >= DEEPEST);
@@ -112,7 +120,8 @@ impl<'t, T: Float> Tape<T> {
                 }
                 let waiting = joined.waiting.entry(slot).or_default();
                 waiting.axis = axis;
-                waiting.slices.entry(start).or_default().push((len, term));
+                let group = waiting.slices.entry(start).or_default();
+                group.insert(group.partition_point(|&(other, _)| other <= len), (len, term));
                 Ok(true)
             }
             Op::Matmul if term.input == 1 => {
@@ -165,7 +174,7 @@ impl<'t, T: Float> Tape<T> {
         &'t self,
         joined: &mut Joined<'t, T>,
         axis: usize,
-        mut slices: BTreeMap<usize, Vec<(usize, Term)>>,
+        slices: BTreeMap<usize, Vec<(usize, Term)>>,
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
         let Some((_, &[(_, first), ..])) = slices.first_key_value().map(|(start, group)| (start, &group[..])) else {
@@ -184,11 +193,10 @@ impl<'t, T: Float> Tape<T> {
             shape[axis] = to - from;
             self.at(first.g).filled_at(&shape, T::ZERO, at)
         };
-        for (start, group) in &mut slices {
-            if *start > end {
-                parts.push(zeros(end, *start));
+        for (&start, group) in &slices {
+            if start > end {
+                parts.push(zeros(end, start));
             }
-            group.sort_by_key(|&(len, _)| len);
             let mut from = 0;
             for position in 0..group.len() {
                 let (to, _) = group[position];
@@ -234,13 +242,16 @@ impl<'t, T: Float> Tape<T> {
         }
         let mut parts: Vec<Index> = terms.iter().map(|term| term.g).collect();
         parts.sort_unstable();
-        match joined.rows.get(&parts) {
-            Some(order) => {
-                let places: BTreeMap<Index, usize> = order.iter().enumerate().map(|(place, &g)| (g, place)).collect();
-                terms.sort_by_key(|term| places[&term.g]);
-            }
-            // As recorded, which is the order of the slices that the steps of a sequence read.
-            None => terms.sort_by_key(|term| term.node),
+        // As recorded, which is the order of the slices that the steps of a sequence read.
+        sort(&mut terms, |term| term.node);
+        if let Some(&before) = joined.rows.get(&(0, parts)) {
+            let record = self.record.borrow();
+            let mut order: Vec<Term> =
+                record.operands(before).iter().enumerate().map(|(input, &g)| Term { node: before, input, g }).collect();
+            sort(&mut terms, |term| term.g);
+            sort(&mut order, |part| part.g);
+            let ascending = terms.clone();
+            order.iter().zip(ascending).for_each(|(part, term)| terms[part.input] = term);
         }
         let left: Vec<Var<'t, T>> = {
             let record = self.record.borrow();

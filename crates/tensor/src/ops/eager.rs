@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-
 use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::matmul::batched::{self, Onto};
@@ -364,11 +362,10 @@ fn elementwise<T: Element, const N: usize>(
     let Some(leader) = leader.filter(|leader| leader.numel() > 0) else {
         return Tensor::build(shape, at, |out| fill(layouts, out));
     };
-    let mut axes: SmallVec<[usize; 6]> = (0..shape.rank()).collect();
-    axes.sort_by_key(|&axis| std::cmp::Reverse(leader.strides()[axis].unsigned_abs()));
+    let axes = leader.axes_by_stride();
     let turned = layouts.map(|layout| layout.permute(&axes));
     let result = Tensor::build(turned[0].shape(), at, |out| fill(turned.each_ref(), out))?;
-    let mut back: SmallVec<[usize; 6]> = axes.clone();
+    let mut back = axes.clone();
     for (position, &axis) in axes.iter().enumerate() {
         back[axis] = position;
     }

@@ -35,6 +35,18 @@ impl PartialEq for Layout {
     }
 }
 
+/// Sorts a few items, those with the largest keys first; equal ones keep their order. The standard library's sort is made for many
+/// items, and compiled anew for each type and key.
+pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
+    for end in 1..items.len() {
+        let mut place = end;
+        while place > 0 && key(&items[place - 1]) < key(&items[place]) {
+            items.swap(place - 1, place);
+            place -= 1;
+        }
+    }
+}
+
 impl Layout {
     /// Row-major from the start of the buffer.
     #[inline]
@@ -97,6 +109,13 @@ impl Layout {
         true
     }
 
+    /// The dimensions from the longest stride to the shortest.
+    pub(crate) fn axes_by_stride(&self) -> SmallVec<[usize; INLINE_RANK]> {
+        let mut axes: SmallVec<[usize; INLINE_RANK]> = (0..self.shape.rank()).collect();
+        sort_few(&mut axes, |&axis| self.strides[axis].unsigned_abs());
+        axes
+    }
+
     /// Whether several elements share a position, by PyTorch's in-place rule: a dimension of size above 1 has stride 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
@@ -107,11 +126,8 @@ impl Layout {
         if self.is_contiguous() {
             return true;
         }
-        let mut axes: SmallVec<[usize; INLINE_RANK]> =
-            (0..self.shape.rank()).filter(|&axis| self.shape[axis] != 1).collect();
-        axes.sort_by_key(|&axis| self.strides[axis].unsigned_abs());
         let mut expected = 1usize;
-        for axis in axes {
+        for axis in self.axes_by_stride().into_iter().rev().filter(|&axis| self.shape[axis] != 1) {
             if self.strides[axis].unsigned_abs() != expected {
                 return false;
             }
@@ -127,11 +143,8 @@ impl Layout {
         if self.is_contiguous() || self.numel() == 0 {
             return true;
         }
-        let mut axes: SmallVec<[usize; INLINE_RANK]> =
-            (0..self.shape.rank()).filter(|&axis| self.shape[axis] != 1).collect();
-        axes.sort_by_key(|&axis| self.strides[axis].unsigned_abs());
         let mut reach = 0usize;
-        for axis in axes {
+        for axis in self.axes_by_stride().into_iter().rev().filter(|&axis| self.shape[axis] != 1) {
             let stride = self.strides[axis].unsigned_abs();
             if stride <= reach {
                 return false;

@@ -213,7 +213,7 @@ pub(crate) struct DotProducts<'a, T> {
 }
 
 /// `out[r * pitch + j]` (+)= Σ over `l < k` of `x[r, l]` · `y[l, j]`, for as many rows `r` and vectors of columns `j` as
-/// [`MicroKernels::small_tile`] says; the last vector may lack columns. Rows of `y` are contiguous.
+/// [`MicroKernels::small_tile`] says; the last vector may lack columns. Rows of `y` are contiguous, rows or columns of `x` too.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -343,10 +343,9 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
             *row = &x.row(r)[..k];
         }
         small_product_of::<_, _, L, R, C>(cpu, product, |l, r| rows[r][l]);
-    } else if x.row_stride == 1 {
-        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.column(l)[..R][r]);
     } else {
-        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.at(r, l));
+        assert!(R == 1 || x.row_stride == 1, "rows or columns are contiguous");
+        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.column(l)[..R][r]);
     }
 }
 
@@ -456,16 +455,17 @@ macro_rules! kernels {
     )*};
 }
 
+// Each size of tile is code that takes time to compile: more of them only where most products run.
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512 f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512 f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots [4 6], products [4 4] [4 1] [1 4] [1 1];
+    Avx2 f32 8 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
+    Avx2 f64 4 "avx2,fma", tiles [4 3] [1 8], dots [3 4], products [4 2] [4 1] [1 4] [1 1];
 );
 kernels!(
-    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 2] [4 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Portable f32 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
+    Portable f64 4 , tiles [4 2] [1 8], dots [3 3], products [4 1] [1 1];
 );
 
 /// Element types that have these loops.

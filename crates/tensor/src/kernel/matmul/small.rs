@@ -43,8 +43,17 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
+/// The elements of a matrix, row by row.
+fn rows_of<T: Semiring>(matrix: Matrix<T>, rows: usize, columns: usize) -> Result<Scratch<T>, AllocationError> {
+    let mut written = Scratch::new(rows * columns)?;
+    for (i, row) in written.chunks_exact_mut(columns).enumerate() {
+        row.iter_mut().enumerate().for_each(|(j, to)| *to = matrix.at(i, j));
+    }
+    Ok(written)
+}
+
 /// A product that reads the right side row by row, several columns at once; it rearranges only a right side whose rows are not
-/// contiguous. For little work, and for few rows.
+/// contiguous, and a left side of which neither rows nor columns are. For little work, and for few rows.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -52,16 +61,18 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let kernels = T::kernels();
-    let packed: Scratch<T>;
+    let (left_rows, right_rows): (Scratch<T>, Scratch<T>);
+    let left = if x.column_stride == 1 || x.row_stride == 1 || m == 1 {
+        x
+    } else {
+        left_rows = rows_of(x, m, k)?;
+        Matrix::rows(&left_rows, 0, k)
+    };
     let right = if y.column_stride == 1 {
         y
     } else {
-        let mut rows = Scratch::new(k * n)?;
-        for (l, row) in rows.chunks_exact_mut(n).enumerate() {
-            row.iter_mut().enumerate().for_each(|(j, to)| *to = y.at(l, j));
-        }
-        packed = rows;
-        Matrix::rows(&packed, 0, n)
+        right_rows = rows_of(y, k, n)?;
+        Matrix::rows(&right_rows, 0, n)
     };
     let mut i = 0;
     while i < m {
@@ -71,7 +82,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
             let vectors;
             (rows, vectors) = kernels.small_tile(m - i, (n - from).div_ceil(kernels.lanes()));
             let columns = (vectors * kernels.lanes()).min(n - from);
-            let (x, y, out) = (x.from(i, 0), right.from(0, from), &mut out[i * n + from..]);
+            let (x, y, out) = (left.from(i, 0), right.from(0, from), &mut out[i * n + from..]);
             kernels.run(MicroKernel::SmallProduct(SmallProduct {
                 rows,
                 vectors,

@@ -7,8 +7,6 @@
 //! Elements are added up in a balanced tree of what the [accumulator](crate::kernel::reduce::accumulator) adds at a time. The tree
 //! depends on the layout alone: any number of threads gives the same bits.
 
-use std::cmp::Reverse;
-
 use smallvec::SmallVec;
 
 use crate::kernel::fill;
@@ -21,6 +19,7 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::shape::layout::sort_few;
 use crate::{Element, Layout, Reduction};
 
 /// Longer lines are cut into pieces of about so many elements.
@@ -48,9 +47,7 @@ fn loops(loops: impl IntoIterator<Item = (usize, usize)>) -> Loops {
 
 /// Sorts loops by the order in which they lie in memory; what repeats is outermost.
 fn sort<L>(loops: &mut [L], stride: impl Fn(&L) -> usize) {
-    if loops.len() > 1 {
-        loops.sort_by_key(|own| Reverse(stride(own).wrapping_sub(1)));
-    }
+    sort_few(loops, |own| stride(own).wrapping_sub(1));
 }
 
 /// The innermost loop: its size and stride; of a single element, `single` for a stride.
@@ -116,8 +113,7 @@ fn run_in_order<T: Element>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let strides = kept.strides();
-    let mut order: SmallVec<[usize; 6]> = (0..strides.len()).collect();
-    order.sort_by_key(|&axis| Reverse(strides[axis].unsigned_abs()));
+    let mut order = kept.axes_by_stride();
     // Results that repeat are computed once.
     let size = |axis: usize| if strides[axis] == 0 { 1 } else { kept.shape()[axis] };
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
