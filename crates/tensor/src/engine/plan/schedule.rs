@@ -20,7 +20,7 @@ use crate::engine::plan::steps::{Plan, Source, Step, Work};
 use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
 use crate::engine::program::{AxisSet, Output, Program};
 use crate::scalar::instruction::Instruction;
-use crate::{Binary, Float, Reduction, View};
+use crate::{Binary, Float, Reduction, Unary, View};
 
 /// Maximum length of a row that is reduced within the pass: a row's registers stay in the second-level cache.
 const LONGEST_ROW: usize = 1 << 14;
@@ -318,6 +318,8 @@ impl<T: Float> Schedule<'_, T> {
                 }
                 Definition::Binary(Binary::Div, ..) => 2,
                 Definition::Compare(..) | Definition::Select(..) => 1,
+                // No slower than writing and reading the value, and activations that are not kept are most of a model's memory.
+                Definition::Unary(Unary::Exp | Unary::Ndtr, _) => 2,
                 _ => DEAR,
             };
             let same = |operand: &Id| self.values.list[*operand as usize].shape == value.shape;

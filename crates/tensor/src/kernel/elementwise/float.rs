@@ -114,7 +114,7 @@ fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     done
 }
 
-/// Applies a library function, which gains nothing from wider instruction sets: compiled by_slices for all of them.
+/// Applies a library function, which gains nothing from wider instruction sets: compiled once for all of them.
 #[inline(never)]
 fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) -> bool {
     one(x, out, f)

@@ -26,7 +26,7 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     true
 }
 
-/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled by_slices.
+/// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled once.
 #[inline(always)]
 pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
     let number;
@@ -46,7 +46,7 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
     true
 }
 
-/// [`one`] for an expensive `f`, compiled by_slices.
+/// [`one`] for an expensive `f`, compiled once.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) -> bool {
     by_slices(
