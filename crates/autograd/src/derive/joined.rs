@@ -36,8 +36,8 @@ pub(super) struct Term {
 /// The terms of one adjoint that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Terms of slices along one dimension, each with its length, in ascending order, by where it starts. Those that start at different places do not
-    /// overlap.
+    /// Terms of slices along one dimension by where they start, each with its length, in ascending order of it. Those that start at
+    /// different places do not overlap.
     slices: BTreeMap<usize, Vec<(usize, Term)>>,
     axis: usize,
     /// Terms of products with the array on the right.
