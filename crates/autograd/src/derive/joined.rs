@@ -86,6 +86,7 @@ impl<'t, T: Float> Joined<'t, T> {
     }
 }
 
+/// Sorts terms; those of one key keep their order. The key is a pointer, since a sort is compiled anew for each closure.
 fn sort(terms: &mut [Term], key: fn(&Term) -> Index) {
     terms.sort_by_key(key);
 }
@@ -245,6 +246,7 @@ impl<'t, T: Float> Tape<T> {
         // As recorded, which is the order of the slices that the steps of a sequence read.
         sort(&mut terms, |term| term.node);
         if let Some(&before) = joined.rows.get(&(0, parts)) {
+            // Parts and terms have the same gradients: each term goes to its part's place.
             let record = self.record.borrow();
             let mut order: Vec<Term> =
                 record.operands(before).iter().enumerate().map(|(input, &g)| Term { node: before, input, g }).collect();
