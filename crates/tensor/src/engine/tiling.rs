@@ -163,7 +163,8 @@ impl Tiling {
         state: impl Fn() -> S + Sync,
         block: impl Fn(&mut S, usize, &mut [U]) + Sync,
     ) {
-        let streams = fresh && is_streamed(out);
+        // Of a tile, short parts of many rows are written.
+        let streams = fresh && is_streamed(out) && (self.tiles.is_none() || !cpu::is_amd());
         let run = |task: usize, out: &mut [U]| {
             let (first, mut state) = (self.start(task), state());
             let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };

@@ -95,6 +95,17 @@ pub fn set_instruction_set(set: InstructionSet) {
     CHOSEN.store(set.min(best()) as u8, Ordering::Relaxed);
 }
 
+/// Whether this is a processor of AMD's, whose memory is fastest where it is read in one stream and written through the caches;
+/// Intel's prefer several streams. (Measured on Zen 5 and on Sapphire Rapids.)
+#[inline]
+pub(crate) fn is_amd() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // An extension that no other processors have.
+    return std::arch::is_x86_feature_detected!("sse4a");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Compiles functions for every [`InstructionSet`]; a call runs the version in use. The constant `FMA` tells the body whether there
 /// is an instruction for a fused product and sum.
 macro_rules! dispatched {

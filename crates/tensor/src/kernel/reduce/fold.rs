@@ -5,6 +5,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Plane;
+use crate::scalar::cpu;
 
 /// `total = f(total, x)` over the elements of each total's row.
 #[inline(always)]
@@ -96,12 +97,18 @@ pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl
     }
 }
 
-/// Lines of a large array that are reduced in turns, and elements of a turn: memory is read faster in several streams than in one.
+/// Lines of a large array that are reduced in turns, and elements of a turn: most processors read memory faster in several streams
+/// than in one.
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
 /// So many elements in one call are part of an array that is read from memory, not from a cache.
 const LARGE: usize = 1 << 16;
+
+/// Whether `lines` lines of `len` elements are reduced in turns.
+fn in_turns(len: usize, lines: usize) -> bool {
+    len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
+}
 
 /// [`in_chains`] of slices of `len` elements, `stride` apart.
 #[inline(always)]
@@ -113,12 +120,24 @@ pub(crate) fn each_in_chains<T: Copy>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    if len * out.len() < LARGE || len < 2 * TURN {
-        for i in 0..out.len() {
-            out[i] = in_chains(&x[i * stride..][..len], start, f);
-        }
-        return;
+    if in_turns(len, out.len()) {
+        return chains_in_turns(x, len, stride, out, start, f);
     }
+    for i in 0..out.len() {
+        out[i] = in_chains(&x[i * stride..][..len], start, f);
+    }
+}
+
+/// [`each_in_chains`] of long lines of a large array, several in turns.
+#[inline(always)]
+fn chains_in_turns<T: Copy>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
     let whole = len / 64 * 64;
     for (group, out) in out.chunks_mut(STREAMS).enumerate() {
         let (first, mut totals) = (group * STREAMS, [[start; 64]; STREAMS]);
@@ -151,7 +170,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    if len * out.len() >= LARGE && len >= 2 * TURN {
+    if in_turns(len, out.len()) {
         return extremes_in_turns(x, len, stride, out, start, f);
     }
     // Comparing and tracking NaNs separately takes two instructions; deciding each time which operand is NaN takes four.
@@ -299,8 +318,8 @@ mod tests {
         for len in [512, 513, 640, 1000, 1500] {
             let larger = |total: f32, x: f32| if x > total { x } else { total };
             let (mut sums, mut most) = (vec![0.0; count], vec![0.0; count]);
-            each_in_chains(&x, len, stride, &mut sums, 0.0, |x, y| x + y);
-            each_extreme(&x, len, stride, &mut most, f32::NEG_INFINITY, larger);
+            chains_in_turns(&x, len, stride, &mut sums, 0.0, |x, y| x + y);
+            extremes_in_turns(&x, len, stride, &mut most, f32::NEG_INFINITY, larger);
             for i in 0..count {
                 let (line, mut alone) = (&x[i * stride..][..len], [0.0]);
                 assert_eq!(sums[i].to_bits(), in_chains(line, 0.0, |x, y| x + y).to_bits(), "line {i} of {len}");
