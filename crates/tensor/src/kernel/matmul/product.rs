@@ -24,6 +24,9 @@ const COMPACT_IN_PLACE: usize = 1 << 16;
 /// multiplications. Fewer than a part of a product that is split by rows has.
 const FEW_ROWS: usize = 12;
 
+/// Up to this many terms are summed by [`thin`], however many rows there are.
+const SHORT_SUM: usize = 128;
+
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
@@ -66,8 +69,11 @@ macro_rules! floats {
                     // With the operands transposed, this is a product of one column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // For one column with enough work, `gemm` has a kernel.
-                let narrow = if n == 1 { k >= 32 && m * k <= 4 * COMPACT } else { n <= THIN_COLUMNS && k >= 64 };
+                // For one column, `gemm` has a kernel, for long sums and enough work.
+                let narrow = match n {
+                    1 => k >= 32 && (k <= SHORT_SUM || m * k <= COMPACT_IN_PLACE),
+                    _ => n <= THIN_COLUMNS && k >= 64,
+                };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
