@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 /// How long a helper spins before it sleeps.
-const AWAKE: Duration = Duration::from_micros(100);
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// For larger tensors, too little stays in the caches for the sweep direction to matter, and memory beyond the caches is faster in
 /// ascending order.
