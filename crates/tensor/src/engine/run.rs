@@ -20,7 +20,7 @@ use crate::engine::execute::execute;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
 use crate::engine::tiling::Tiling;
-use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::strided::STREAM;
 use crate::memory::available::AllocationError;
@@ -34,6 +34,9 @@ use crate::{Float, Reduction};
 
 /// Blocks that are accumulated one after the other before their total is put aside.
 pub(crate) const STAGE: usize = 16;
+
+/// Shorter rows beside one number for each take less time when the numbers are written out.
+const ROW_OF_PLANE: usize = 32;
 
 /// An output of a program that is a value reduced.
 #[derive(Debug)]
@@ -310,13 +313,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     #[inline(always)]
     fn compute(&mut self, instruction: Instruction, place: Place, block: Block) -> BlockValue<'r, T> {
         // A block of one row has no values with one number for each.
+        if block.rows > 1
+            && let Some(value) = self.plane(instruction, place, block)
+        {
+            return value;
+        }
         let (instruction, for_each_row) =
             if block.rows > 1 { self.by_rows(instruction, block) } else { (instruction, false) };
-        let slot = match place {
-            Place::Register(register) => register as usize,
-            Place::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
-            Place::Output(output) => self.first_output + output as usize,
-        };
+        let slot = self.slot(place, for_each_row);
         let out = take(&mut self.slots[slot]);
         let len = if for_each_row { block.rows } else { block.len };
         let single = match instruction {
@@ -329,6 +333,40 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             None if for_each_row => BlockValue::SlotRows(slot),
             None => BlockValue::Slot(slot),
         }
+    }
+
+    /// The slot of a result.
+    #[inline(always)]
+    fn slot(&self, place: Place, for_each_row: bool) -> usize {
+        match place {
+            Place::Register(register) => register as usize,
+            Place::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
+            Place::Output(output) => self.first_output + output as usize,
+        }
+    }
+
+    /// The result of an operation between elements and one number for each row, where there is a loop for it.
+    #[inline(never)]
+    fn plane(&mut self, instruction: Instruction, place: Place, block: Block) -> Option<BlockValue<'r, T>> {
+        let (Instruction::Binary(op, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
+        let [x_moves, y_moves] = [x, y].map(|value| !self.is_rows(value as usize));
+        if columns < ROW_OF_PLANE || x_moves == y_moves {
+            return None;
+        }
+        let slot = self.slot(place, false);
+        let out = take(&mut self.slots[slot]);
+        let operand =
+            |value: Value, moves: bool| self.operand(value as usize, if moves { block.len } else { block.rows });
+        let computed = match (operand(x, x_moves), operand(y, y_moves)) {
+            (Operand::Slice(x), Operand::Slice(y)) => {
+                let [x_row, y_row] = [x_moves, y_moves].map(|moves| if moves { columns } else { 1 });
+                let plane = Plane { rows: block.rows, columns, x_row, y_row, x_moves, y_moves };
+                T::plane(op, plane, x, y, &mut out[..block.len])
+            }
+            _ => false,
+        };
+        self.slots[slot] = out;
+        computed.then_some(BlockValue::Slot(slot))
     }
 
     /// The instruction as it is computed over several rows, and whether it has one number for each row as its result: of such

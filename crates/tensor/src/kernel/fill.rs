@@ -71,7 +71,16 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
     }
     of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
-        out.chunks_exact_mut(row).zip(values).for_each(|(out, value)| out.iter_mut().for_each(|out| *out = value));
+        for (out, value) in out.chunks_exact_mut(row).zip(values) {
+            match row {
+                // Two stores that overlap.
+                9..=16 => {
+                    out.first_chunk_mut::<8>().into_iter().for_each(|first| *first = [value; 8]);
+                    out.last_chunk_mut::<8>().into_iter().for_each(|last| *last = [value; 8]);
+                }
+                _ => out.iter_mut().for_each(|out| *out = value),
+            }
+        }
     });
 }
 

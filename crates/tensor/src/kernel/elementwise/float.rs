@@ -10,7 +10,7 @@ use crate::kernel::elementwise::loops::{
 };
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
-    each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, rows, rows_in_place,
+    each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, has_nan, rows, rows_in_place,
 };
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
@@ -390,9 +390,16 @@ dispatched! {
     }
 
     fn short_rows<T: FloatMath>(op: Reduction, x: &[T], row: usize, totals: &mut [T]) {
+        let ordered = || !has_nan(x, row, row, totals.len());
         match op {
             Reduction::Sum => fold_short_rows(x, row, totals, |total, x| total + x),
             Reduction::Prod => fold_short_rows(x, row, totals, |total, x| total * x),
+            Reduction::Amax | Reduction::Max if ordered() => {
+                fold_short_rows(x, row, totals, |total, x| if x > total { x } else { total });
+            }
+            Reduction::Amin | Reduction::Min if ordered() => {
+                fold_short_rows(x, row, totals, |total, x| if x < total { x } else { total });
+            }
             Reduction::Amax | Reduction::Max => fold_short_rows(x, row, totals, |total, x| larger(total, x)),
             Reduction::Amin | Reduction::Min => fold_short_rows(x, row, totals, |total, x| smaller(total, x)),
         }

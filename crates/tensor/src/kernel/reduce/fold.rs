@@ -9,7 +9,19 @@ use crate::scalar::cpu;
 
 /// `total = f(total, x)` over the elements of each total's row.
 #[inline(always)]
-pub(crate) fn fold_short_rows<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+pub(crate) fn fold_short_rows<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T + Copy) {
+    // Constant lengths let the compiler vectorize over rows.
+    match row {
+        2 => fold_rows_of(x, 2, totals, f),
+        3 => fold_rows_of(x, 3, totals, f),
+        4 => fold_rows_of(x, 4, totals, f),
+        _ => fold_rows_of(x, row, totals, f),
+    }
+}
+
+#[inline(always)]
+fn fold_rows_of<T: Copy>(x: &[T], row: usize, totals: &mut [T], f: impl Fn(T, T) -> T) {
+    let x = &x[..totals.len() * row];
     for i in 0..totals.len() {
         let x = &x[i * row..][..row];
         let mut total = x[0];
@@ -130,14 +142,7 @@ pub(crate) fn each_in_chains<T: Copy>(
 
 /// [`each_in_chains`] of long lines of a large array, several in turns.
 #[inline(always)]
-fn chains_in_turns<T: Copy>(
-    x: &[T],
-    len: usize,
-    stride: usize,
-    out: &mut [T],
-    start: T,
-    f: impl Fn(T, T) -> T + Copy,
-) {
+fn chains_in_turns<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T + Copy) {
     let whole = len / 64 * 64;
     for (group, out) in out.chunks_mut(STREAMS).enumerate() {
         let (first, mut totals) = (group * STREAMS, [[start; 64]; STREAMS]);
@@ -173,6 +178,12 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     if in_turns(len, out.len()) {
         return extremes_in_turns(x, len, stride, out, start, f);
     }
+    if len < SHORT_LINE && !has_nan(x, len, stride, out.len()) {
+        for i in 0..out.len() {
+            out[i] = chains::<8, T>(&x[i * stride..][..len], start, f);
+        }
+        return;
+    }
     // Comparing and tracking NaNs separately takes two instructions; deciding each time which operand is NaN takes four.
     let not_number = |kept: T, x: T| if x != x { x } else { kept };
     for row in 0..out.len() {
@@ -205,6 +216,21 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
         }
         out[row] = total;
     }
+}
+
+/// Lines with fewer elements have eight chains.
+const SHORT_LINE: usize = 128;
+
+/// Whether there is a NaN among `lines` lines of `len` elements, `stride` apart, or between them; true without looking where most
+/// elements are between them. Without NaN, the larger of two numbers is one instruction.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
+    let mut bad = stride > 4 * len;
+    for &x in &x[..if bad || lines == 0 { 0 } else { (lines - 1) * stride + len }] {
+        bad |= x != x;
+    }
+    bad
 }
 
 /// [`each_extreme`] of long lines of a large array, several in turns. (Apart from it: a line alone keeps its chains in registers to the
@@ -257,7 +283,7 @@ fn extremes_in_turns<T: Copy + PartialEq>(
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    if x.len() < 128 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
+    if x.len() < SHORT_LINE { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 
 #[inline(always)]

@@ -5,6 +5,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::Reduction;
+use crate::kernel::reduce::fold::has_nan;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::math::{FloatMath, larger, smaller};
 
@@ -57,17 +58,8 @@ pub(crate) fn reduce<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: u
 }
 
 dispatched! {
-    #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        // Without NaNs, the larger of two numbers is one instruction. Widely spaced rows are not checked for NaN: most elements
-        // between them belong to no row.
-        let ordered = || {
-            let mut bad = stride > 4 * len;
-            for &x in &x[..if bad { 0 } else { (out.len() - 1) * stride + len }] {
-                bad |= x != x;
-            }
-            !bad
-        };
+        let ordered = || !has_nan(x, len, stride, out.len());
         match op {
             Reduction::Sum => each(x, len, stride, out, Some(T::ZERO), |total, x| total + x),
             Reduction::Prod => each(x, len, stride, out, Some(T::ONE), |total, x| total * x),
