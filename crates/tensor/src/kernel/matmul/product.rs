@@ -27,6 +27,9 @@ const FEW_ROWS: usize = 12;
 /// Up to this many terms are summed by [`thin`], however many rows there are.
 const SHORT_SUM: usize = 128;
 
+/// From this many terms on, results of few columns are computed by [`thin`].
+const THIN_TERMS: usize = 64;
+
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
@@ -72,14 +75,15 @@ macro_rules! floats {
                 // For one column, `gemm` has a kernel, for long sums and enough work.
                 let narrow = match n {
                     1 => k >= 32 && (k <= SHORT_SUM || m * k <= COMPACT_IN_PLACE),
-                    _ => n <= THIN_COLUMNS && k >= 64,
+                    _ => n <= THIN_COLUMNS && k >= THIN_TERMS,
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
                 let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
-                let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || m <= FEW_ROWS);
-                if small && n >= 8 {
+                let few = m <= FEW_ROWS || n <= THIN_COLUMNS;
+                let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || few);
+                if small && (n >= 8 || k < THIN_TERMS) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
