@@ -180,7 +180,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
         // Sizes around the thresholds between code paths, `gemm`'s and ours.
-        let sizes: [[usize; 3]; 32] = [
+        let sizes: [[usize; 3]; 34] = [
             [128, 128, 64],
             [130, 64, 700],
             [131, 64, 1100],
@@ -194,6 +194,8 @@ mod tests {
             [900, 16, 300],
             [3000, 1, 200],
             [5000, 1, 70],
+            [120, 1, 3000],
+            [1, 100, 4000],
             [9000, 7, 10],
             [4000, 16, 50],
             [2100, 2, 160],

@@ -27,6 +27,10 @@ const FEW_ROWS: usize = 12;
 /// Up to this many terms are summed by [`thin`], however many rows there are.
 const SHORT_SUM: usize = 128;
 
+/// A single row of up to this many results is computed by [`compact`], which keeps its sums in registers. Fewer than the rows of a
+/// part of a product of one column.
+const NARROW_ROW: usize = 128;
+
 /// From this many terms on, results of few columns are computed by [`thin`].
 const THIN_TERMS: usize = 64;
 
@@ -58,7 +62,14 @@ macro_rules! floats {
                     by_definition(sizes, x, y, out);
                     return Ok(());
                 }
+                if n == 1 && m > 1 && m <= NARROW_ROW && x.row_stride == 1 {
+                    // With the operands transposed, this is a product of one row.
+                    return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
+                }
                 if m == 1 && y.column_stride == 1 {
+                    if n <= NARROW_ROW {
+                        return compact(sizes, x, y, out);
+                    }
                     if add {
                         let mut row = Scratch::new(n)?;
                         row_times_matrix(k, x, y, &mut row);
