@@ -5,6 +5,7 @@
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::matmul::product::SHORT_SUMS;
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
@@ -15,6 +16,9 @@ use crate::{Element, Layout, Reduction, Shape};
 
 /// A product of fewer multiplications runs on one thread.
 const PARALLEL: usize = 1 << 18;
+
+/// The same for one column of [`SHORT_SUMS`], where each element of the left side is read for one multiplication.
+const PARALLEL_COLUMN: usize = 1 << 15;
 
 /// Terms of a sum that are worth being shared out.
 const LONG_SUM: usize = 1024;
@@ -103,7 +107,8 @@ pub(crate) fn matmul<T: Element>(
     };
     let count = Shape::from(&x.layout.shape()[..rank - 2]).numel();
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    if work < PARALLEL {
+    let parallel = if n == 1 && SHORT_SUMS.contains(&k) { PARALLEL_COLUMN } else { PARALLEL };
+    if work < parallel {
         return products(0, out);
     }
     if count > 1 {
@@ -113,7 +118,7 @@ pub(crate) fn matmul<T: Element>(
         });
     }
     let (left, right) = matrices(0);
-    let least = least_units(m, n, work);
+    let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROWS) < 2 * least;
     let parts = (n / COLUMNS).min(work / (2 * PARALLEL)).min(PARTS);
     // Of few columns, parts of whole units are too unequal, unless there is an even number of units.
@@ -158,15 +163,16 @@ pub(crate) fn matmul<T: Element>(
     })
 }
 
-/// The minimum number of units of [`ROWS`] rows in a part of a product. Parts are large, since each reads the whole right side.
+/// The minimum number of units of [`ROWS`] rows in a part of a product, whose work is worth `parts` threads.
+/// Parts are large, since each reads the whole right side.
 ///
 /// Row splits keep the bits if every part takes the same path through `gemm`, which has other paths for at most 64 x 64 results,
 /// for at most 256 elements and for little work.
-fn least_units(m: usize, n: usize, work: usize) -> usize {
+fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
     // The last unit may be short.
     let units = rows.div_ceil(ROWS) + 1;
-    units.max(m.div_ceil(ROWS).div_ceil((2 * (work / PARALLEL)).max(1)))
+    units.max(m.div_ceil(ROWS).div_ceil((2 * parts).max(1)))
 }
 
 #[cfg(test)]
@@ -180,7 +186,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let before = num_threads();
         // Sizes around the thresholds between code paths, `gemm`'s and ours.
-        let sizes: [[usize; 3]; 34] = [
+        let sizes: [[usize; 3]; 36] = [
             [128, 128, 64],
             [130, 64, 700],
             [131, 64, 1100],
@@ -195,6 +201,8 @@ mod tests {
             [3000, 1, 200],
             [5000, 1, 70],
             [120, 1, 3000],
+            [1000, 1, 100],
+            [2000, 1, 32],
             [1, 100, 4000],
             [9000, 7, 10],
             [4000, 16, 50],

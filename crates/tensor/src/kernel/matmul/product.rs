@@ -2,6 +2,8 @@
 //! `gemm`, or by [`small`] at sizes that it is not made for.
 #![allow(unsafe_code)]
 
+use std::ops::RangeInclusive;
+
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
@@ -24,8 +26,8 @@ const COMPACT_IN_PLACE: usize = 1 << 16;
 /// multiplications. Fewer than a part of a product that is split by rows has.
 const FEW_ROWS: usize = 12;
 
-/// Up to this many terms are summed by [`thin`], however many rows there are.
-const SHORT_SUM: usize = 128;
+/// So many terms of each result of one column are summed by [`thin`], however many rows there are.
+pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// A single row of up to this many results is computed by [`compact`], which keeps its sums in registers. Fewer than the rows of a
 /// part of a product of one column.
@@ -85,7 +87,7 @@ macro_rules! floats {
                 }
                 // For one column, `gemm` has a kernel, for long sums and enough work.
                 let narrow = match n {
-                    1 => k >= 32 && (k <= SHORT_SUM || m * k <= COMPACT_IN_PLACE),
+                    1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= COMPACT_IN_PLACE,
                     _ => n <= THIN_COLUMNS && k >= THIN_TERMS,
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
