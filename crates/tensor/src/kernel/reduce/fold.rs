@@ -355,4 +355,28 @@ mod tests {
             }
         }
     }
+
+    /// A NaN is the extreme of its own line, whatever path the lines beside it take.
+    #[test]
+    fn a_nan_belongs_to_one_line() {
+        let larger = |total: f32, x: f32| if x > total { x } else { total };
+        for (len, gap) in [1, 16, 40, 100, 127, 128, 300].into_iter().flat_map(|len| [(len, 0), (len, 3)]) {
+            let (stride, lines) = (len + gap, 9);
+            let mut x: Vec<f32> = (0..stride * lines).map(|i| (i as f32 * 0.37).sin()).collect();
+            for broken in [None, Some(0), Some(4), Some(8)] {
+                if let Some(line) = broken {
+                    x[line * stride + len - 1] = f32::NAN;
+                }
+                let mut most = [0.0; 9];
+                each_extreme(&x, len, stride, &mut most, f32::NEG_INFINITY, larger);
+                for (line, &most) in most.iter().enumerate() {
+                    let own = &x[line * stride..][..len];
+                    match own.iter().any(|x| x.is_nan()) {
+                        true => assert!(most.is_nan(), "line {line} of {len}"),
+                        false => assert_eq!(most, own.iter().copied().fold(f32::NEG_INFINITY, larger)),
+                    }
+                }
+            }
+        }
+    }
 }
