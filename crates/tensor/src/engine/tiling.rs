@@ -163,7 +163,7 @@ impl Tiling {
         state: impl Fn() -> S + Sync,
         block: impl Fn(&mut S, usize, &mut [U]) + Sync,
     ) {
-        // Of a tile, short parts of many rows are written.
+        // Of a tile, short parts of many rows are written, which takes AMD's processors longer past the caches.
         let streams = fresh && is_streamed(out) && (self.tiles.is_none() || !cpu::is_amd());
         let run = |task: usize, out: &mut [U]| {
             let (first, mut state) = (self.start(task), state());

@@ -109,8 +109,8 @@ pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl
     }
 }
 
-/// Lines of a large array that are reduced in turns, and elements of a turn: most processors read memory faster in several streams
-/// than in one.
+/// Lines of a large array that are reduced in turns, and elements of a turn: Intel's processors read memory faster in several
+/// streams than in one.
 const STREAMS: usize = 8;
 const TURN: usize = 256;
 
