@@ -312,14 +312,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// The result of an instruction over a block.
     #[inline(always)]
     fn compute(&mut self, instruction: Instruction, place: Place, block: Block) -> BlockValue<'r, T> {
-        // A block of one row has no values with one number for each.
-        if block.rows > 1
-            && let Some(value) = self.plane(instruction, place, block)
-        {
-            return value;
-        }
-        let (instruction, for_each_row) =
-            if block.rows > 1 { self.by_rows(instruction, block) } else { (instruction, false) };
+        let (instruction, for_each_row) = match block.rows {
+            // A block of one row has no values with one number for each.
+            ..=1 => (instruction, false),
+            _ => match self.plane(instruction, place, block) {
+                Some(value) => return value,
+                None => self.by_rows(instruction, block),
+            },
+        };
         let slot = self.slot(place, for_each_row);
         let out = take(&mut self.slots[slot]);
         let len = if for_each_row { block.rows } else { block.len };
@@ -335,7 +335,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// The slot of a result.
+    /// The slot of a result: its output, or one beside it for what is not written as it is computed.
     #[inline(always)]
     fn slot(&self, place: Place, for_each_row: bool) -> usize {
         match place {

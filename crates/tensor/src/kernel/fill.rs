@@ -75,8 +75,12 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
             match row {
                 // Two stores that overlap.
                 9..=16 => {
-                    out.first_chunk_mut::<8>().into_iter().for_each(|first| *first = [value; 8]);
-                    out.last_chunk_mut::<8>().into_iter().for_each(|last| *last = [value; 8]);
+                    if let Some(first) = out.first_chunk_mut() {
+                        *first = [value; 8];
+                    }
+                    if let Some(last) = out.last_chunk_mut() {
+                        *last = [value; 8];
+                    }
                 }
                 _ => out.iter_mut().for_each(|out| *out = value),
             }

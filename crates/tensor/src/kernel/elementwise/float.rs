@@ -15,7 +15,7 @@ use crate::kernel::reduce::fold::{
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Instruction;
-use crate::scalar::math::{FloatMath, larger, smaller};
+use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_number};
 use crate::scalar::special;
 use crate::{Binary, Compare, Reduction, Unary};
 
@@ -395,10 +395,10 @@ dispatched! {
             Reduction::Sum => fold_short_rows(x, row, totals, |total, x| total + x),
             Reduction::Prod => fold_short_rows(x, row, totals, |total, x| total * x),
             Reduction::Amax | Reduction::Max if ordered() => {
-                fold_short_rows(x, row, totals, |total, x| if x > total { x } else { total });
+                fold_short_rows(x, row, totals, |total, x| larger_number(total, x));
             }
             Reduction::Amin | Reduction::Min if ordered() => {
-                fold_short_rows(x, row, totals, |total, x| if x < total { x } else { total });
+                fold_short_rows(x, row, totals, |total, x| smaller_number(total, x));
             }
             Reduction::Amax | Reduction::Max => fold_short_rows(x, row, totals, |total, x| larger(total, x)),
             Reduction::Amin | Reduction::Min => fold_short_rows(x, row, totals, |total, x| smaller(total, x)),
@@ -419,10 +419,10 @@ dispatched! {
             Reduction::Sum => each_in_chains(x, len, stride, out, T::ZERO, |total, x| total + x),
             Reduction::Prod => each_in_chains(x, len, stride, out, T::ONE, |total, x| total * x),
             Reduction::Amax | Reduction::Max => {
-                each_extreme(x, len, stride, out, -T::INFINITY, |total, x| if x > total { x } else { total });
+                each_extreme(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
             }
             Reduction::Amin | Reduction::Min => {
-                each_extreme(x, len, stride, out, T::INFINITY, |total, x| if x < total { x } else { total });
+                each_extreme(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
             }
         }
     }

@@ -7,7 +7,7 @@
 use crate::Reduction;
 use crate::kernel::reduce::fold::has_nan;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::math::{FloatMath, larger, smaller};
+use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_number};
 
 /// Rows with fewer elements are short.
 pub(crate) const SHORT: usize = 16;
@@ -64,10 +64,10 @@ dispatched! {
             Reduction::Sum => each(x, len, stride, out, Some(T::ZERO), |total, x| total + x),
             Reduction::Prod => each(x, len, stride, out, Some(T::ONE), |total, x| total * x),
             Reduction::Amax | Reduction::Max if ordered() => {
-                each(x, len, stride, out, None, |total, x| if x > total { x } else { total });
+                each(x, len, stride, out, None, |total, x| larger_number(total, x));
             }
             Reduction::Amin | Reduction::Min if ordered() => {
-                each(x, len, stride, out, None, |total, x| if x < total { x } else { total });
+                each(x, len, stride, out, None, |total, x| smaller_number(total, x));
             }
             Reduction::Amax | Reduction::Max => each(x, len, stride, out, None, |total, x| larger(total, x)),
             Reduction::Amin | Reduction::Min => each(x, len, stride, out, None, |total, x| smaller(total, x)),
