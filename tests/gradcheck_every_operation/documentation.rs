@@ -103,7 +103,9 @@ fn primitives() -> BTreeSet<String> {
         let mut lines = rules.lines();
         while let Some(line) = lines.next() {
             if line.contains("fn name(&self) -> &'static str") {
-                names.extend(lines.next().and_then(quoted));
+                // One, or one of two.
+                names
+                    .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));
             }
         }
     }

@@ -5,6 +5,7 @@ use wengert_tensor::ops::{Evaluate, TensorLike};
 use wengert_tensor::prelude::*;
 
 use wengert_tensor::plan::{Index, Step, Work, plan};
+use wengert_tensor::program::Output;
 
 use crate::evaluate::one_at_a_time;
 use crate::{Tape, Var};
@@ -120,6 +121,68 @@ fn a_factor_may_be_what_its_product_is_added_to() {
     }
 }
 
+/// Whether concatenations copy nothing: those that are steps of their own, and parts that none of their writers knows.
+fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
+    let record = tape.record.borrow();
+    let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let expected = one_at_a_time(tape, &indices).unwrap();
+    let plan = plan(&record, &record.values, &indices, true);
+    let copies = |step: &&Step<f64>| match step.work {
+        Work::Node(node, _) => record.name(node) == "cat",
+        _ => false,
+    };
+    let joins = |step: &&Step<f64>| matches!(step.work, Work::Join { .. });
+    let side_by_side = |step: &&Step<f64>| match &step.work {
+        Work::Fused(program) => {
+            program.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
+        }
+        _ => false,
+    };
+    // Twice: nothing that was taken the first time is missing the second time.
+    for _ in 0..2 {
+        let values = record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
+        for (value, expected) in values.iter().zip(&expected) {
+            assert_eq!(value.shape(), expected.shape());
+            assert!(value.iter().zip(expected.iter()).all(|(x, y)| (x - y).abs() < 1e-13 * (1.0 + y.abs())));
+        }
+    }
+    let count = |is: &dyn Fn(&&Step<f64>) -> bool| plan.steps.iter().filter(is).count();
+    (count(&copies), count(&joins), count(&side_by_side))
+}
+
+#[test]
+fn parts_are_written_into_their_concatenation() {
+    use wengert_tensor::ops::{cat, stack};
+    let tape = Tape::<f64>::new();
+    let wave = |shape: &[usize]| {
+        tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
+    };
+    let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
+    // Values of one program side by side, read by something else or not, in two concatenations, and twice in one.
+    let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
+    assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
+    assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
+    assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
+    assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
+    // Reduced by rows in the same pass.
+    let rows = x - x.mean_keepdim(1);
+    assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
+    // Values of several steps one after the other; the first is data.
+    let states: Vec<Var<'_, f64>> = std::iter::successors(Some(x), |x| Some(x.matmul(w).tanh())).take(6).collect();
+    assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
+    assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
+    assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
+    // One of them is asked for, and copied; in another order, or twice, all are.
+    assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
+    let [.., d, e] = states[..] else { unreachable!() };
+    assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));
+    assert_eq!(concatenations(&tape, &[cat(&[d, e], 0), cat(&[e, d], 0)]), (1, 1, 0));
+    // A product is no part that a program writes; of what is expanded there are fewer elements than in the result.
+    assert_eq!(concatenations(&tape, &[cat(&[x.matmul(w), x.matmul(w.t())], 0)]), (1, 0, 0));
+    let row = x.sum(0).exp().expand([32, 40]);
+    assert_eq!(concatenations(&tape, &[cat(&[row, d, e], 0)]), (0, 1, 0));
+}
+
 #[test]
 fn operands_are_computed_before_they_are_expanded() {
     let tape = Tape::<f64>::new();
@@ -162,7 +225,7 @@ enum Move {
     Transpose(usize),
     Slice(usize),
     Product(usize, usize),
-    Cat(usize, usize),
+    Cat(usize, usize, u8),
     Detach(usize),
 }
 
@@ -177,7 +240,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => pick.clone().prop_map(Move::Transpose),
         1 => pick.clone().prop_map(Move::Slice),
         2 => (pick.clone(), pick.clone()).prop_map(|(x, y)| Move::Product(x, y)),
-        1 => (pick.clone(), pick.clone()).prop_map(|(x, y)| Move::Cat(x, y)),
+        2 => (pick.clone(), pick.clone(), 0u8..4).prop_map(|(x, y, form)| Move::Cat(x, y, form)),
         1 => pick.prop_map(Move::Detach),
     ];
     proptest::collection::vec(one, 1..60)
@@ -224,7 +287,11 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move]) -> Vec<V
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, Some(1), None, 2).ok(),
             Move::Product(x, y) => at(x).try_matmul(at(y)).ok(),
-            Move::Cat(x, y) => try_cat(&[at(x), at(y)], -1).ok(),
+            // Of two or four, along the first or the last dimension.
+            Move::Cat(x, y, form) => {
+                let (x, y, dim) = (at(x), at(y), if form % 2 == 0 { 0 } else { -1 });
+                if *form < 2 { try_cat(&[x, y], dim).ok() } else { try_cat(&[x * 2.0, x.tanh(), y, x.sin()], dim).ok() }
+            }
             Move::Detach(x) => Some(at(x).detach()),
         };
         values.extend(result.filter(|value| value.shape().numel() < 3_000));

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Index, Op};
+use wengert_tensor::plan::{ByNode, Expression, Form, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
 /// The operation that passes on its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its mark is
@@ -207,6 +207,11 @@ impl<T: Float, O> Record<T, O> {
         self.operations.push(operation);
         self.locations.push(location);
         Some(index)
+    }
+
+    /// Says what the value of an operation with parameters is made of.
+    pub(crate) fn set_form(&mut self, index: Index, form: Form) {
+        self.expression.set_form(index, form);
     }
 
     /// Sets the line of those inputs that have none.

@@ -1,6 +1,7 @@
 //! Operations that return their input unchanged, with another derivative or subject to a condition.
 
-use wengert_tensor::ops::TensorLike;
+use wengert_tensor::ops::{Functions, Reductions, TensorLike};
+use wengert_tensor::plan::Form;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::mode::elementwise;
@@ -58,6 +59,10 @@ impl<T: Float> Operation<T> for WithDerivative {
         Ok(inputs[0].clone())
     }
 
+    fn form(&self) -> Option<Form> {
+        Some(Form::First)
+    }
+
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         self.scaled(call, input, g)
     }
@@ -68,6 +73,50 @@ impl<T: Float> Operation<T> for WithDerivative {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         elementwise(WithDerivative { roles: self.roles.clone() }, call)
+    }
+}
+
+/// The values of the first input, which are the softmax of the second along a dimension, or its logarithm, with the derivative of it.
+pub(crate) struct Softmax {
+    pub(crate) axis: usize,
+    pub(crate) log: bool,
+}
+
+impl Softmax {
+    fn sum<'t, T: Float>(&self, x: Var<'t, T>) -> Var<'t, T> {
+        x.sum_keepdim(self.axis as isize)
+    }
+}
+
+impl<T: Float> Operation<T> for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(Form::First)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let z = call.output();
+        (input == 1).then(|| if self.log { g - z.exp() * self.sum(g) } else { z * (g - self.sum(g * z)) })
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        let z = call.output();
+        (input == 1).then(|| if self.log { v - self.sum(z.exp() * v) } else { z * (v - self.sum(v * z)) })
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        elementwise(Softmax { axis: self.axis + 1, log: self.log }, call)
     }
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::rc::Rc;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::Op;
+use wengert_tensor::plan::{Form, Op};
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, recorded, site};
@@ -268,6 +268,10 @@ impl<T: Float> Operation<T> for Cat {
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         Ok(TensorLike::apply_cat(inputs, self.axis, site("cat"))?)
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(Form::Joined(self.axis))
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

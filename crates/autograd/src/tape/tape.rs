@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 use wengert_macros::twins;
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::plan::{Form, Index, Inputs, Op};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
 use crate::Error;
@@ -270,11 +270,14 @@ impl<T: Float> Tape<T> {
         let indices = self.indices(inputs, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.intern(shape);
-        let name = operation.name();
-        match record.push_operation((operation, name), &indices, shape, at.location) {
-            Some(index) => Ok(Var::new(self, index)),
-            None => Err(Error::TapeFull { at }),
+        let (name, form) = (operation.name(), operation.form());
+        let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
+            return Err(Error::TapeFull { at });
+        };
+        if let Some(form) = form {
+            record.set_form(index, form);
         }
+        Ok(Var::new(self, index))
     }
 
     /// Records an operation on inputs of this tape whose result has shape number `shape`.
@@ -486,6 +489,13 @@ pub trait Operation<T: Float>: Any {
     ///
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
+
+    /// What the result is made of, where that is known without running it; the engine then does not call [`run`](Self::run), whose result
+    /// would be the same.
+    #[doc(hidden)]
+    fn form(&self) -> Option<Form> {
+        None
+    }
 
     /// Reverse mode: the upstream gradient `g`, of the result's shape, times the derivative with respect to input number
     /// `input`, of that input's shape. `None` if the derivative is zero everywhere.

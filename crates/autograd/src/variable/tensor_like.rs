@@ -8,7 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::record::DETACH;
 use crate::rules::{
-    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Take, Variance, WithDerivative,
+    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Softmax, Take, Variance, WithDerivative,
 };
 use crate::{Error, Var};
 
@@ -62,6 +62,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         let (operation, mut inputs) = WithDerivative::new(terms()?);
         inputs.insert(0, *self);
         self.tape.record_operation(Rc::new(operation), &inputs, &self.shape(), at)
+    }
+
+    fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
+        self.tape.record_operation(Rc::new(Softmax { axis, log }), &[*self, *x], &self.shape(), at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {

@@ -47,18 +47,21 @@ impl BoundProgram {
     }
 
     /// What `make` makes of each output's elements and their layout. Inputs that lie as those of the run before are not looked
-    /// at again.
+    /// at again. Output number `k` is written to the buffer `given(k)`, of as many elements, which nobody else holds, if there is one.
     pub(crate) fn outputs<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
         at: Site,
+        given: impl FnMut(usize) -> Option<Storage<T>>,
         make: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
         match &mut self.binding {
-            Some(binding) if binding.serves(inputs) => outputs(&self.program, binding, inputs, &self.shape, at, make),
+            Some(binding) if binding.serves(inputs) => {
+                outputs(&self.program, binding, inputs, &self.shape, at, given, make)
+            }
             binding => {
                 let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                outputs(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, make)
+                outputs(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
             }
         }
     }
@@ -71,18 +74,22 @@ fn outputs<T: Float, R>(
     inputs: &[Argument<'_, T>],
     shape: &Shape,
     at: Site,
+    mut given: impl FnMut(usize) -> Option<Storage<T>>,
     make: impl Fn(Storage<T>, Layout) -> R,
 ) -> Result<SmallVec<[R; 1]>, Error> {
     let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
     let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-    for layout in &binding.outputs {
-        buffers.push(Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?);
+    for (number, layout) in binding.outputs.iter().enumerate() {
+        buffers.push(match given(number) {
+            Some(buffer) => buffer,
+            None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
+        });
     }
     let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
     for storage in &mut buffers {
         match storage.get_mut() {
             Some(data) => results.push(data),
-            None => unreachable!("a fresh buffer has one holder"),
+            None => unreachable!("a fresh or given buffer has one holder"),
         }
     }
     run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
@@ -100,7 +107,7 @@ pub(crate) fn run_bound<T: Float>(
     arguments: &[Argument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
-    let Binding { accesses, tiling, registers, reduced, .. } = binding;
+    let Binding { accesses, tiling, registers, reduced, joined, .. } = binding;
     if tiling.count == 0 {
         reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
         return Ok(());
@@ -126,10 +133,10 @@ pub(crate) fn run_bound<T: Float>(
         });
     }
     if let Some(line) = binding.line {
-        small::run(program, tiling, reduced, &inputs, line, results);
+        small::run(program, tiling, reduced, &inputs, (line, joined), results);
         return Ok(());
     }
-    run::run(program, registers, reduced, tiling, &inputs, results)
+    run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
 /// How a program runs over inputs of these layouts: all that does not depend on their elements.
@@ -146,6 +153,8 @@ pub(crate) struct Binding {
     /// How it runs by [`lanes`](crate::engine::lanes), where it does.
     lanes: Option<Lanes>,
     reduced: SmallVec<[ReducedOutput; 2]>,
+    /// The [`joined_row`](Output::joined_row) of each output.
+    joined: SmallVec<[usize; 4]>,
     /// Of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
@@ -189,11 +198,13 @@ impl Binding {
                 reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
             }
         }
+        let joined: SmallVec<[usize; 4]> = program.outputs().iter().map(|output| output.joined_row(shape)).collect();
+        let together = joined.iter().copied().max().unwrap_or(0);
         let cost = program.instructions().iter().map(Instruction::cost).sum();
         let mut tiling = match program.row() {
             _ if count == 0 => Tiling::default(),
-            Some(axis) => Tiling::of_rows(count, shape[axis..].iter().product(), cost),
-            None => Tiling::of_program(count, row, cost),
+            None if together == 0 => Tiling::of_program(count, row, cost),
+            axis => Tiling::of_rows(count, axis.map_or(0, |axis| shape[axis..].iter().product()), together, cost),
         };
         for reduced in &mut reduced {
             tiling.lengthen_tasks(PER_TOTAL * reduced.accumulator.count);
@@ -216,6 +227,7 @@ impl Binding {
             line,
             lanes,
             reduced,
+            joined,
             outputs,
         })
     }

@@ -75,7 +75,7 @@ impl Lanes {
         let first = program.row().unwrap_or(shape.rank().checked_sub(1)?);
         let count: usize = shape[first..].iter().product();
         let length: usize = shape[..first].iter().product();
-        let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_)));
+        let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_) | Output::Joined(..)));
         if written || !(2..=MOST).contains(&count) || length < SHORTEST {
             return None;
         }

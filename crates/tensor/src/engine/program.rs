@@ -15,10 +15,12 @@ use crate::{Reduction, Shape};
 pub type AxisSet = u64;
 
 /// What a program is run for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A value over the whole shape.
     Whole(Value),
+    /// Values over the whole shape, one after the other along this dimension.
+    Joined(Box<[Value]>, usize),
     /// A value that is one number for each row: the row's dimensions have size 1.
     PerRow(Value),
     /// A value reduced over some dimensions, which stay with size 1.
@@ -26,10 +28,16 @@ pub enum Output {
 }
 
 impl Output {
-    /// The value it is made of.
-    pub fn value(&self) -> Value {
-        match *self {
-            Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => value,
+    /// Elements of one value that lie together before those of the next, where values are joined over `shape`; else 0.
+    pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
+        if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
+    }
+
+    /// The values it is made of.
+    pub fn values(&self) -> &[Value] {
+        match self {
+            Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
+            Output::Joined(values, _) => values,
         }
     }
 }
@@ -59,8 +67,8 @@ impl Program {
         }
         let count = inputs + instructions.len() as u32;
         for output in &outputs {
-            let exists = output.value() < count && (!matches!(output, Output::PerRow(_)) || row.is_some());
-            assert!(exists, "{output:?} does not exist");
+            let exist = output.values().iter().all(|&value| value < count);
+            assert!(exist && (!matches!(output, Output::PerRow(_)) || row.is_some()), "{output:?} does not exist");
         }
         Program { inputs, instructions, outputs, row }
     }
@@ -88,8 +96,10 @@ impl Program {
     /// The shape of an output of the program over `shape`.
     pub(crate) fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
         let mut result = shape.clone();
-        match *output {
+        match output {
             Output::Whole(_) => {}
+            // Clamped, a size is more than memory can be.
+            Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {
                 result.iter_mut().enumerate().filter(|(axis, _)| axes >> axis & 1 == 1).for_each(|(_, size)| *size = 1);

@@ -28,7 +28,7 @@ impl Registers {
         }
         // What is reduced or copied at the end is read at the end.
         for output in outputs {
-            last_use[output.value() as usize] = usize::MAX;
+            output.values().iter().for_each(|&value| last_use[value as usize] = usize::MAX);
         }
         let mut direct = vec![None; inputs + instructions.len()];
         for (number, output) in outputs.iter().enumerate() {

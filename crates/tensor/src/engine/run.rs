@@ -22,6 +22,7 @@ use crate::engine::registers::{Place, Registers};
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
+use crate::kernel::rows;
 use crate::kernel::strided::STREAM;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
@@ -50,14 +51,15 @@ pub(crate) struct ReducedOutput {
     pub(crate) stage: usize,
 }
 
-/// Runs `program` block by block over `inputs`; each of `results` has as many elements as the output's shape.
+/// Runs `program` block by block over `inputs`; each of `results` has as many elements as the output's shape. `joined` has the
+/// [`joined_row`](Output::joined_row) of each output; blocks are whole rows of each.
 ///
 /// # Errors
 ///
 /// Where memory cannot hold totals for each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
-    registers: &Registers,
+    (registers, joined): (&Registers, &[usize]),
     reduced: &[ReducedOutput],
     tiling: &Tiling,
     inputs: &[Input<'_, T>],
@@ -65,7 +67,7 @@ pub(crate) fn run<T: Float>(
 ) -> Result<(), AllocationError> {
     let tasks = tiling.tasks();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let blocks = Blocks { program, registers, reduced, inputs, tiling, streams: bytes >= STREAM };
+    let blocks = Blocks { program, registers, joined, reduced, inputs, tiling, streams: bytes >= STREAM };
     if tasks == 1 {
         return blocks.run(0, results);
     }
@@ -76,13 +78,20 @@ pub(crate) fn run<T: Float>(
     }
     let ends: Vec<usize> = (1..=tasks).map(|task| tiling.start(task)).collect();
     let row_ends: Vec<usize> = ends.iter().map(|end| end.checked_div(tiling.row).unwrap_or(0)).collect();
-    let mut own_totals = totals.iter_mut().zip(reduced);
+    let joined_ends: SmallVec<[Vec<usize>; 1]> = program
+        .outputs()
+        .iter()
+        .filter(|output| matches!(output, Output::Joined(..)))
+        .map(|output| ends.iter().map(|end| end * output.values().len()).collect())
+        .collect();
+    let (mut own_totals, mut own_ends) = (totals.iter_mut().zip(reduced), joined_ends.iter());
     let parts: SmallVec<[Partition<'_, T>; 4]> = program
         .outputs()
         .iter()
         .zip(&mut results)
         .map(|(output, result)| match (output, result) {
             (Output::Whole(_), result) => Partition::ends(result, &ends),
+            (Output::Joined(..), result) => Partition::ends(result, own_ends.next().unwrap_or(&ends)),
             (Output::PerRow(_), result) => Partition::ends(result, &row_ends),
             (Output::Reduced(..), result) => match own_totals.next() {
                 Some((totals, reduced)) => Partition::chunks(totals, reduced.accumulator.count),
@@ -130,6 +139,7 @@ struct Block {
 struct Blocks<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
+    joined: &'a [usize],
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
@@ -212,6 +222,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, output) in program.outputs().iter().enumerate() {
                 let len = match output {
                     Output::Whole(_) => len,
+                    Output::Joined(values, _) => len * values.len(),
                     Output::PerRow(_) => block.rows,
                     Output::Reduced(..) => continue,
                 };
@@ -225,7 +236,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 self.values[inputs.len() + position] = self.compute(instruction, place, block);
             }
             for (k, output) in program.outputs().iter().enumerate() {
-                self.write(k, *output, block);
+                self.write(k, output, block);
             }
             for (ReducedOutput { value, output, accumulator, stage }, staged) in reduced.iter().zip(&mut staged) {
                 let total = &mut *outputs[*output];
@@ -410,12 +421,21 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
 
     /// Brings a block of an output that is not reduced to where it belongs, unless it was computed there.
     #[inline]
-    fn write(&mut self, k: usize, output: Output, block: Block) {
+    fn write(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;
-        match output {
+        match *output {
             Output::Whole(value) => {
                 if !matches!(self.values[value as usize], BlockValue::Slot(own) if own == slot) {
                     self.copy(value as usize, slot, block);
+                }
+            }
+            Output::Joined(ref values, _) => {
+                for (number, &value) in values.iter().enumerate() {
+                    let value = self.expand(value as usize, 0, block);
+                    let out = take(&mut self.slots[slot]);
+                    let place = (number, values.len());
+                    rows::put_beside(self.operand(value, block.len), self.run.joined[k], place, out);
+                    self.slots[slot] = out;
                 }
             }
             Output::PerRow(value) => {

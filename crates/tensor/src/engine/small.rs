@@ -11,8 +11,8 @@ use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
 use crate::engine::tiling::{LONGEST, Tiling, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
+use crate::kernel::{fill, rows};
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::IterationSpace;
 use crate::{Element, Float};
@@ -26,13 +26,13 @@ const ROOM: usize = 2 * LONG_ROW;
 /// Elements of which every vector register holds a part, or all.
 const ELEMENTS: usize = 16;
 
-/// Runs a program by lines of `line` elements.
+/// Runs a program by lines of `line` elements; `joined` has the [`joined_row`](Output::joined_row) of each output.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
     reduced: &[ReducedOutput],
     inputs: &[Input<'_, T>],
-    line: usize,
+    (line, joined): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
 ) {
     let instructions = program.instructions();
@@ -59,11 +59,17 @@ pub(crate) fn run<T: Float>(
             done += 1;
         }
         let value = |number: u32| &values[number as usize * line..][..count];
-        for (output, result) in program.outputs().iter().zip(&mut results) {
-            match *output {
-                Output::Whole(number) => copy(value(number), result),
+        for ((output, result), &joined) in program.outputs().iter().zip(&mut results).zip(joined) {
+            match output {
+                Output::Whole(number) => copy(value(*number), result),
+                Output::Joined(numbers, _) => {
+                    let put = |(k, &number): (usize, &u32)| {
+                        rows::put_beside(Operand::Slice(value(number)), joined, (k, numbers.len()), result);
+                    };
+                    numbers.iter().enumerate().for_each(put);
+                }
                 Output::PerRow(number) => {
-                    result.iter_mut().zip(value(number).iter().step_by(row)).for_each(|(to, &from)| *to = from);
+                    result.iter_mut().zip(value(*number).iter().step_by(row)).for_each(|(to, &from)| *to = from);
                 }
                 Output::Reduced(..) => {}
             }

@@ -48,9 +48,11 @@ impl Tiling {
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
-    /// As [`of_program`](Self::of_program), in blocks of whole rows, which are reduced.
-    pub(crate) fn of_rows(count: usize, row: usize, cost: usize) -> Self {
-        let unit = if row < LONG_ROW_OF_PROGRAM { BLOCK / row * row } else { row };
+    /// As [`of_program`](Self::of_program), in blocks of whole rows, which are reduced, and of whole rows of `together` elements, if
+    /// they are longer.
+    pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
+        let longest = row.max(together);
+        let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
         Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
@@ -243,7 +245,7 @@ mod tests {
             }
         }
         for (rows, row) in [(1, 3), (50_000, 3), (301, 300), (1000, 700), (40, 40_000)] {
-            check(&Tiling::of_rows(rows * row, row, 3), BLOCK.max(row), row);
+            check(&Tiling::of_rows(rows * row, row, 0, 3), BLOCK.max(row), row);
             if row <= BLOCK {
                 check(&Tiling::of_planes(rows * row, (rows, row), row % 3 == 0), TASK, row);
             }

@@ -3,6 +3,7 @@
 //! The caller checks the numbers. Additions happen in the order of the numbers, so that results do not depend on the number of
 //! threads.
 
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill::{copy_strided, spread};
 use crate::kernel::strided::{PARALLEL, Source, TASK};
 use crate::memory::partition::{self, Grid};
@@ -53,6 +54,15 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
             (number, left) = (number + count, later);
         }
     });
+}
+
+/// Writes value number `k` of `count` that lie one after the other in rows of `row` elements: `x` is its rows, `out` those of all.
+pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
+    let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
+    match x {
+        Operand::Splat(value) => own.for_each(|out| out.fill(value)),
+        Operand::Slice(x) => own.zip(x.chunks_exact(row)).for_each(|(out, x)| out.copy_from_slice(x)),
+    }
 }
 
 /// `out` = the slices of all `parts` along `axis`, one part after the other. Other dimensions have the same sizes; no part is empty.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{ArcArray, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
@@ -27,7 +28,36 @@ pub(crate) enum Buffer<T> {
     Pooled(PooledBuffer<T>),
     Foreign(Foreign<T>),
     Lent(Box<dyn AsRef<[T]> + Send + Sync>),
+    Part(Part<T>),
+    Joined(Joined<T>),
 }
+
+/// A range of memory, other ranges of which are other parts.
+pub(crate) struct Part<T> {
+    memory: Arc<Divided<T>>,
+    range: Range<usize>,
+}
+
+/// The range that consecutive parts have together. It holds their buffers, which are no longer writable therefore, and is not writable
+/// itself.
+pub(crate) struct Joined<T> {
+    memory: Arc<Divided<T>>,
+    range: Range<usize>,
+    _parts: Vec<Storage<T>>,
+}
+
+/// Memory that is divided into parts, through which alone its elements are read and written.
+struct Divided<T> {
+    start: *mut T,
+    /// Where the elements are; not looked at as long as there are parts.
+    _memory: PooledBuffer<T>,
+}
+
+// SAFETY: the memory is owned and goes with it; through a shared reference only `start` is read, and what it leads to is
+// borrowed as the parts are.
+unsafe impl<T: Send + Sync> Send for Divided<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Divided<T> {}
 
 /// Memory shared with arrays. The `len` elements at `start` are part of the vector that the owner shares with other arrays. The
 /// vector is fully initialised and stays at the same address until the last array is dropped. The others copy on write as long as
@@ -143,7 +173,49 @@ impl<T: Scalar> Storage<T> {
             // SAFETY: `from_arc_array`, the only constructor, took `start` and `len` from the lowest to the highest element of an
             // array, and its owner lives as long as `self` (see `Foreign`).
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
+            // SAFETY: `divided` made the range within the initialised elements of the memory, which lives as long as `self`. They are
+            // written through the only holder of a part's buffer, borrowed mutably, and no two parts have an element in common:
+            // through this part nobody writes as long as it is borrowed, and of joined parts, whose range theirs make up without a
+            // gap, there is a second holder.
+            Buffer::Part(Part { memory, range }) | Buffer::Joined(Joined { memory, range, .. }) => unsafe {
+                std::slice::from_raw_parts(memory.start.add(range.start), range.len())
+            },
         }
+    }
+
+    /// A buffer for each of `lengths`, unspecified at first, that lie one after the other in memory.
+    pub(crate) fn divided(lengths: impl Iterator<Item = usize> + Clone) -> Result<Vec<Self>, AllocationError> {
+        let all = lengths.clone().try_fold(0usize, usize::checked_add).ok_or(AllocationError)?;
+        let mut memory = reserve::scratch(all.max(1))?;
+        let memory = Arc::new(Divided { start: memory.as_mut_ptr(), _memory: memory });
+        let mut end = 0;
+        let part = |len: usize| {
+            let range = end..end + len;
+            end = range.end;
+            Storage::Large(Arc::new(Buffer::Part(Part { memory: Arc::clone(&memory), range })))
+        };
+        Ok(lengths.map(part).collect())
+    }
+
+    /// The elements of all `parts` in one buffer, where they lie one after the other: nothing is copied, and from now on none of
+    /// them is writable. `None` where they do not.
+    pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
+        let part = |storage: &Self| match storage {
+            Storage::Large(buffer) => match &**buffer {
+                Buffer::Part(Part { memory, range }) => Some((Arc::clone(memory), range.clone())),
+                _ => None,
+            },
+            Storage::Small(_) => None,
+        };
+        let (memory, mut range) = part(parts.first()?)?;
+        for next in &parts[1..] {
+            let (other, next) = part(next)?;
+            if !Arc::ptr_eq(&memory, &other) || next.start != range.end {
+                return None;
+            }
+            range.end = next.end;
+        }
+        Some(Storage::Large(Arc::new(Buffer::Joined(Joined { memory, range, _parts: parts }))))
     }
 
     /// Number of elements.
@@ -160,7 +232,12 @@ impl<T: Scalar> Storage<T> {
         match buffer {
             Buffer::Own(data) => Some(data),
             Buffer::Pooled(block) => Some(block),
-            Buffer::Foreign(_) | Buffer::Lent(_) => None,
+            Buffer::Part(Part { memory, range }) => {
+                let Range { start, end } = *range;
+                // SAFETY: as in `as_slice`; this is the only holder of the part's buffer, borrowed mutably.
+                Some(unsafe { std::slice::from_raw_parts_mut(memory.start.add(start), end - start) })
+            }
+            Buffer::Foreign(_) | Buffer::Lent(_) | Buffer::Joined(_) => None,
         }
     }
 
@@ -315,6 +392,32 @@ mod tests {
         let second = storage.clone();
         drop((storage, array));
         assert_eq!(second.as_slice(), &[1, 2, 3]);
+    }
+
+    #[test]
+    fn parts_are_written_apart_and_read_together() {
+        let lengths = [300, 0, 500];
+        let mut parts: Vec<Storage<f64>> = Storage::divided(lengths.into_iter()).unwrap();
+        for (number, part) in parts.iter_mut().enumerate() {
+            assert_eq!(part.len(), lengths[number]);
+            part.get_mut().unwrap().fill(number as f64);
+        }
+        let other = Storage::divided([300].into_iter()).unwrap();
+        assert!(Storage::joined(vec![parts[0].clone(), parts[2].clone()]).is_some());
+        assert!(Storage::joined(vec![parts[2].clone(), parts[0].clone()]).is_none());
+        assert!(Storage::joined(vec![parts[2].clone(), other[0].clone()]).is_none());
+        assert!(Storage::joined(vec![parts[0].clone(), Storage::from_vec(vec![1.0])]).is_none());
+        assert!(Storage::joined(Vec::<Storage<f64>>::new()).is_none());
+        let mut all = Storage::joined(parts.clone()).unwrap();
+        assert!(all.as_slice().iter().enumerate().all(|(i, &x)| x == if i < 300 { 0.0 } else { 2.0 }));
+        // Held by all of them, no part is writable, whoever else has let it go.
+        let [mut first, ..] = <[_; 3]>::try_from(parts).ok().unwrap();
+        assert!(first.get_mut().is_none() && all.get_mut().is_none());
+        drop(all);
+        first.get_mut().unwrap()[0] = 7.0;
+        assert_eq!(first.into_vec().err().unwrap().as_slice()[..2], [7.0, 0.0]);
+        assert!(Storage::<f64>::divided([usize::MAX, 2].into_iter()).is_err());
+        assert!(Storage::<f64>::divided([usize::MAX / 2].into_iter()).is_err());
     }
 
     #[test]

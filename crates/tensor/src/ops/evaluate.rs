@@ -5,10 +5,12 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 use crate::engine::access::Argument;
-use crate::engine::plan::{Expression, Index, Op, Plan, Source, Step, Work};
+use crate::engine::elementwise;
+use crate::engine::plan::{Chains, Expression, Index, Op, Plan, Source, Step, Work};
 use crate::engine::program::AxisSet;
+use crate::memory::storage::Storage;
 use crate::ops::TensorLike;
-use crate::{Compare, Error, Float, Shape, Site, Tensor, View};
+use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
 /// An expression with what evaluation needs beside it.
 pub trait Evaluate<T: Float> {
@@ -140,6 +142,7 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     fetched: SmallVec<[(Place, Tensor<T>); 2]>,
     /// By buffer, the views of data that is elsewhere: made for each step that reads them.
     views: Vec<Option<&'a Step<T>>>,
+    chains: ChainParts<'a, T>,
 }
 
 /// Where a fetched value is read.
@@ -158,7 +161,8 @@ fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
 
 impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     fn new(maker: &'a E, plan: &'a Plan<T>) -> Self {
-        Buffers { maker, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new() }
+        let chains = ChainParts { plan: &plan.chains, free: plan.chains.lengths.iter().map(|_| None).collect() };
+        Buffers { maker, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), chains }
     }
 
     /// Whether a step is a view of data that is elsewhere, to be made where it is read.
@@ -207,6 +211,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
         match &step.work {
             Work::Fused(program) => {
+                let mut parts: SmallVec<[Option<Storage<T>>; 4]> = SmallVec::new();
+                if !self.chains.free.is_empty() {
+                    parts.extend(step.writes.iter().map(|&buffer| self.chains.of(buffer)));
+                }
                 let argument = |source: &Source<T>| match (source, self.tensor(source)) {
                     (Source::Number(value), _) => Argument::Number(*value),
                     (_, Some(tensor)) => Argument::from(tensor),
@@ -216,7 +224,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 };
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.maker.site(step.node);
-                let results = program.borrow_mut().outputs(&arguments, site, Tensor::from_parts)?;
+                let given = |output: usize| parts.get_mut(output).and_then(Option::take);
+                let results = program.borrow_mut().outputs(&arguments, site, given, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
@@ -224,6 +233,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             }
             Work::AddedProduct(shapes) => {
                 let result = self.added_product(step, shapes)?;
+                self.values[step.writes[0] as usize] = Some(result);
+            }
+            Work::Join { node, shapes, chain, first } => {
+                let result = self.join(step, *node, shapes, (*chain, *first))?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
             work => {
@@ -280,12 +293,49 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 Ok(x.apply_matmul(&y, at)?)
             }
             Work::Node(node, shapes) => {
-                let over = |(read, shape)| self.over(read, shape, at).map(|operand| operand.clone());
-                let operands: Vec<_> = step.reads.iter().zip(shapes).map(over).collect::<Result<_, _>>()?;
+                let operands = self.operands(step, shapes, at)?;
                 self.maker.compute(*node, &operands)
             }
-            Work::Fused(_) | Work::AddedProduct(_) => unreachable!("they are more than one operation"),
+            Work::Fused(_) | Work::AddedProduct(_) | Work::Join { .. } => {
+                unreachable!("they are more than one operation")
+            }
         }
+    }
+
+    /// A concatenation: of parts that are in their places in a chain from `first` on, and of others, which are copied there.
+    fn join(
+        &mut self,
+        step: &Step<T>,
+        node: Index,
+        shapes: &[Shape],
+        (chain, first): (usize, usize),
+    ) -> Result<Tensor<T>, E::Error> {
+        let at = self.maker.site(step.node);
+        let operands = self.operands(step, shapes, at)?;
+        let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
+        for (number, operand) in operands.iter().enumerate() {
+            let (own, layout) = operand.parts();
+            // What nobody has taken was not written by the step that computed the operand.
+            parts.push(match self.chains.free(chain, first + number) {
+                Some(mut part) => {
+                    if let Some(out) = part.get_mut() {
+                        elementwise::copy(operand.source(), out);
+                    }
+                    part
+                }
+                None if layout.is_contiguous() && layout.numel() == own.len() => own.clone(),
+                None => return self.maker.compute(node, &operands),
+            });
+        }
+        match Storage::joined(parts) {
+            Some(all) => Ok(Tensor::from_parts(all, Layout::contiguous(self.maker.expression().shape(node).clone()))),
+            None => self.maker.compute(node, &operands),
+        }
+    }
+
+    fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
+        let over = |(read, shape)| self.over(read, shape, at).map(|operand| operand.clone());
+        step.reads.iter().zip(shapes).map(over).collect()
     }
 
     /// The product of two operands, added to a third: in the memory of that one if this is the last that reads it.
@@ -306,6 +356,28 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             Some(sum) => sum.plus_product(&x, &y, at)?,
             None => self.over(&step.reads[2], shape, at)?.clone().plus_product(&x, &y, at)?,
         })
+    }
+}
+
+/// The memory of buffers that lie together.
+struct ChainParts<'a, T: Float> {
+    plan: &'a Chains,
+    /// The parts that nobody has taken, of each chain of which one was.
+    free: Vec<Option<Vec<Option<Storage<T>>>>>,
+}
+
+impl<T: Float> ChainParts<'_, T> {
+    /// The memory in which a buffer belongs, where it is part of a chain.
+    fn of(&mut self, buffer: u32) -> Option<Storage<T>> {
+        let &(chain, part) = self.plan.places.get(&buffer)?;
+        self.free(chain, part)
+    }
+
+    /// A part of a chain, unless it was taken before. Where memory cannot hold the chain at once, there is none.
+    fn free(&mut self, chain: usize, part: usize) -> Option<Storage<T>> {
+        let lengths = self.plan.lengths[chain].iter().copied();
+        let divide = || Storage::divided(lengths).unwrap_or_default().into_iter().map(Some).collect();
+        self.free[chain].get_or_insert_with(divide).get_mut(part)?.take()
     }
 }
 

@@ -81,6 +81,17 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
+    /// The same values, which are the softmax of `x` along `axis`, or its logarithm: the derivative is computed from them, without what
+    /// they were computed from. Where nothing is recorded, `self`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be recorded.
+    fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Self::Error> {
+        let _ = (x, axis, log, at);
+        Ok(self.clone())
+    }
+
     /// The same values; an error with the sentence `message` if `holds` is false for one of them: at once for tensors, when
     /// they are computed for recorded variables.
     ///

@@ -50,12 +50,22 @@ pub enum Op {
     Other(u32),
 }
 
+/// What the value of an [`Op::Other`] is made of, where the planner may know it: values that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// It is the first input. The others are for the derivative.
+    First,
+    /// The inputs one after the other along this dimension.
+    Joined(usize),
+}
+
 /// One operation of an [`Expression`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// What it does.
     pub op: Op,
-    /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Expression::inputs`] and how many they are.
+    /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Expression::inputs`], how many they are, and its [`Form`], if
+    /// it has one.
     operands: [Index; 3],
     arity: u8,
     /// The number of its shape.
@@ -222,6 +232,32 @@ impl<T: Scalar> Expression<T> {
         let start = Index::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
         self.push(Op::Other(number), [start, inputs.len() as u32], shape)
+    }
+
+    /// Says what the value of an [`Op::Other`] is made of.
+    pub fn set_form(&mut self, index: Index, form: Form) {
+        self.nodes[index as usize].operands[2] = match form {
+            Form::First => 1,
+            Form::Joined(axis) => axis as Index + 2,
+        };
+    }
+
+    /// What the value of an [`Op::Other`] is made of, where that was said.
+    #[inline]
+    pub(super) fn form(&self, index: Index) -> Option<Form> {
+        let node = &self.nodes[index as usize];
+        match (node.op, node.operands[2]) {
+            (Op::Other(_), 1) => Some(Form::First),
+            (Op::Other(_), form @ 2..) => Some(Form::Joined(form as usize - 2)),
+            _ => None,
+        }
+    }
+
+    /// The inputs of which a node's value is computed.
+    #[inline]
+    pub(super) fn read(&self, index: Index) -> &[Index] {
+        let operands = self.operands(index);
+        if self.form(index) == Some(Form::First) { &operands[..1] } else { operands }
     }
 
     /// Appends a node with any number of inputs.

@@ -61,6 +61,9 @@ impl<T: Scalar> Part<T> {
             let operands = if part.computed[place] { whole.operands(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| part.places[input]).collect();
             part.expression.push_any(op, &inputs, shape);
+            if let (true, Some(form)) = (part.computed[place], whole.form(node)) {
+                part.expression.set_form(place as Index, form);
+            }
         }
         part
     }

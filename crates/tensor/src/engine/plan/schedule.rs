@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
-use crate::engine::plan::products;
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
 use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
+use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{AxisSet, Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Reduction, Unary, View};
@@ -360,8 +360,10 @@ impl<T: Float> Schedule<'_, T> {
             .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
             .collect();
         let mut steps = products::accumulate(self.expression, steps, &roots, buffers.count);
+        concatenation::side_by_side(self.expression, &mut steps, &roots, buffers.count);
+        let chains = concatenation::chains(self.expression, &mut steps, &roots, buffers.count);
         drops(&mut steps, &roots, buffers.count);
-        Plan { steps, buffers: buffers.count as usize, roots }
+        Plan { steps, buffers: buffers.count as usize, chains, roots }
     }
 
     fn source(&self, id: Id, buffers: &BufferNumbers) -> Source<T> {

@@ -1,6 +1,7 @@
 //! A plan: steps in order, and where their operands and results are.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
@@ -33,6 +34,17 @@ pub enum Work {
     Copy(View, Shape),
     /// The matrix product of the first two operands, added to the third; over these shapes.
     AddedProduct([Shape; 3]),
+    /// The concatenation of a node, whose operands have these shapes and belong into parts of a chain, from the `first` on.
+    Join {
+        /// The node.
+        node: Index,
+        /// The operands' shapes.
+        shapes: SmallVec<[Shape; 2]>,
+        /// The chain.
+        chain: usize,
+        /// The part of the first operand.
+        first: usize,
+    },
     /// The operation of a node, whose operands have these shapes.
     Node(Index, SmallVec<[Shape; 2]>),
 }
@@ -52,6 +64,15 @@ pub struct Step<T> {
     pub node: Index,
 }
 
+/// Chains of buffers: those of a chain lie one after the other in one piece of memory, because they are joined.
+#[derive(Debug, Default)]
+pub struct Chains {
+    /// Of each chain the number of elements of each part.
+    pub lengths: Vec<Vec<usize>>,
+    /// The chain and the part that a buffer is written to; into the other parts values are copied.
+    pub places: HashMap<u32, (usize, usize)>,
+}
+
 /// Steps, in order.
 #[derive(Debug)]
 pub struct Plan<T> {
@@ -59,6 +80,8 @@ pub struct Plan<T> {
     pub steps: Vec<Step<T>>,
     /// Number of buffers.
     pub buffers: usize,
+    /// Buffers that lie together.
+    pub chains: Chains,
     /// What was asked for, each with the shape it has for those who ask.
     pub roots: Vec<(Source<T>, Shape)>,
 }

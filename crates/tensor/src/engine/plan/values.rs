@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Form, Index, Op};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::broadcast;
@@ -110,7 +110,7 @@ impl<T: Float> Values<T> {
             simplify,
         };
         for &index in &order {
-            for &input in expression.operands(index) {
+            for &input in expression.read(index) {
                 values.define_input(expression, input);
             }
             let id = values.define(expression, index);
@@ -151,6 +151,7 @@ impl<T: Float> Values<T> {
         let id = |values: &Self, position: usize| values.of[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
+            Op::Other(_) if expression.form(index) == Some(Form::First) => id(self, 0),
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
                 let (x, to) = (id(self, 0), expression.shape(index));
@@ -308,7 +309,8 @@ impl<T: Float> Values<T> {
         if self.simplify {
             let own = self.list[x as usize];
             // Only leading sizes of 1 differ.
-            if matches!(view, View::Reshape(_)) && own.shape == result {
+            let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
+            if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;
             }
             if let Definition::View(inner, base, y) = own.definition
@@ -328,6 +330,9 @@ impl<T: Float> Values<T> {
                 if let Some(joined) = joined {
                     (view, source, x) = (joined, base, y);
                 }
+            }
+            if matches!(view, View::Reshape(_)) && is_same(self, x) {
+                return x;
             }
         }
         let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
@@ -383,7 +388,7 @@ fn needed<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[I
         if !seen[index as usize] && !is_leaf && !known.contains_key(&index) {
             seen[index as usize] = true;
             order.push(index);
-            open.extend(expression.operands(index));
+            open.extend(expression.read(index));
         }
     }
     order.sort_unstable();

@@ -191,11 +191,17 @@ fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
 
 /// The expected output; `None` if it is not known.
 fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &Shape, row: usize) -> Option<Vec<T>> {
-    let x = &values[output.value() as usize];
-    if x.known == Known::Nothing {
+    if output.values().iter().any(|&value| values[value as usize].known == Known::Nothing) {
         return None;
     }
+    let x = &values[output.values()[0] as usize];
     match *output {
+        Output::Joined(ref joined, axis) => {
+            let row: usize = shape[axis..].iter().product();
+            let at =
+                |start: usize| joined.iter().flat_map(move |&x| values[x as usize].elements[start..start + row].iter());
+            Some((0..x.elements.len()).step_by(row.max(1)).flat_map(at).copied().collect())
+        }
         Output::Whole(_) => Some(x.elements.clone()),
         Output::PerRow(_) => Some(x.elements.iter().copied().step_by(row).collect()),
         Output::Reduced(op, _, axes) => {
@@ -274,6 +280,10 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
             kind if kind == 1 || by_lanes => {
                 Output::Reduced(pick(rng, Reduction::ALL), value, rng.next_u64() & ((1 << shape.rank()) - 1))
             }
+            2 if shape.rank() > 0 => {
+                let others: Vec<u32> = (0..below(rng, 4)).map(|_| below(rng, values.len()) as u32).collect();
+                Output::Joined([&[value], &others[..]].concat().into(), below(rng, shape.rank()))
+            }
             _ => Output::Whole(value),
         });
     }
@@ -281,7 +291,7 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
     let expected: Vec<Option<Vec<T>>> =
         program.outputs().iter().map(|it| output(it, &values, &shape, row_len)).collect();
     let mut bound = BoundProgram::new(program.clone(), shape.clone());
-    let mut again = || bound.outputs(&arguments, site(), Tensor::from_parts).unwrap();
+    let mut again = || bound.outputs(&arguments, site(), |_| None, Tensor::from_parts).unwrap();
     for results in [program.run(&arguments, &shape, site()).unwrap(), again(), again()] {
         for ((got, expected), output) in results.iter().zip(&expected).zip(program.outputs()) {
             let got = got.to_vec();

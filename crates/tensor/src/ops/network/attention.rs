@@ -225,7 +225,7 @@ fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Err
     let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
     let total = exponentials.summed(&axes, at)?;
     let total = total.chosen(&total.compared(Compare::Ne, 0.0, at)?, crate::ops::Argument::Number(A::Elem::ONE), at)?;
-    exponentials.divided(&total, at)
+    exponentials.divided(&total, at)?.as_softmax(scores, axes[0], false, at)
 }
 
 fn swapped<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {

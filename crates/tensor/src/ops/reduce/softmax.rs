@@ -64,9 +64,13 @@ struct Normalized {
 impl Composite for Normalized {
     fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
         let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
-        match self.log {
-            false => exponentials.apply_binary(Binary::Div, &total, at),
-            true => shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at),
+        let value = match self.log {
+            false => exponentials.apply_binary(Binary::Div, &total, at)?,
+            true => shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)?,
+        };
+        match x.shape().rank() {
+            0 => Ok(value),
+            rank => value.as_softmax(x, dims::axis(self.dim, rank, at)?, self.log, at),
         }
     }
 }

@@ -1,0 +1,234 @@
+//! Concatenations whose parts are written where they belong, so that nothing is copied.
+//!
+//! Parts that one fused program computes become one output of it, in which they lie side by side: the gates' gradients of a cell.
+//! Parts that follow each other in memory, made by different steps, are ranges of one piece of memory from the start: the
+//! states of a recurrent network. Several concatenations may have parts in common, as long as these come in the same order: the states,
+//! and the states before each.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::engine::bound::BoundProgram;
+use crate::engine::plan::expression::{Expression, Form};
+use crate::engine::plan::steps::{Chains, Source, Step, Work};
+use crate::engine::program::{Output, Program};
+use crate::{Float, Shape, View};
+
+/// Elements of a concatenation, at least: fewer are copied sooner than they are looked at.
+const SHORTEST: usize = 1 << 10;
+
+/// Elements of a row in which parts lie side by side, at most: what a program has in all its registers for a row stays in the
+/// second-level cache.
+const LONGEST_ROW: usize = 1 << 12;
+
+/// A concatenation among the steps, where the sizes before its dimension are `shape[..axis]`.
+fn concatenation<'s, T: Float>(expression: &Expression<T>, step: &'s Step<T>) -> Option<(&'s [Shape], usize)> {
+    let Work::Node(node, shapes) = &step.work else { return None };
+    match expression.form(*node) {
+        Some(Form::Joined(axis)) if expression.shape(*node).numel() >= SHORTEST => Some((shapes, axis)),
+        _ => None,
+    }
+}
+
+/// Which dimension of `space` is dimension `axis` of `shape`, where leading sizes of 1 are all that they differ in.
+fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
+    let extra = shape.rank().checked_sub(space.rank())?;
+    (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
+}
+
+/// The buffer that a step reads as its operand `position`.
+fn buffer<T>(source: &Source<T>) -> Option<u32> {
+    if let Source::Buffer(buffer) = source { Some(*buffer) } else { None }
+}
+
+/// Makes one output of values of one program that are joined, not along the first dimension. Those that nothing else reads are no
+/// longer written by themselves.
+pub(super) fn side_by_side<T: Float>(
+    expression: &Expression<T>,
+    steps: &mut Vec<Step<T>>,
+    roots: &[(Source<T>, Shape)],
+    buffers: u32,
+) {
+    let mut readers = vec![0u32; buffers as usize];
+    let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
+    read.filter_map(buffer).for_each(|buffer| readers[buffer as usize] += 1);
+    // Of each buffer the fused program that writes it, among the steps that stay.
+    let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
+    let mut done: Vec<Step<T>> = Vec::with_capacity(steps.len());
+    for step in steps.drain(..) {
+        let producer = |source: &Source<T>| buffer(source).and_then(|buffer| made[buffer as usize]);
+        let first = step.reads.first().and_then(producer);
+        let place = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
+        if let (Some(place), Some((shapes, axis))) = (place, concatenation(expression, &step))
+            && let Some(output) = joined(&done[place], &step, shapes, axis)
+        {
+            step.reads.iter().filter_map(buffer).for_each(|buffer| readers[buffer as usize] -= 1);
+            write(&mut done[place], output, step.writes[0], &readers);
+            continue;
+        }
+        if let Work::Fused(_) = step.work {
+            step.writes.iter().for_each(|&buffer| made[buffer as usize] = Some(done.len()));
+        }
+        done.push(step);
+    }
+    *steps = done;
+}
+
+/// The operands of `reader` as one output of the program of `writer`, which computes them.
+fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
+    let Work::Fused(bound) = &writer.work else { return None };
+    let bound = bound.borrow();
+    let space = bound.shape();
+    let axis = same_axis(space, &shapes[0], axis)?;
+    let row = Shape::from(&space[axis..]).numel();
+    if shapes.iter().any(|shape| *shape != shapes[0]) || row == space.numel() || row > LONGEST_ROW {
+        return None;
+    }
+    let value = |read: &Source<T>| {
+        let position = writer.writes.iter().position(|&written| buffer(read) == Some(written))?;
+        if let Output::Whole(value) = bound.program().outputs()[position] { Some(value) } else { None }
+    };
+    let values: Option<Box<[u32]>> = reader.reads.iter().map(value).collect();
+    Some(Output::Joined(values?, axis))
+}
+
+/// Gives the program of a step one more output, and takes those away that nothing reads.
+fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u32]) {
+    let Work::Fused(bound) = &step.work else { return };
+    let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
+    let outputs = program.outputs().iter().cloned().zip(step.writes.iter().copied());
+    let read = outputs.filter(|&(_, buffer)| readers[buffer as usize] > 0);
+    let (outputs, writes): (Vec<Output>, Vec<u32>) = read.chain([(output, buffer)]).unzip();
+    let program = Program::new(program.inputs(), program.instructions().to_vec(), outputs, program.row());
+    (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
+}
+
+/// A part of a chain: where its elements come from, and how many they are. What has no key is like no other.
+type Part = (Option<Key>, usize);
+
+/// What a part is: the value of a node, which was known before, or a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Key {
+    Known(u32),
+    Buffer(u32),
+}
+
+/// Finds memory for parts that follow each other, and turns the concatenations into steps that expect them there.
+pub(super) fn chains<T: Float>(
+    expression: &Expression<T>,
+    steps: &mut [Step<T>],
+    roots: &[(Source<T>, Shape)],
+    buffers: u32,
+) -> Chains {
+    let origins = Origins::new(steps, roots, buffers);
+    let mut lists: Vec<(usize, Vec<Part>)> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let Some((shapes, axis)) = concatenation(expression, step) else { continue };
+        let parts: Vec<Part> =
+            step.reads.iter().zip(shapes).map(|(read, shape)| origins.part(read, shape.numel())).collect();
+        let in_place = parts.iter().filter(|(key, _)| matches!(key, Some(Key::Buffer(_))));
+        let in_place: usize = in_place.map(|&(_, count)| count).sum();
+        let in_order = shapes.iter().all(|shape| shape[..axis].iter().all(|&size| size == 1));
+        if in_order && 2 * in_place >= expression.shape(step.node).numel() {
+            lists.push((number, parts));
+        }
+    }
+    // Then what two have in common is the end of the first and the start of the second.
+    lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(key, _)| key).min(), parts[0].0, *number));
+    let mut found = Found::default();
+    for (number, parts) in lists {
+        let Some((chain, places)) = found.add(&parts) else { continue };
+        let step = &mut steps[number];
+        if let Work::Node(node, shapes) = &mut step.work {
+            step.work = Work::Join { node: *node, shapes: std::mem::take(shapes), chain, first: places.start };
+        }
+    }
+    let buffer = |(key, place)| if let Key::Buffer(buffer) = key { Some((buffer, place)) } else { None };
+    Chains { lengths: found.lengths, places: found.places.into_iter().filter_map(buffer).collect() }
+}
+
+/// Where buffers come from.
+struct Origins {
+    /// Elements of each buffer that a fused program writes.
+    written: Vec<Option<usize>>,
+    /// The buffer that another shows in another shape.
+    shown: Vec<Option<u32>>,
+}
+
+impl Origins {
+    /// What is asked for is no part: it would keep the others' memory.
+    fn new<T: Float>(steps: &[Step<T>], roots: &[(Source<T>, Shape)], buffers: u32) -> Self {
+        let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
+        for step in steps {
+            match (&step.work, &step.reads[..]) {
+                (Work::Fused(bound), _) => {
+                    let bound = bound.borrow();
+                    for (output, &buffer) in bound.program().outputs().iter().zip(&step.writes) {
+                        let count = bound.program().shape_of(output, bound.shape()).numel();
+                        origins.written[buffer as usize] = Some(count);
+                    }
+                }
+                (Work::View(View::Reshape(_), _), &[Source::Buffer(of)]) => {
+                    origins.shown[step.writes[0] as usize] = Some(origins.shown[of as usize].unwrap_or(of));
+                }
+                _ => {}
+            }
+        }
+        for root in roots.iter().filter_map(|(source, _)| buffer(source)) {
+            let root = origins.shown[root as usize].unwrap_or(root);
+            origins.written[root as usize] = None;
+        }
+        origins
+    }
+
+    /// `count` elements of `source`, as a part.
+    fn part<T>(&self, source: &Source<T>, count: usize) -> Part {
+        let key = match *source {
+            Source::Known(node) => Some(Key::Known(node)),
+            Source::Number(_) => None,
+            Source::Buffer(buffer) => {
+                let origin = self.shown[buffer as usize].unwrap_or(buffer);
+                (self.written[origin as usize] == Some(count)).then_some(Key::Buffer(origin))
+            }
+        };
+        (key, count)
+    }
+}
+
+/// The chains that were found, and the place of each part in its chain.
+#[derive(Default)]
+struct Found {
+    lengths: Vec<Vec<usize>>,
+    places: HashMap<Key, (usize, usize)>,
+}
+
+impl Found {
+    /// The places of these parts, in a new chain or at the end of one; `None` where some are elsewhere already, or twice.
+    fn add(&mut self, parts: &[Part]) -> Option<(usize, Range<usize>)> {
+        let known = parts.iter().position(|(key, _)| key.is_some_and(|key| self.places.contains_key(&key)));
+        let (chain, first) = match known {
+            None => (self.lengths.len(), 0),
+            Some(position) => {
+                let (chain, place) = self.places[&parts[position].0?];
+                (chain, place.checked_sub(position)?)
+            }
+        };
+        let len = self.lengths.get(chain).map_or(0, Vec::len);
+        let mut new: HashMap<Key, (usize, usize)> = HashMap::new();
+        for (position, &(key, count)) in parts.iter().enumerate() {
+            let place = first + position;
+            let before = key.and_then(|key| self.places.get(&key));
+            let fits = match place < len {
+                true => before == Some(&(chain, place)) && self.lengths[chain][place] == count,
+                false => before.is_none() && key.is_none_or(|key| new.insert(key, (chain, place)).is_none()),
+            };
+            if !fits {
+                return None;
+            }
+        }
+        self.lengths.resize(self.lengths.len().max(chain + 1), Vec::new());
+        self.lengths[chain].extend(parts.iter().skip(len - first).map(|&(_, count)| count));
+        self.places.extend(new);
+        Some((chain, first..first + parts.len()))
+    }
+}
