@@ -49,7 +49,7 @@ impl Tiles {
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
-        let large = height >= SIDE && width >= SIDE && space.numel() >= 4 * BLOCK;
+        let large = height >= SIDE && width >= SIDE && space.numel() >= 2 * BLOCK;
         (large && down == 1 && across > 1).then_some(Tiles { height, width })
     }
 
