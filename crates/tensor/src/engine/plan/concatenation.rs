@@ -6,7 +6,6 @@
 //! and the states before each.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::{Expression, Form};
@@ -36,7 +35,7 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
 }
 
-/// The buffer that a step reads as its operand `position`.
+/// The buffer that is read, if it is one.
 fn buffer<T>(source: &Source<T>) -> Option<u32> {
     if let Source::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
@@ -103,15 +102,8 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 
-/// A part of a chain: where its elements come from, and how many they are. What has no key is like no other.
-type Part = (Option<Key>, usize);
-
-/// What a part is: the value of a node, which was known before, or a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Key {
-    Known(u32),
-    Buffer(u32),
-}
+/// A part of a chain: the buffer that is written there, if that can be, and the number of elements.
+type Part = (Option<u32>, usize);
 
 /// Finds memory for parts that follow each other, and turns the concatenations into steps that expect them there.
 pub(super) fn chains<T: Float>(
@@ -126,25 +118,23 @@ pub(super) fn chains<T: Float>(
         let Some((shapes, axis)) = concatenation(expression, step) else { continue };
         let parts: Vec<Part> =
             step.reads.iter().zip(shapes).map(|(read, shape)| origins.part(read, shape.numel())).collect();
-        let in_place = parts.iter().filter(|(key, _)| matches!(key, Some(Key::Buffer(_))));
-        let in_place: usize = in_place.map(|&(_, count)| count).sum();
+        let in_place: usize = parts.iter().filter(|(buffer, _)| buffer.is_some()).map(|&(_, count)| count).sum();
         let in_order = shapes.iter().all(|shape| shape[..axis].iter().all(|&size| size == 1));
         if in_order && 2 * in_place >= expression.shape(step.node).numel() {
             lists.push((number, parts));
         }
     }
     // Then what two have in common is the end of the first and the start of the second.
-    lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(key, _)| key).min(), parts[0].0, *number));
-    let mut found = Found::default();
+    lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
+    let mut found = Chains::default();
     for (number, parts) in lists {
-        let Some((chain, places)) = found.add(&parts) else { continue };
+        let Some((chain, first)) = found.add(&parts) else { continue };
         let step = &mut steps[number];
         if let Work::Node(node, shapes) = &mut step.work {
-            step.work = Work::Join { node: *node, shapes: std::mem::take(shapes), chain, first: places.start };
+            step.work = Work::Join { node: *node, shapes: std::mem::take(shapes), chain, first };
         }
     }
-    let buffer = |(key, place)| if let Key::Buffer(buffer) = key { Some((buffer, place)) } else { None };
-    Chains { lengths: found.lengths, places: found.places.into_iter().filter_map(buffer).collect() }
+    found
 }
 
 /// Where buffers come from.
@@ -183,44 +173,30 @@ impl Origins {
 
     /// `count` elements of `source`, as a part.
     fn part<T>(&self, source: &Source<T>, count: usize) -> Part {
-        let key = match *source {
-            Source::Known(node) => Some(Key::Known(node)),
-            Source::Number(_) => None,
-            Source::Buffer(buffer) => {
-                let origin = self.shown[buffer as usize].unwrap_or(buffer);
-                (self.written[origin as usize] == Some(count)).then_some(Key::Buffer(origin))
-            }
-        };
-        (key, count)
+        let origin = buffer(source).map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
+        (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)
     }
 }
 
-/// The chains that were found, and the place of each part in its chain.
-#[derive(Default)]
-struct Found {
-    lengths: Vec<Vec<usize>>,
-    places: HashMap<Key, (usize, usize)>,
-}
-
-impl Found {
-    /// The places of these parts, in a new chain or at the end of one; `None` where some are elsewhere already, or twice.
-    fn add(&mut self, parts: &[Part]) -> Option<(usize, Range<usize>)> {
-        let known = parts.iter().position(|(key, _)| key.is_some_and(|key| self.places.contains_key(&key)));
-        let (chain, first) = match known {
+impl Chains {
+    /// The chain and the place of the first of these parts: in a new chain, or in one that may grow at its end; `None` where some are
+    /// elsewhere already, or twice.
+    fn add(&mut self, parts: &[Part]) -> Option<(usize, usize)> {
+        let place = |buffer: Option<u32>| buffer.and_then(|buffer| self.places.get(&buffer).copied());
+        let (chain, first) = match parts.iter().position(|&(buffer, _)| place(buffer).is_some()) {
             None => (self.lengths.len(), 0),
             Some(position) => {
-                let (chain, place) = self.places[&parts[position].0?];
-                (chain, place.checked_sub(position)?)
+                let (chain, own) = place(parts[position].0)?;
+                (chain, own.checked_sub(position)?)
             }
         };
         let len = self.lengths.get(chain).map_or(0, Vec::len);
-        let mut new: HashMap<Key, (usize, usize)> = HashMap::new();
-        for (position, &(key, count)) in parts.iter().enumerate() {
-            let place = first + position;
-            let before = key.and_then(|key| self.places.get(&key));
-            let fits = match place < len {
-                true => before == Some(&(chain, place)) && self.lengths[chain][place] == count,
-                false => before.is_none() && key.is_none_or(|key| new.insert(key, (chain, place)).is_none()),
+        let mut new = HashMap::new();
+        for (position, &(buffer, _)) in parts.iter().enumerate() {
+            let (own, before) = ((chain, first + position), place(buffer));
+            let fits = match own.1 < len {
+                true => before == Some(own),
+                false => before.is_none() && buffer.is_none_or(|buffer| new.insert(buffer, own).is_none()),
             };
             if !fits {
                 return None;
@@ -229,6 +205,6 @@ impl Found {
         self.lengths.resize(self.lengths.len().max(chain + 1), Vec::new());
         self.lengths[chain].extend(parts.iter().skip(len - first).map(|&(_, count)| count));
         self.places.extend(new);
-        Some((chain, first..first + parts.len()))
+        Some((chain, first))
     }
 }
