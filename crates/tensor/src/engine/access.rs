@@ -1,6 +1,6 @@
 //! How the elements of an operand are read: chosen once, from where they lie.
 
-use crate::engine::tiling::Tiling;
+use crate::engine::tiling::{Tiling, is_streamed};
 use crate::kernel::elementwise::loops;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
@@ -110,9 +110,10 @@ impl Access {
         }
         let mut copy = Scratch::new(space.numel())?;
         let (input, tiling) = (Input::new(self, data), Tiling::of_tiles(space.numel(), *tiles));
+        let bytes = size_of_val(&*copy);
         tiling.fill(
             &mut copy,
-            true,
+            is_streamed(bytes, bytes),
             || input.reader(&tiling),
             |x, start, out| {
                 loops::one(x.read(start, out.len()), out, |x| x);
@@ -176,6 +177,14 @@ impl<'a, T: Element> Input<'a, T> {
             Input::Strided(data, space) | Input::Transposed(data, space, _) => fill::spread(space, data, start, out),
             Input::Periodic(elements, period) => fill::repeat(&elements[..*period], start, out),
             Input::Uniform(_) | Input::Contiguous(_) => unreachable!("it is borrowed"),
+        }
+    }
+
+    /// Bytes of memory that it is in, at most.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Input::Uniform(_) | Input::Periodic(..) => 0,
+            Input::Contiguous(data) | Input::Strided(data, _) | Input::Transposed(data, ..) => size_of_val(*data),
         }
     }
 

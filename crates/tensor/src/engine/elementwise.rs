@@ -39,11 +39,13 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
         return;
     }
     let accesses = [mask.layout, x.layout, y.layout].map(Access::new);
+    let read = size_of_val(mask.data) + size_of_val(x.data) + size_of_val(y.data);
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
     let tiling = tiling(out.len(), &accesses, 1);
     let readers = || (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
-    tiling.fill(out, true, readers, |(mask, x, y), start, out| {
+    let streams = is_streamed(size_of_val(out), read);
+    tiling.fill(out, streams, readers, |(mask, x, y), start, out| {
         let len = out.len();
         block::select(mask.read(start, len), x.read(start, len), y.read(start, len), out);
     });
@@ -118,9 +120,10 @@ fn one<T: Element, U: Element>(
         return;
     }
     let accesses = [Access::new(x.layout)];
+    let streams = fresh && is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
     let tiling = tiling(out.len(), &accesses, cost);
-    tiling.fill(out, fresh, || x.reader(&tiling), |x, start, out| f(x.read(start, out.len()), out));
+    tiling.fill(out, streams, || x.reader(&tiling), |x, start, out| f(x.read(start, out.len()), out));
 }
 
 /// `out = f(x, y)`; by `plane` where rows are short, unless it gives `false`: there is no such loop.
@@ -136,11 +139,12 @@ fn two<T: Element, U: Element>(
         return;
     }
     let accesses = [x.layout, y.layout].map(Access::new);
+    let streams = is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
     if accesses.iter().any(|access| matches!(access, Access::Strided(_))) && plane(Plane::NONE, &[], &[], &mut []) {
         let plane = |own: Plane, [first, second]: [usize; 2], out: &mut [U]| {
             plane(own, &x.data[first..], &y.data[second..], out);
         };
-        if in_planes([x.layout, y.layout], out, true, plane) {
+        if in_planes([x.layout, y.layout], out, streams, plane) {
             return;
         }
     }
@@ -148,7 +152,7 @@ fn two<T: Element, U: Element>(
     let tiling = tiling(out.len(), &accesses, cost);
     tiling.fill(
         out,
-        true,
+        streams,
         || (x.reader(&tiling), y.reader(&tiling)),
         |(x, y), start, out| {
             f(x.read(start, out.len()), y.read(start, out.len()), out);
@@ -171,11 +175,11 @@ const SHORT_REPEATED_ROW: usize = 24;
 
 /// Fills `out` by planes of the two innermost loops, whose rows alone would not be worth a call: `f(plane, where each operand
 /// begins, its part of out)`. `false`, and nothing done, where rows are long or too short, or an operand neither stands still along
-/// them nor goes on one by one. What is `fresh` is not read by `f`.
+/// them nor goes on one by one. What is streamed is not read by `f`.
 fn in_planes<U: Element>(
     layouts: [&Layout; 2],
     out: &mut [U],
-    fresh: bool,
+    streams: bool,
     f: impl Fn(Plane, [usize; 2], &mut [U]) + Sync,
 ) -> bool {
     let space = IterationSpace::new(layouts[0].shape(), layouts);
@@ -191,9 +195,9 @@ fn in_planes<U: Element>(
         return false;
     }
     let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    Tiling::of_planes(out.len(), (height, columns), fresh && is_streamed(out)).fill(
+    Tiling::of_planes(out.len(), (height, columns), streams).fill(
         out,
-        fresh,
+        streams,
         || (),
         |(), start, out| {
             let (mut row, mut rest) = (start / columns, out);

@@ -19,11 +19,10 @@ use crate::engine::access::Input;
 use crate::engine::execute::execute;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
-use crate::engine::tiling::Tiling;
+use crate::engine::tiling::{Tiling, is_streamed};
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::rows;
-use crate::kernel::strided::STREAM;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::reserve;
@@ -67,7 +66,8 @@ pub(crate) fn run<T: Float>(
 ) -> Result<(), AllocationError> {
     let tasks = tiling.tasks();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let blocks = Blocks { program, registers, joined, reduced, inputs, tiling, streams: bytes >= STREAM };
+    let streams = is_streamed(bytes, inputs.iter().map(Input::bytes).sum());
+    let blocks = Blocks { program, registers, joined, reduced, inputs, tiling, streams };
     if tasks == 1 {
         return blocks.run(0, results);
     }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::Element;
-use crate::kernel::strided::{BLOCK, PARALLEL, STREAM, TASK, TASKS};
+use crate::kernel::strided::{BLOCK, LAST_LEVEL, PARALLEL, STREAM, TASK, TASKS};
 use crate::kernel::transpose::Tiles;
 use crate::memory::partition::{self, Partition};
 use crate::memory::threads::Schedule;
@@ -157,16 +157,17 @@ impl Tiling {
         }
     }
 
-    /// Fills `out` block by block: `block(state of its task, its first element, its elements)`. What is `fresh` is not read.
+    /// Fills `out` block by block: `block(state of its task, its first element, its elements)`. What is [streamed](is_streamed) is not read
+    /// by `block`.
     pub(crate) fn fill<U: Element, S>(
         &self,
         out: &mut [U],
-        fresh: bool,
+        streams: bool,
         state: impl Fn() -> S + Sync,
         block: impl Fn(&mut S, usize, &mut [U]) + Sync,
     ) {
         // Of a tile, short parts of many rows are written, which takes AMD's processors longer past the caches.
-        let streams = fresh && is_streamed(out) && (self.tiles.is_none() || !cpu::is_amd());
+        let streams = streams && (self.tiles.is_none() || !cpu::is_amd());
         let run = |task: usize, out: &mut [U]| {
             let (first, mut state) = (self.start(task), state());
             let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
@@ -195,9 +196,9 @@ impl Tiling {
     }
 }
 
-/// Whether results are so large that they are written past the caches.
-pub(crate) fn is_streamed<U>(out: &[U]) -> bool {
-    size_of_val(out) >= STREAM
+/// Whether results of so many bytes, for which so many are read, are written past the caches.
+pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
+    written >= STREAM && written + read > LAST_LEVEL
 }
 
 /// Bytes of a vector, the longest that there are.

@@ -15,9 +15,12 @@ pub(crate) const TASK: usize = PARALLEL / 4;
 /// Maximum number of tasks of an operation: few enough that a thread's successive reads stay adjacent, which prefetching needs.
 pub(crate) const TASKS: usize = 64;
 
-/// Results of at least this many bytes exceed what a last-level cache holds beside their operands; they are written with
-/// non-temporal stores.
+/// Results of at least this many bytes are written with non-temporal stores, if a last-level cache does not hold them beside their
+/// operands.
 pub(crate) const STREAM: usize = 16 << 20;
+
+/// Results and operands of more bytes than this a last-level cache of 32 MiB holds so little of that it is not worth writing there.
+pub(crate) const LAST_LEVEL: usize = 36 << 20;
 
 /// A tensor as kernels see it: the whole buffer and a layout.
 #[derive(Clone, Copy)]
