@@ -21,7 +21,7 @@ const TALL: usize = 32;
 const WIDE: usize = 256;
 
 /// Distance between rows of a tile, and size of its buffer.
-const PITCH: usize = WIDE + SIDE;
+pub(crate) const PITCH: usize = WIDE + SIDE;
 const TILE: usize = (TALL + SIDE) * PITCH;
 
 /// Part `number` of `0 .. len`, split into parts of about `each`, none shorter than a square; the last one includes the remainder.
@@ -108,6 +108,18 @@ impl<'a, T: Element> Tile<'a, T> {
             transposed(&self.data[first..], step as usize, self.columns.len(), self.rows.len(), &mut self.elements);
         }
         &self.elements[(row - self.rows.start) * PITCH..][..len]
+    }
+}
+
+/// Whether [`turned`] transposes a matrix of `segments` segments of `len` elements.
+pub(crate) fn turns(segments: usize, len: usize) -> bool {
+    (SIDE..=PITCH).contains(&segments) && len >= SIDE
+}
+
+/// `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart; rows of `out` are [`PITCH`] apart.
+pub(crate) fn turned<T: Element>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
+    for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
+        transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn matmul<T: Element>(
         for (b, out) in (first..).zip(out.chunks_mut(m * n)) {
             let (left, right) = matrices(b);
             begin(b * m * n, out);
-            T::product(Sizes { m, n, k, add }, left, right, out)?;
+            T::whole_product(Sizes { m, n, k, add }, left, right, out)?;
         }
         Ok(())
     };

@@ -8,9 +8,11 @@ use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::small::{FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
+use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
+use crate::scalar::cpu;
 
 /// Up to this many multiplications are computed by the definition: `gemm` takes longer to start.
 const SMALL: usize = FEW_COLUMNS;
@@ -21,6 +23,9 @@ const COMPACT: usize = 1 << 13;
 /// Up to this many are if both sides are read in place: `gemm` rearranges them first, which larger products make up for. Less than a
 /// part of a product that is split by rows has.
 const COMPACT_IN_PLACE: usize = 1 << 16;
+
+/// The same for a product that is not split, on AMD's processors: they read rows that cross cache lines as fast as others.
+const COMPACT_WHOLE: usize = 1 << 18;
 
 /// Up to this many rows of a result are computed by [`compact`]: `gemm` rearranges the right side, which takes as long as the
 /// multiplications. Fewer than a part of a product that is split by rows has.
@@ -36,11 +41,26 @@ const NARROW_ROW: usize = 128;
 /// From this many terms on, results of few columns are computed by [`thin`].
 const THIN_TERMS: usize = 64;
 
+/// Whether [`compact`] reads both sides where they are.
+fn is_read_in_place<T>(x: Matrix<T>, y: Matrix<T>) -> bool {
+    y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1)
+}
+
+/// Whether [`compact`] reads the left side where it is, and transposes the right one by squares.
+fn is_turned<T>(n: usize, k: usize, x: Matrix<T>, y: Matrix<T>) -> bool {
+    y.row_stride == 1 && y.column_stride > 1 && transpose::turns(n, k) && (x.column_stride == 1 || x.row_stride == 1)
+}
+
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
+
+    /// The same of a product that is not part of a larger one.
+    fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
+        Self::product(sizes, x, y, out)
+    }
 
     /// The same into a rectangle of a larger matrix, for products of more than a few multiplications.
     fn product_into(
@@ -93,13 +113,28 @@ macro_rules! floats {
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
-                let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
+                let in_place = is_read_in_place(x, y);
                 let few = m <= FEW_ROWS || n <= THIN_COLUMNS;
                 let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || few);
                 if small && (n >= 8 || k < THIN_TERMS) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
+            }
+
+            fn whole_product(
+                sizes: Sizes,
+                x: Matrix<Self>,
+                y: Matrix<Self>,
+                out: &mut [Self],
+            ) -> Result<(), AllocationError> {
+                let Sizes { m, n, k, .. } = sizes;
+                let small = (COMPACT_IN_PLACE + 1..=COMPACT_WHOLE).contains(&(m * n * k));
+                let cheap = is_read_in_place(x, y) || is_turned(n, k, x, y);
+                if small && m > FEW_ROWS && n > THIN_COLUMNS && cheap && cpu::is_amd() {
+                    return compact(sizes, x, y, out);
+                }
+                Self::product(sizes, x, y, out)
             }
 
             fn product_into(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, mut out: Tile<Self>) -> Result<(), AllocationError> {

@@ -2,8 +2,10 @@
 
 use smallvec::SmallVec;
 
+use crate::Element;
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
+use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
@@ -43,36 +45,42 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// The elements of a matrix, row by row.
-fn rows_of<T: Semiring>(matrix: Matrix<T>, rows: usize, columns: usize) -> Result<Scratch<T>, AllocationError> {
+/// The elements of a matrix, row by row, and the distance between rows.
+fn rows_of<T: Element>(matrix: Matrix<T>, rows: usize, columns: usize) -> Result<(Scratch<T>, usize), AllocationError> {
+    if matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::turns(columns, rows) {
+        let mut written = Scratch::new(rows * transpose::PITCH)?;
+        let from = &matrix.data[matrix.offset..];
+        transpose::turned(from, matrix.column_stride as usize, columns, rows, &mut written);
+        return Ok((written, transpose::PITCH));
+    }
     let mut written = Scratch::new(rows * columns)?;
     for (i, row) in written.chunks_exact_mut(columns).enumerate() {
         row.iter_mut().enumerate().for_each(|(j, to)| *to = matrix.at(i, j));
     }
-    Ok(written)
+    Ok((written, columns))
 }
 
 /// A product that reads the right side row by row, several columns at once; it rearranges only a right side whose rows are not
 /// contiguous, and a left side of which neither rows nor columns are. For little work, and for few rows.
-pub(crate) fn compact<T: Semiring + HasMicroKernels>(
+pub(crate) fn compact<T: Element + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let kernels = T::kernels();
-    let (left_rows, right_rows): (Scratch<T>, Scratch<T>);
+    let (left_rows, right_rows);
     let left = if x.column_stride == 1 || x.row_stride == 1 || m == 1 {
         x
     } else {
         left_rows = rows_of(x, m, k)?;
-        Matrix::rows(&left_rows, 0, k)
+        Matrix::rows(&left_rows.0, 0, left_rows.1)
     };
     let right = if y.column_stride == 1 {
         y
     } else {
         right_rows = rows_of(y, k, n)?;
-        Matrix::rows(&right_rows, 0, n)
+        Matrix::rows(&right_rows.0, 0, right_rows.1)
     };
     let mut i = 0;
     while i < m {
