@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::Element;
+use crate::Scalar;
 use crate::kernel::strided::{BLOCK, TASK};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
@@ -78,7 +78,7 @@ impl Tiles {
 }
 
 /// The transposed tile of an operand that was read last.
-pub(crate) struct Tile<'a, T: Element> {
+pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
@@ -88,7 +88,7 @@ pub(crate) struct Tile<'a, T: Element> {
     elements: Scratch<T>,
 }
 
-impl<'a, T: Element> Tile<'a, T> {
+impl<'a, T: Scalar> Tile<'a, T> {
     /// A tile that is still empty. `None` if there is no memory for it.
     pub(crate) fn new(data: &'a [T], space: &'a IterationSpace<1>, tiles: Tiles) -> Option<Self> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
@@ -117,7 +117,7 @@ pub(crate) fn turns(segments: usize, len: usize) -> bool {
 }
 
 /// `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart; rows of `out` are [`PITCH`] apart.
-pub(crate) fn turned<T: Element>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
+pub(crate) fn turned<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
@@ -125,7 +125,7 @@ pub(crate) fn turned<T: Element>(x: &[T], step: usize, segments: usize, len: usi
 
 /// `tile[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart, at least a square; rows of the tile are [`PITCH`]
 /// apart.
-fn transposed<T: Element>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
+fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
     // The last square is moved back to end with the segment, or with the last segment.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
@@ -138,7 +138,7 @@ fn transposed<T: Element>(x: &[T], step: usize, segments: usize, len: usize, til
 
 /// `to[j, i] = x[i, j]` for a square: rows of `x` are `step` apart, those of `to` [`PITCH`].
 #[inline]
-fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
+fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
@@ -154,7 +154,7 @@ fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
 }
 
 dispatched! {
-    fn transpose<T: Element>(square: &mut [[T; SIDE]; SIDE]) {
+    fn transpose<T: Scalar>(square: &mut [[T; SIDE]; SIDE]) {
         let mut other = [[T::ZERO; SIDE]; SIDE];
         rotate(square, &mut other);
         rotate(&other, square);
@@ -166,7 +166,7 @@ dispatched! {
 /// Rotates the eight bits of the elements' indices by one; four rotations transpose the square. Two rows are combined into two
 /// others in vector registers.
 #[inline(always)]
-fn rotate<T: Element>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
+fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
     for i in 0..HALF {
         let (a, b) = (&square[i], &square[i + HALF]);
@@ -188,12 +188,12 @@ mod x86 {
     };
 
     use super::{PITCH, SIDE};
-    use crate::Element;
+    use crate::Scalar;
 
     /// [`square`](super::square) for elements of 4 or 8 bytes. Bounds are checked once for all segments: with a check for each,
     /// the processor would have fewer of them in flight, and they lie far apart.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn square<T: Element>(x: &[T], step: usize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
         assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
@@ -259,7 +259,7 @@ mod tests {
     /// Every element size against index arithmetic, and the fallback for processors without vector instructions.
     #[test]
     fn tiles_are_transposed() {
-        fn check<T: Element>(of: fn(usize) -> T) {
+        fn check<T: Scalar>(of: fn(usize) -> T) {
             for (segments, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
                 let x: Vec<T> = (0..segments * step).map(of).collect();
                 let mut tile = vec![of(0); TILE];

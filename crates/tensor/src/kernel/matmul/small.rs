@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use crate::Element;
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
 use crate::kernel::transpose;
@@ -46,7 +45,11 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
 }
 
 /// The elements of a matrix, row by row, and the distance between rows.
-fn rows_of<T: Element>(matrix: Matrix<T>, rows: usize, columns: usize) -> Result<(Scratch<T>, usize), AllocationError> {
+fn rows_of<T: Semiring>(
+    matrix: Matrix<T>,
+    rows: usize,
+    columns: usize,
+) -> Result<(Scratch<T>, usize), AllocationError> {
     if matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::turns(columns, rows) {
         let mut written = Scratch::new(rows * transpose::PITCH)?;
         let from = &matrix.data[matrix.offset..];
@@ -62,7 +65,7 @@ fn rows_of<T: Element>(matrix: Matrix<T>, rows: usize, columns: usize) -> Result
 
 /// A product that reads the right side row by row, several columns at once; it rearranges only a right side whose rows are not
 /// contiguous, and a left side of which neither rows nor columns are. For little work, and for few rows.
-pub(crate) fn compact<T: Element + HasMicroKernels>(
+pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
