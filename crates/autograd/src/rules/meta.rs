@@ -4,11 +4,56 @@ use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::plan::Form;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use super::mode::elementwise;
+use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The values of the first input with the derivative Σ slope · d input over the others.
-pub(crate) struct WithDerivative {
+/// The values of the first input, with a derivative over the others.
+pub(crate) struct WithDerivative<D>(pub(crate) D);
+
+/// What a [`WithDerivative`] has in place of the derivative of its values.
+pub(crate) trait Derivative: 'static {
+    fn name(&self) -> &'static str;
+
+    /// The derivative with respect to input number `input`, not the first, applied to `v`.
+    fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
+
+    /// The same for inputs with one dimension more, in front.
+    fn batched(&self) -> Self;
+}
+
+impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
+        Ok(inputs[0].clone())
+    }
+
+    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn form(&self) -> Option<Form> {
+        Some(Form::First)
+    }
+
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 { None } else { self.0.apply(Mode::Vjp, call, input, g) }
+    }
+
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        if input == 0 { None } else { self.0.apply(Mode::Jvp, call, input, v) }
+    }
+
+    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+        elementwise(WithDerivative(self.0.batched()), call)
+    }
+}
+
+/// Σ slope · d input.
+#[derive(Clone)]
+pub(crate) struct Slopes {
     /// For each input after the first: the position of its slope (`None` for 1), or that it is a slope itself.
     roles: Vec<Role>,
 }
@@ -21,8 +66,8 @@ enum Role {
     Slope,
 }
 
-impl WithDerivative {
-    /// The operation and its inputs after the first.
+impl Slopes {
+    /// The derivative and the inputs after the first.
     pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());
         for (input, slope) in terms {
@@ -33,90 +78,51 @@ impl WithDerivative {
                 roles.push(Role::Slope);
             }
         }
-        (WithDerivative { roles }, inputs)
+        (Slopes { roles }, inputs)
+    }
+}
+
+impl Derivative for Slopes {
+    fn name(&self) -> &'static str {
+        "with_derivative"
     }
 
-    /// Elementwise, so the same in both modes.
-    fn scaled<'t, T: Float>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        match *self.roles.get(input.checked_sub(1)?)? {
+    fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        // Elementwise, so the same in both modes.
+        match self.roles[input - 1] {
             Role::Input(Some(slope)) => Some(v * call.input(slope)),
             Role::Input(None) => Some(v),
             Role::Slope => None,
         }
     }
-}
 
-impl<T: Float> Operation<T> for WithDerivative {
-    fn name(&self) -> &'static str {
-        "with_derivative"
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].clone())
-    }
-
-    fn form(&self) -> Option<Form> {
-        Some(Form::First)
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.scaled(call, input, g)
-    }
-
-    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.scaled(call, input, v)
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        elementwise(WithDerivative { roles: self.roles.clone() }, call)
+    fn batched(&self) -> Self {
+        self.clone()
     }
 }
 
-/// The values of the first input, which are the softmax of the second along a dimension, or its logarithm, with the derivative of it.
+/// That of the softmax along a dimension, which the values are, or of its logarithm.
 pub(crate) struct Softmax {
     pub(crate) axis: usize,
     pub(crate) log: bool,
 }
 
-impl Softmax {
-    fn sum<'t, T: Float>(&self, x: Var<'t, T>) -> Var<'t, T> {
-        x.sum_keepdim(self.axis as isize)
-    }
-}
-
-impl<T: Float> Operation<T> for Softmax {
+impl Derivative for Softmax {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax" } else { "softmax" }
     }
 
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(inputs[0].clone())
+    fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, _: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        let (z, sum) = (call.output(), |x: Var<'t, T>| x.sum_keepdim(self.axis as isize));
+        Some(match (self.log, mode) {
+            (false, _) => z * (v - sum(v * z)),
+            (true, Mode::Vjp) => v - z.exp() * sum(v),
+            (true, Mode::Jvp) => v - sum(z.exp() * v),
+        })
     }
 
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].clone())
-    }
-
-    fn form(&self) -> Option<Form> {
-        Some(Form::First)
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let z = call.output();
-        (input == 1).then(|| if self.log { g - z.exp() * self.sum(g) } else { z * (g - self.sum(g * z)) })
-    }
-
-    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        let z = call.output();
-        (input == 1).then(|| if self.log { v - self.sum(z.exp() * v) } else { z * (v - self.sum(v * z)) })
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        elementwise(Softmax { axis: self.axis + 1, log: self.log }, call)
+    fn batched(&self) -> Self {
+        Softmax { axis: self.axis + 1, log: self.log }
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) use batching::{batched, example_of};
 pub(crate) use binary::Slope;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{accumulate, derivative, flows, flows_from};
-pub(crate) use meta::{Guard, Softmax, WithDerivative};
+pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};
 pub(crate) use mode::Mode;
 pub(crate) use movement::{Cat, Embed, IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;

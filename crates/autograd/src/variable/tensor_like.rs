@@ -8,7 +8,8 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::record::DETACH;
 use crate::rules::{
-    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Softmax, Take, Variance, WithDerivative,
+    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Slopes, Softmax, Take, Variance,
+    WithDerivative,
 };
 use crate::{Error, Var};
 
@@ -59,13 +60,13 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Error>,
         at: Site,
     ) -> Result<Self, Error> {
-        let (operation, mut inputs) = WithDerivative::new(terms()?);
+        let (slopes, mut inputs) = Slopes::new(terms()?);
         inputs.insert(0, *self);
-        self.tape.record_operation(Rc::new(operation), &inputs, &self.shape(), at)
+        self.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, &self.shape(), at)
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Softmax { axis, log }), &[*self, *x], &self.shape(), at)
+        self.tape.record_operation(Rc::new(WithDerivative(Softmax { axis, log })), &[*self, *x], &self.shape(), at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {

@@ -275,6 +275,14 @@ mod tests {
                 }
             }
         }
+        let (step, x) = (140, (0..300 * 140).map(|i| i as f32).collect::<Vec<_>>());
+        for (segments, len) in [(16, 16), (50, 64), (PITCH, 131), (17, 47)] {
+            assert!(turns(segments, len));
+            let mut out = vec![0.0; len * PITCH];
+            turned(&x, step, segments, len, &mut out);
+            assert!((0..segments * len).all(|at| out[at % len * PITCH + at / len] == x[at / len * step + at % len]));
+        }
+        assert!(!turns(15, 16) && !turns(16, 15) && !turns(PITCH + 1, 16));
         check::<f32>(|i| i as f32);
         check::<f64>(|i| i as f64);
         check::<i64>(|i| i as i64);

@@ -7,8 +7,7 @@ use std::ops::RangeInclusive;
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
-use crate::kernel::matmul::small::{FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, row_times_matrix, thin};
-use crate::kernel::transpose;
+use crate::kernel::matmul::small::{FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, row_times_matrix, thin, turns};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
@@ -40,16 +39,6 @@ const NARROW_ROW: usize = 128;
 
 /// From this many terms on, results of few columns are computed by [`thin`].
 const THIN_TERMS: usize = 64;
-
-/// Whether [`compact`] reads both sides where they are.
-fn is_read_in_place<T>(x: Matrix<T>, y: Matrix<T>) -> bool {
-    y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1)
-}
-
-/// Whether [`compact`] reads the left side where it is, and transposes the right one by squares.
-fn is_turned<T>(n: usize, k: usize, x: Matrix<T>, y: Matrix<T>) -> bool {
-    y.row_stride == 1 && y.column_stride > 1 && transpose::turns(n, k) && (x.column_stride == 1 || x.row_stride == 1)
-}
 
 /// The product of one pair of matrices, into a row-major `out` of `m x n`. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
@@ -113,7 +102,7 @@ macro_rules! floats {
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
-                let in_place = is_read_in_place(x, y);
+                let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
                 let few = m <= FEW_ROWS || n <= THIN_COLUMNS;
                 let small = work <= COMPACT || in_place && (work <= COMPACT_IN_PLACE || few);
                 if small && (n >= 8 || k < THIN_TERMS) {
@@ -130,8 +119,9 @@ macro_rules! floats {
             ) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, .. } = sizes;
                 let small = (COMPACT_IN_PLACE + 1..=COMPACT_WHOLE).contains(&(m * n * k));
-                let cheap = is_read_in_place(x, y) || is_turned(n, k, x, y);
-                if small && m > FEW_ROWS && n > THIN_COLUMNS && cheap && cpu::is_amd() {
+                let left = x.column_stride == 1 || x.row_stride == 1;
+                let right = y.column_stride == 1 || turns(y, k, n);
+                if small && m > FEW_ROWS && n > THIN_COLUMNS && left && right && cpu::is_amd() {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)

@@ -44,13 +44,18 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
+/// Whether the rows of a matrix are written out by squares.
+pub(crate) fn turns<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
+    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::turns(columns, rows)
+}
+
 /// The elements of a matrix, row by row, and the distance between rows.
 fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
     columns: usize,
 ) -> Result<(Scratch<T>, usize), AllocationError> {
-    if matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::turns(columns, rows) {
+    if turns(matrix, rows, columns) {
         let mut written = Scratch::new(rows * transpose::PITCH)?;
         let from = &matrix.data[matrix.offset..];
         transpose::turned(from, matrix.column_stride as usize, columns, rows, &mut written);
