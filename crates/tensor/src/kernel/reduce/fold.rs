@@ -218,7 +218,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
-/// Lines with fewer elements have eight chains.
+/// Lines with fewer elements have eight chains, where they are compared.
 const SHORT_LINE: usize = 128;
 
 /// Whether there is a NaN among `lines` lines of `len` elements, `stride` apart, or between them; true without looking where most
@@ -283,7 +283,7 @@ fn extremes_in_turns<T: Copy + PartialEq>(
 /// A fold in independent chains, which the compiler keeps in vector registers; the chains are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    if x.len() < SHORT_LINE { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
+    if x.len() < 64 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 
 #[inline(always)]
