@@ -111,13 +111,14 @@ impl<'a, T: Scalar> Tile<'a, T> {
     }
 }
 
-/// Whether [`turned`] transposes a matrix of `segments` segments of `len` elements.
-pub(crate) fn turns(segments: usize, len: usize) -> bool {
+/// Whether [`materialize`] takes a matrix of `segments` segments of `len` elements.
+pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart; rows of `out` are [`PITCH`] apart.
-pub(crate) fn turned<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
+/// `out[j, i] = x[i, j]` for `segments` segments of `len` elements, `step` apart, which [have squares](has_squares); rows of `out` are
+/// [`PITCH`] apart.
+pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
@@ -256,6 +257,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_matrix_is_materialized() {
+        let (step, x) = (140, (0..300 * 140).map(|i| i as f32).collect::<Vec<_>>());
+        for (segments, len) in [(16, 16), (50, 64), (PITCH, 131), (17, 47)] {
+            assert!(has_squares(segments, len));
+            let mut out = vec![0.0; len * PITCH];
+            materialize(&x, step, segments, len, &mut out);
+            assert!((0..segments * len).all(|at| out[at % len * PITCH + at / len] == x[at / len * step + at % len]));
+        }
+        assert!(!has_squares(15, 16) && !has_squares(16, 15) && !has_squares(PITCH + 1, 16));
+    }
+
     /// Every element size against index arithmetic, and the fallback for processors without vector instructions.
     #[test]
     fn tiles_are_transposed() {
@@ -275,14 +288,6 @@ mod tests {
                 }
             }
         }
-        let (step, x) = (140, (0..300 * 140).map(|i| i as f32).collect::<Vec<_>>());
-        for (segments, len) in [(16, 16), (50, 64), (PITCH, 131), (17, 47)] {
-            assert!(turns(segments, len));
-            let mut out = vec![0.0; len * PITCH];
-            turned(&x, step, segments, len, &mut out);
-            assert!((0..segments * len).all(|at| out[at % len * PITCH + at / len] == x[at / len * step + at % len]));
-        }
-        assert!(!turns(15, 16) && !turns(16, 15) && !turns(PITCH + 1, 16));
         check::<f32>(|i| i as f32);
         check::<f64>(|i| i as f64);
         check::<i64>(|i| i as i64);

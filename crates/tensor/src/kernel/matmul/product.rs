@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::matrix::{Matrix, Semiring, Sizes};
-use crate::kernel::matmul::small::{FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, row_times_matrix, thin, turns};
+use crate::kernel::matmul::small::{
+    FEW_COLUMNS, THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
+};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
@@ -120,7 +122,7 @@ macro_rules! floats {
                 let Sizes { m, n, k, .. } = sizes;
                 let small = (COMPACT_IN_PLACE + 1..=COMPACT_WHOLE).contains(&(m * n * k));
                 let left = x.column_stride == 1 || x.row_stride == 1;
-                let right = y.column_stride == 1 || turns(y, k, n);
+                let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
                 if small && m > FEW_ROWS && n > THIN_COLUMNS && left && right && cpu::is_amd() {
                     return compact(sizes, x, y, out);
                 }

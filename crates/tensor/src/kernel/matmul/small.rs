@@ -44,9 +44,9 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Whether the rows of a matrix are written out by squares.
-pub(crate) fn turns<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
-    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::turns(columns, rows)
+/// Whether a matrix is the transpose of one that lies row by row, and [`compact`] writes out its rows by squares.
+pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
+    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(columns, rows)
 }
 
 /// The elements of a matrix, row by row, and the distance between rows.
@@ -55,10 +55,10 @@ fn rows_of<T: Semiring>(
     rows: usize,
     columns: usize,
 ) -> Result<(Scratch<T>, usize), AllocationError> {
-    if turns(matrix, rows, columns) {
+    if is_written_by_squares(matrix, rows, columns) {
         let mut written = Scratch::new(rows * transpose::PITCH)?;
         let from = &matrix.data[matrix.offset..];
-        transpose::turned(from, matrix.column_stride as usize, columns, rows, &mut written);
+        transpose::materialize(from, matrix.column_stride as usize, columns, rows, &mut written);
         return Ok((written, transpose::PITCH));
     }
     let mut written = Scratch::new(rows * columns)?;
@@ -77,18 +77,18 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let kernels = T::kernels();
-    let (left_rows, right_rows);
+    let (left_rows, left_step, right_rows, right_step);
     let left = if x.column_stride == 1 || x.row_stride == 1 || m == 1 {
         x
     } else {
-        left_rows = rows_of(x, m, k)?;
-        Matrix::rows(&left_rows.0, 0, left_rows.1)
+        (left_rows, left_step) = rows_of(x, m, k)?;
+        Matrix::rows(&left_rows, 0, left_step)
     };
     let right = if y.column_stride == 1 {
         y
     } else {
-        right_rows = rows_of(y, k, n)?;
-        Matrix::rows(&right_rows.0, 0, right_rows.1)
+        (right_rows, right_step) = rows_of(y, k, n)?;
+        Matrix::rows(&right_rows, 0, right_step)
     };
     let mut i = 0;
     while i < m {

@@ -218,7 +218,7 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
-/// Lines with fewer elements have eight chains where the extreme is wanted, which looks for NaN beside.
+/// Lines with fewer elements have eight chains in [`each_extreme`], after a look for NaN.
 const SHORT_LINE: usize = 128;
 
 /// Whether there is a NaN among `lines` lines of `len` elements, `stride` apart, or between them; true without looking where most
@@ -280,7 +280,8 @@ fn extremes_in_turns<T: Copy + PartialEq>(
     }
 }
 
-/// A fold in independent chains, eight of them or 64, which the compiler keeps in vector registers; the chains are combined pairwise.
+/// A fold in independent chains, 64 of them, or eight where there are fewer elements. The compiler keeps them in vector registers; they
+/// are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     if x.len() < 64 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
