@@ -293,6 +293,9 @@ macro_rules! floats {
                     return None;
                 }
                 let exact = real_unary(op, x.into());
+                if matches!(op, Unary::Neg | Unary::Abs) {
+                    return Some(Expected::Exact(exact as $type));
+                }
                 Some(expected(op.name(), exact, match op {
                     // Sines and logarithms of rounded arguments, near their zeros.
                     Unary::Sinc | Unary::Logit => 1e-15,
@@ -308,6 +311,9 @@ macro_rules! floats {
                 Some(match op {
                     Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight | Binary::Gcd
                     | Binary::Lcm => return None,
+                    Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Maximum | Binary::Minimum => {
+                        Expected::Exact(real_binary(op, x.into(), y.into(), |x| x) as $type)
+                    }
                     Binary::Nextafter => Expected::Exact(match (x.partial_cmp(&y), x.to_bits().cast_signed()) {
                         (None, _) => $type::NAN,
                         (Some(std::cmp::Ordering::Equal), _) => y,

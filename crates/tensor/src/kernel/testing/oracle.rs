@@ -68,23 +68,20 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// For each element of a matrix product, in row-major order, the pairs of numbers whose products it sums.
-pub(crate) fn pairs<T: Copy>(x: Source<T>, y: Source<T>) -> Vec<Vec<(T, T)>> {
-    let (left, right) = (x.layout.shape(), y.layout.shape());
-    let rank = left.rank();
-    let mut result = left.clone();
-    result[rank - 1] = right[rank - 1];
-    let mut pairs = Vec::new();
-    for_indices(&result, |index| {
-        let (mut row, mut column) = (index.to_vec(), index.to_vec());
-        let products = (0..left[rank - 1]).map(|l| {
-            row[rank - 1] = l;
-            column[rank - 2] = l;
-            (at(x, &row), at(y, &column))
-        });
-        pairs.push(products.collect());
+/// The elements of the matrix products of two batches of one shape, in row-major order: row by column, in order.
+pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
+    let (&[.., m, k], &[.., n]) = (&x.layout.shape()[..], &y.layout.shape()[..]) else {
+        panic!("matrices have two dimensions");
+    };
+    let batch: usize = x.layout.shape().iter().rev().skip(2).product();
+    let (x, y) = (elements(x), elements(y));
+    let mut products = Vec::new();
+    for_indices(&[batch, m, n], |index| {
+        let (matrix, row, column) = (index[0], index[1], index[2]);
+        let product = |l| combine(Reduction::Prod, x[(matrix * m + row) * k + l], y[(matrix * k + l) * n + column]);
+        products.push((0..k).map(product).fold(T::ZERO, |sum, product| combine(Reduction::Sum, sum, product)));
     });
-    pairs
+    products
 }
 
 /// The element at `position` of the row-major order.

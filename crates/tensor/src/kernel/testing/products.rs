@@ -3,21 +3,19 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::Shape;
 use crate::kernel::testing::layouts::{Recipe, generator, recipes};
-use crate::kernel::testing::numbers::{Oracle, combine};
-use crate::kernel::testing::oracle::pairs;
+use crate::kernel::testing::numbers::Oracle;
+use crate::kernel::testing::oracle::products;
 use crate::kernel::testing::support::{assert_bits, large_recipes, site, unsigned};
 use crate::ops::TensorLike;
-use crate::{Reduction, Shape};
 
 fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);
     let with = |rows, columns| batch.iter().copied().chain([rows, columns]).collect::<Shape>();
     let x = recipes[0].tensor(&with(m, k), || T::small(rng));
     let y = recipes[1].tensor(&with(k, n), || T::small(rng));
-    let (add, times) = (|x, y| combine(Reduction::Sum, x, y), |(x, y)| combine(Reduction::Prod, x, y));
-    let sum = |pairs: Vec<(T, T)>| unsigned(pairs.into_iter().map(times).fold(T::ZERO, add));
-    let expected: Vec<T> = pairs(x.source(), y.source()).into_iter().map(sum).collect();
+    let expected: Vec<T> = products(x.source(), y.source()).into_iter().map(unsigned).collect();
     // A single product of 0 and a negative number may stay -0.
     assert_bits(&x.apply_matmul(&y, site()).unwrap().map(unsigned), &expected, (batch, m, k, n));
 }
