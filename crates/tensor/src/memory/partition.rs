@@ -233,6 +233,9 @@ pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: im
 
 /// Calls `task` with the number of each chunk of `size` elements of `out` (the last may be shorter) and the chunk.
 pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, task: impl Fn(usize, &mut [T]) + Sync) {
+    if (1..=size).contains(&out.len()) {
+        return task(0, out);
+    }
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 

@@ -5,13 +5,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::shape::shape::{INLINE_RANK, list_of};
 use crate::{Layout, Shape};
 
 /// The loops that visit every element of `N` layouts of the same shape in step.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
     /// Outermost first; never empty (a single element is one loop of size 1, no elements one of size 0).
-    loops: SmallVec<[Loop<N>; 6]>,
+    loops: SmallVec<[Loop<N>; INLINE_RANK]>,
     /// The start position of each operand.
     offsets: [usize; N],
 }
@@ -193,7 +194,10 @@ impl<const N: usize> IterationSpace<N> {
         let innermost = self.loops.len() - 1;
         let Loop { size: row, strides, .. } = self.loops[innermost];
         let inner = strides[k];
-        let mut index: SmallVec<[usize; 6]> = smallvec![0; self.loops.len()];
+        if innermost == 0 && len > 0 {
+            return visit((self.offsets[k] as isize + start as isize * inner) as usize, inner, len);
+        }
+        let mut index = list_of(0, self.loops.len());
         let (mut rest, mut position) = (start, self.offsets[k] as isize);
         for (index, own) in index[1..].iter_mut().zip(&self.loops[1..]).rev() {
             (rest, *index) = own.divide(rest);

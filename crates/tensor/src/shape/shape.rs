@@ -88,7 +88,13 @@ impl Shape {
 
     /// The shape without the dimensions `axes`.
     pub(crate) fn without(&self, axes: &[usize]) -> Self {
-        (0..self.rank()).filter(|axis| !axes.contains(axis)).map(|axis| self[axis]).collect()
+        let mut kept = Shape::scalar();
+        for (axis, &size) in self.0.iter().enumerate() {
+            if !axes.contains(&axis) {
+                kept.0.push(size);
+            }
+        }
+        kept
     }
 
     /// Number of elements: the product of the sizes, 1 for `[]`.

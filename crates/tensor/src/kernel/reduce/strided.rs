@@ -20,6 +20,7 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::shape::layout::sort_few;
+use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Reduction};
 
 /// Longer lines are cut into pieces of about so many elements.
@@ -32,7 +33,7 @@ const STRIP: usize = 1 << 14;
 const GATHERED: (usize, usize) = (16, 256);
 
 /// Sizes and strides of dimensions.
-type Dimensions = SmallVec<[(usize, usize); 6]>;
+type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
 /// Work below this many bytes is not worth a second thread: one reads them from its second-level cache as fast.
 const PARALLEL: usize = 1 << 18;
@@ -41,8 +42,8 @@ const PARALLEL: usize = 1 << 18;
 type Loops = IterationSpace<1>;
 
 /// Loops of these sizes and strides, the outermost first.
-fn loops(loops: impl IntoIterator<Item = (usize, usize)>) -> Loops {
-    Loops::of_loops([0], loops.into_iter().map(|(size, stride)| (size, [stride as isize])))
+fn loops(loops: &[(usize, usize)]) -> Loops {
+    Loops::of_loops([0], loops.iter().map(|&(size, stride)| (size, [stride as isize])))
 }
 
 /// Sorts loops by the order in which they lie in memory; what repeats is outermost.
@@ -77,7 +78,7 @@ pub(crate) fn reduce<T: Element>(
     }
     // Every loop goes forward, from the lowest element.
     let mut base = layout.offset() as isize;
-    let (mut kept, mut reduced): (Dimensions, Dimensions) = Default::default();
+    let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
     // Whether results that follow one another lie so: then where they are found is where they belong.
     let mut in_order = true;
     let mut outer = usize::MAX;
@@ -97,9 +98,9 @@ pub(crate) fn reduce<T: Element>(
     }
     sort(&mut reduced, |own| own.1);
     let data = &x.data[base as usize..];
-    let reduced = loops(reduced);
+    let reduced = loops(&reduced);
     match in_order {
-        true => run(op, data, &loops(kept), &reduced, out),
+        true => run(op, data, &loops(&kept), &reduced, out),
         false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), &reduced, out),
     }
 }
@@ -118,7 +119,8 @@ fn run_in_order<T: Element>(
     let size = |axis: usize| if strides[axis] == 0 { 1 } else { kept.shape()[axis] };
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
     let mut totals = Scratch::new(results.numel())?;
-    run(op, data, &loops(order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs()))), reduced, &mut totals)?;
+    let in_memory: Dimensions = order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs())).collect();
+    run(op, data, &loops(&in_memory), reduced, &mut totals)?;
     // Brought into the order of the dimensions, turned round and repeated as they are.
     let mut places = order.clone();
     order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
@@ -176,24 +178,24 @@ fn lines_first<T: Element>(
         return Ok(());
     }
     // All other dimensions in the order of memory; of which of them the totals are reduced again.
-    let of = |loops: &Loops, count: usize, again: bool| {
-        let own = loops.loops().take(count).filter(|&(size, _)| size > 1);
-        own.map(|(size, [stride])| (size, stride as usize, again)).collect::<SmallVec<[_; 6]>>()
-    };
-    let mut all = of(kept, kept.depth(), false);
-    all.extend(of(reduced, reduced.depth() - 1, true));
-    sort(&mut all, |own| own.1);
-    let lines = loops(all.iter().map(|&(size, stride, _)| (size, stride)));
+    let mut all = SmallVec::<[_; INLINE_RANK]>::new();
+    for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
+        for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
+            all.push(((size, stride as usize), again));
+        }
+    }
+    sort(&mut all, |own| own.0.1);
+    let lines = Loops::of_loops([0], all.iter().map(|&((size, stride), _)| (size, [stride as isize])));
     let mut totals = Scratch::new(lines.numel() * pieces)?;
     totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals);
     let mut step = totals.len();
-    let (mut kept, mut reduced): (Dimensions, Dimensions) = Default::default();
-    for (size, _, again) in all {
+    let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
+    for &((size, _), again) in &all {
         step /= size;
         if again { &mut reduced } else { &mut kept }.push((size, step));
     }
     reduced.push((pieces, 1));
-    run(op, &totals, &loops(kept), &loops(reduced), out)
+    run(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
 /// The totals of the pieces of all lines, `len` elements each, `stride` apart; lines begin where `lines` says.
@@ -206,7 +208,7 @@ fn totals_of_lines<T: Element>(
     out: &mut [T],
 ) {
     if len < SHORT {
-        return gathered(op, data, lines, &loops([(len, stride)]), out);
+        return gathered(op, data, lines, &loops(&[(len, stride)]), out);
     }
     let pieces = len.div_ceil(piece);
     let each = (TASK / piece).max(out.len().div_ceil(TASKS)).max(1);
