@@ -74,9 +74,14 @@ impl<const N: usize> IterationSpace<N> {
     /// Loops of these sizes and strides, outermost first, none of them empty, from `offsets` on.
     #[inline(always)]
     pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
-        // Built where it is returned: moving it takes longer than a small operation.
         let mut space = IterationSpace { loops: SmallVec::new(), offsets };
-        let own = &mut space.loops;
+        space.merge(loops);
+        space
+    }
+
+    /// Adds loops where there are none. (Where the space lies already: moving it takes longer than a small operation.)
+    fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
+        let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
             match own.last_mut() {
                 Some(outer) if (0..N).all(|k| outer.strides[k] == strides[k] * size as isize) => {
@@ -91,7 +96,6 @@ impl<const N: usize> IterationSpace<N> {
         if own.len() > 1 && own.iter().map(|own| own.size).product::<usize>() < 1 << 32 {
             own[1..].iter_mut().for_each(|own| own.reciprocal = reciprocal(own.size));
         }
-        space
     }
 
     /// Number of elements.

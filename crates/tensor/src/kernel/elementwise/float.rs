@@ -10,7 +10,8 @@ use crate::kernel::elementwise::loops::{
 };
 use crate::kernel::elementwise::operand::{Operand, Plane};
 use crate::kernel::reduce::fold::{
-    each_extreme, each_in_chains, fold_each, fold_rows, fold_short_rows, has_nan, rows, rows_in_place,
+    chains_in_turns, each_extreme, each_in_chains, extremes_in_turns, fold_each, fold_rows, fold_short_rows, has_nan,
+    in_turns, rows, rows_in_place,
 };
 use crate::kernel::reduce::short;
 use crate::scalar::cpu::dispatched;
@@ -414,16 +415,44 @@ dispatched! {
         }
     }
 
-    fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    fn sums<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        each_in_chains(x, len, stride, out, T::ZERO, |total, x| total + x);
+    }
+
+    fn products<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        each_in_chains(x, len, stride, out, T::ONE, |total, x| total * x);
+    }
+
+    fn maxima<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        each_extreme(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
+    }
+
+    fn minima<T: FloatMath>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        each_extreme(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
+    }
+
+    fn reduce_in_turns<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
         match op {
-            Reduction::Sum => each_in_chains(x, len, stride, out, T::ZERO, |total, x| total + x),
-            Reduction::Prod => each_in_chains(x, len, stride, out, T::ONE, |total, x| total * x),
+            Reduction::Sum => chains_in_turns(x, len, stride, out, T::ZERO, |total, x| total + x),
+            Reduction::Prod => chains_in_turns(x, len, stride, out, T::ONE, |total, x| total * x),
             Reduction::Amax | Reduction::Max => {
-                each_extreme(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
+                extremes_in_turns(x, len, stride, out, -T::INFINITY, |total, x| larger_number(total, x));
             }
             Reduction::Amin | Reduction::Min => {
-                each_extreme(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
+                extremes_in_turns(x, len, stride, out, T::INFINITY, |total, x| smaller_number(total, x));
             }
         }
+    }
+}
+
+/// `out[i] = op over x[i * stride .. i * stride + len]`. Each way is a function of its own: in one function with others, the loop over
+/// short lines had too few registers for its counters, and took a quarter longer.
+fn reduce_each<T: FloatMath>(op: Reduction, x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    match op {
+        _ if in_turns(len, out.len()) => reduce_in_turns(op, x, len, stride, out),
+        Reduction::Sum => sums(x, len, stride, out),
+        Reduction::Prod => products(x, len, stride, out),
+        Reduction::Amax | Reduction::Max => maxima(x, len, stride, out),
+        Reduction::Amin | Reduction::Min => minima(x, len, stride, out),
     }
 }

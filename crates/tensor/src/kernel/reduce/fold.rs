@@ -118,7 +118,7 @@ const TURN: usize = 256;
 const LARGE: usize = 1 << 16;
 
 /// Whether `lines` lines of `len` elements are reduced in turns.
-fn in_turns(len: usize, lines: usize) -> bool {
+pub(crate) fn in_turns(len: usize, lines: usize) -> bool {
     len * lines >= LARGE && len >= 2 * TURN && !cpu::is_amd()
 }
 
@@ -132,17 +132,27 @@ pub(crate) fn each_in_chains<T: Copy>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    if in_turns(len, out.len()) {
-        return chains_in_turns(x, len, stride, out, start, f);
-    }
-    for i in 0..out.len() {
-        out[i] = in_chains(&x[i * stride..][..len], start, f);
+    if len < LINE_OF_CHAINS {
+        for i in 0..out.len() {
+            out[i] = chains::<8, T>(&x[i * stride..][..len], start, f);
+        }
+    } else {
+        for i in 0..out.len() {
+            out[i] = chains::<64, T>(&x[i * stride..][..len], start, f);
+        }
     }
 }
 
 /// [`each_in_chains`] of long lines of a large array, several in turns.
 #[inline(always)]
-fn chains_in_turns<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T + Copy) {
+pub(crate) fn chains_in_turns<T: Copy>(
+    x: &[T],
+    len: usize,
+    stride: usize,
+    out: &mut [T],
+    start: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
     let whole = len / 64 * 64;
     for (group, out) in out.chunks_mut(STREAMS).enumerate() {
         let (first, mut totals) = (group * STREAMS, [[start; 64]; STREAMS]);
@@ -175,9 +185,6 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     start: T,
     f: impl Fn(T, T) -> T + Copy,
 ) {
-    if in_turns(len, out.len()) {
-        return extremes_in_turns(x, len, stride, out, start, f);
-    }
     if len < SHORT_LINE && !has_nan(x, len, stride, out.len()) {
         for i in 0..out.len() {
             out[i] = chains::<8, T>(&x[i * stride..][..len], start, f);
@@ -218,6 +225,9 @@ pub(crate) fn each_extreme<T: Copy + PartialEq>(
     }
 }
 
+/// Lines with fewer elements are folded in eight chains, others in 64.
+const LINE_OF_CHAINS: usize = 64;
+
 /// Lines with fewer elements have eight chains in [`each_extreme`], after a look for NaN.
 const SHORT_LINE: usize = 128;
 
@@ -237,7 +247,7 @@ pub(crate) fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, l
 /// end, and takes twice as long where they may have to be put aside.)
 #[inline(always)]
 #[allow(clippy::eq_op)]
-fn extremes_in_turns<T: Copy + PartialEq>(
+pub(crate) fn extremes_in_turns<T: Copy + PartialEq>(
     x: &[T],
     len: usize,
     stride: usize,
@@ -284,7 +294,7 @@ fn extremes_in_turns<T: Copy + PartialEq>(
 /// are combined pairwise.
 #[inline(always)]
 pub(crate) fn in_chains<T: Copy>(x: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    if x.len() < 64 { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
+    if x.len() < LINE_OF_CHAINS { chains::<8, T>(x, start, f) } else { chains::<64, T>(x, start, f) }
 }
 
 #[inline(always)]

@@ -42,6 +42,7 @@ const PARALLEL: usize = 1 << 18;
 type Loops = IterationSpace<1>;
 
 /// Loops of these sizes and strides, the outermost first.
+#[inline(always)]
 fn loops(loops: &[(usize, usize)]) -> Loops {
     Loops::of_loops([0], loops.iter().map(|&(size, stride)| (size, [stride as isize])))
 }
@@ -388,6 +389,10 @@ fn columns<T: Element>(
     let blocks = outer * strips;
     let total = out.len().saturating_mul(count);
     let work = total.saturating_mul(size_of::<T>());
+    if blocks == 1 && work < PARALLEL {
+        Rows { data, kept, start: 0, reduced }.total(op, 0, count, leaf, out);
+        return Ok(());
+    }
     let parts = if work < PARALLEL { 1 } else { (32 / blocks).min(count / 64).min(total / TASK).max(1) };
     let part =
         if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(if beside > 1 { leaf } else { 64 }) };
