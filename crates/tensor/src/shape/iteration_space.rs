@@ -79,7 +79,7 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Adds loops where there are none. (Where the space lies already: moving it takes longer than a small operation.)
+    /// Gives a space that has none its loops, where it lies: moving it takes longer than a small operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {

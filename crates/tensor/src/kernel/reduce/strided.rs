@@ -41,7 +41,7 @@ const PARALLEL: usize = 1 << 18;
 /// Dimensions in the order in which they lie in memory: longest stride first, forward.
 type Loops = IterationSpace<1>;
 
-/// Loops of these sizes and strides, the outermost first.
+/// Loops of these sizes and strides, the outermost first. (Inlined, so that they are built where the caller keeps them.)
 #[inline(always)]
 fn loops(loops: &[(usize, usize)]) -> Loops {
     Loops::of_loops([0], loops.iter().map(|&(size, stride)| (size, [stride as isize])))
@@ -403,9 +403,10 @@ fn columns<T: Element>(
     let each = (TASK * number).div_ceil(total).max(number.div_ceil(TASKS));
     let start = |number: usize| number / strips * width + number % strips * strip;
     let tasks = number.div_ceil(each);
-    let ends: SmallVec<[usize; TASKS]> = (1..=tasks).map(|task| start(number.min(task * each))).collect();
+    let mut ends = [0; TASKS];
+    (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = start(number.min(task * each)));
     let all = |out: &mut [T]| {
-        partition::run(tasks, schedule(work), Partition::ends(out, &ends), |task, out| {
+        partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {
             let mut rest = out;
             for number in task * each..number.min((task + 1) * each) {
                 let (from, left) = (number / blocks * part, number % strips * strip);
