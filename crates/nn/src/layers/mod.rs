@@ -1,28 +1,21 @@
 //! Layers, with PyTorch's names, layouts and initial distributions.
 
 mod activation;
-mod adaptive_pooling;
 mod attention;
-mod attention_masks;
-mod batch_norm;
-mod bilinear;
-#[cfg(test)]
-mod check;
 mod convolution;
-mod dropout;
 mod embedding;
-mod embedding_bag;
-mod instance_norm;
+mod forward;
 mod layer;
 mod linear;
-mod lp_pooling;
 mod normalization;
+mod operation_layer;
 mod pooling;
-mod position;
 mod recurrent;
-mod recurrent_cell;
-mod reshape;
+mod regularization;
 mod sequential;
+mod shape;
+#[cfg(test)]
+mod testing;
 mod transformer;
 
 pub use activation::{
@@ -30,31 +23,30 @@ pub use activation::{
 };
 pub use activation::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
 pub use activation::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
-pub use adaptive_pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
-pub use adaptive_pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
-pub use attention::{AttentionBuilder, AttentionCache, MultiheadAttention};
-pub use attention_masks::AttentionMasks;
-pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
-pub use bilinear::Bilinear;
+pub use attention::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};
 pub use convolution::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
-pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout};
-pub use embedding::{Embedding, EmbeddingBuilder, RowLimit};
-pub use embedding_bag::{BagMode, EmbeddingBag, EmbeddingBagBuilder};
-pub use instance_norm::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
-pub use layer::Layer;
-pub use linear::Linear;
-pub use lp_pooling::{LPPool, LPPool1d, LPPool2d, LPPool3d};
-pub use normalization::{GroupNorm, LayerNorm, RMSNorm};
-pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
-pub use position::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
-pub use recurrent::{GRU, LSTM, RNN, RecurrentBuilder, RecurrentLayer};
-pub use recurrent_cell::{
-    CellVariables, GRUCell, Gated, LSTMCell, LongShortTerm, RNNCell, RecurrentCell, RecurrentKind, RecurrentState,
-    Simple,
+pub use embedding::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder, RowLimit};
+pub use embedding::{
+    LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions,
 };
-pub use reshape::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
+pub use layer::Layer;
+pub use linear::{Bilinear, Linear};
+pub use normalization::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm};
+pub use normalization::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
+pub use pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
+pub use pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
+pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use pooling::{LPPool, LPPool1d, LPPool2d, LPPool3d};
+pub use recurrent::{
+    CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
+    RecurrentKind, RecurrentLayer, RecurrentState, Simple,
+};
+pub use regularization::{
+    AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout,
+};
 pub use sequential::Sequential;
+pub use shape::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
 pub use transformer::{
     DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
     TransformerOptions,

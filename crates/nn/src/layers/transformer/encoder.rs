@@ -4,8 +4,7 @@ use wengert_autograd::Var;
 use wengert_macros::twins;
 use wengert_tensor::Float;
 
-use crate::layers::attention::{AttentionCache, MultiheadAttention};
-use crate::layers::attention_masks::AttentionMasks;
+use crate::layers::attention::{AttentionCache, AttentionMasks, MultiheadAttention};
 use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;

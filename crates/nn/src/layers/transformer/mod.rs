@@ -15,7 +15,7 @@ mod tests {
     use wengert_tensor::ops::AttentionMask;
 
     use super::*;
-    use crate::layers::attention_masks::AttentionMasks;
+    use crate::layers::attention::AttentionMasks;
     use crate::layers::layer::Layer as _;
     use crate::{Generator, Module};
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn gradients_are_those_of_the_values() {
         let mut layer = TransformerDecoderLayer::new(&options().gelu().dropout(0.0), &mut Generator::new(0));
-        crate::layers::check::gradients(&mut layer, |layer, tape| {
+        crate::layers::testing::gradients(&mut layer, |layer, tape| {
             let (x, memory) = (tape.constant(&random(&[1, 3, 4])), tape.constant(&random(&[1, 2, 4])));
             layer.forward(x, memory, AttentionMasks::causal(), AttentionMasks::new())
         });

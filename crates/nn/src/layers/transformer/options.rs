@@ -5,9 +5,11 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{Activations as _, Arithmetic as _};
 
 use crate::layers::attention::{AttentionBuilder, MultiheadAttention};
-use crate::layers::layer::{Layer, dropout, refused};
+use crate::layers::forward::refused;
+use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;
+use crate::layers::regularization::dropout;
 use crate::{Generator, Result};
 
 /// The settings of a transformer's layers. PyTorch: the arguments of `torch.nn.TransformerEncoderLayer`, with the same defaults.

@@ -1,0 +1,75 @@
+//! Rectifiers whose slope below 0 is trained or random.
+
+use wengert_autograd::{Parameter, Var};
+use wengert_tensor::ops::{Activations as _, Arithmetic as _, Comparison as _, try_where_};
+use wengert_tensor::{Float, Generator, Tensor};
+
+use crate::Result;
+use crate::layers::forward::output_of;
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// x above 0, a trained slope times x elsewhere. PyTorch: `torch.nn.PReLU`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, PReLU};
+///
+/// let tape = Tape::new();
+/// let y = PReLU::<f64>::new(1).forward(tape.constant(&Tensor::from([-2.0, 3.0])));
+/// assert_eq!(y.value().to_vec(), [-0.5, 3.0]);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct PReLU<T: Float = f32> {
+    /// The slopes, `[1]` or `[c]`.
+    pub weight: Parameter<T>,
+}
+
+impl<T: Float> PReLU<T> {
+    /// A layer with one slope, or with one for each channel (dimension 1), of 0.25 to begin with.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameter.
+    #[track_caller]
+    pub fn new(num_parameters: usize) -> Self {
+        PReLU { weight: Parameter::new(Tensor::full([num_parameters], T::from_f64(0.25))) }
+    }
+}
+
+impl<T: Float> Layer<T> for PReLU<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        output_of(self, x.try_prelu(x.tape().try_parameter(&self.weight)?), self.weight.made(), || {
+            format!("PReLU({}) on an input of shape {}", self.weight.value.numel(), x.shape())
+        })
+    }
+}
+
+/// [`LeakyReLU`] with a slope that is drawn for each element from U(`lower`, `upper`) on a training tape, and their mean on any
+/// other. PyTorch: `torch.nn.RReLU`, with 1/8 and 1/3 unless told otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct RReLU {
+    lower: f64,
+    upper: f64,
+}
+
+impl RReLU {
+    /// A layer with slopes between these bounds.
+    pub fn new(lower: f64, upper: f64) -> Self {
+        RReLU { lower, upper }
+    }
+}
+
+impl<T: Float> Module<T> for RReLU {}
+
+impl<T: Float> Layer<T> for RReLU {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let Some(mut generator) = x.tape().draw(Generator::fork) else {
+            return Ok(x.try_leaky_relu((self.lower + self.upper) / 2.0)?);
+        };
+        let slopes = Tensor::try_uniform(self.lower, self.upper, x.shape(), &mut generator)?;
+        Ok(try_where_(&x.try_gt(0.0)?, &x, x.try_mul(&slopes)?)?)
+    }
+}

@@ -1,0 +1,168 @@
+//! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters, and the projections
+//! between the layer's inputs and its heads.
+//!
+//! A head computes the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's `add_bias_kv` and `add_zero_attn`
+//! are not supported.
+
+use wengert_autograd::{Error as TapeError, Parameter, Var};
+use wengert_tensor::ops::{LinearMaps as _, TensorLike, Views as _};
+use wengert_tensor::{Error as TensorError, Float, Shape, Site};
+
+use crate::layers::forward::optional;
+use crate::layers::linear::Linear;
+use crate::module::Module;
+
+/// Attention with several heads. PyTorch: `torch.nn.MultiheadAttention`, with the same layout of the weights and the same initial
+/// distribution.
+///
+/// Inputs are `[l, n, e]`, or `[n, l, e]` with [`batch_first`](AttentionBuilder::batch_first), or `[l, e]`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{AttentionMasks, Generator, MultiheadAttention};
+///
+/// let generator = &mut Generator::new(0);
+/// let attention: MultiheadAttention = MultiheadAttention::builder(16, 4).batch_first().build(generator);
+/// let tape = Tape::new();
+/// let (x, memory) = (tape.constant(&Tensor::ones([2, 5, 16])), tape.constant(&Tensor::ones([2, 7, 16])));
+/// let y = attention.self_attend(x, AttentionMasks::causal());
+/// let z = attention.attend(y, memory, memory, AttentionMasks::new());
+/// assert_eq!(z.shape(), [2, 5, 16]);
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct MultiheadAttention<T: Float = f32> {
+    /// Of queries, keys and values, `[3 e, e]`; `None` where keys or values have a width of their own.
+    pub in_proj_weight: Option<Parameter<T>>,
+    /// Of queries, `[e, e]`, where keys or values have a width of their own.
+    pub q_proj_weight: Option<Parameter<T>>,
+    /// Of keys, `[e, kdim]`.
+    pub k_proj_weight: Option<Parameter<T>>,
+    /// Of values, `[e, vdim]`.
+    pub v_proj_weight: Option<Parameter<T>>,
+    /// Of queries, keys and values, `[3 e]`.
+    pub in_proj_bias: Option<Parameter<T>>,
+    /// Of what the heads give, joined.
+    pub out_proj: Linear<T>,
+    #[module(skip)]
+    pub(super) num_heads: usize,
+    #[module(skip)]
+    pub(super) dropout: f64,
+    #[module(skip)]
+    pub(super) batch_first: bool,
+}
+
+impl<T: Float> MultiheadAttention<T> {
+    pub(super) fn describe(&self, inputs: &[Var<'_, T>]) -> String {
+        let shapes: Vec<String> = inputs.iter().map(|x| x.shape().to_string()).collect();
+        format!("MultiheadAttention({}, {}) on inputs of shapes {}", self.width(), self.num_heads, shapes.join(", "))
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.out_proj.weight.value.shape()[0]
+    }
+
+    /// Queries, keys and values of one input, by one product.
+    #[track_caller]
+    pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
+        let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
+        let weight = x.tape().try_parameter(weight)?;
+        let bias = optional(x.tape(), self.in_proj_bias.as_ref())?;
+        let all = x.try_linear(&weight, bias.as_ref())?;
+        self.split_in_three(&all)
+    }
+
+    /// Queries, keys and values, `[n, heads, l, e / heads]` each, from their products side by side.
+    #[track_caller]
+    pub(super) fn split_in_three<A: TensorLike>(&self, all: &A) -> Result<[A; 3], A::Error> {
+        let (last, width) = (all.shape().rank() as isize - 1, self.width() as isize);
+        Ok([
+            self.split(&all.try_narrow(last, 0, width)?)?,
+            self.split(&all.try_narrow(last, width, width)?)?,
+            self.split(&all.try_narrow(last, 2 * width, width)?)?,
+        ])
+    }
+
+    /// Queries, keys and values of three inputs.
+    #[track_caller]
+    pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
+        let [query, key, value] = inputs;
+        let shapes = inputs.map(Var::shape);
+        let batch = |shape: &Shape| match **shape {
+            [_, _] => Some(1),
+            [n, _, _] if self.batch_first => Some(n),
+            [_, n, _] => Some(n),
+            _ => None,
+        };
+        let lengths = [&shapes[1], &shapes[2]].map(|shape| Shape::from(&shape[..shape.rank().saturating_sub(1)]));
+        let ranks = shapes.each_ref().map(|shape| shape.rank());
+        if ranks != [ranks[0]; 3] || batch(&shapes[0]) != batch(&shapes[1]) || lengths[0] != lengths[1] {
+            let message = format!(
+                "query, key and value of shapes {}, {} and {} do not belong together: expected equal numbers of examples, and \
+                 as many values as keys",
+                shapes[0], shapes[1], shapes[2]
+            );
+            return Err(TensorError::Argument { message, at: Site::here("attend") }.into());
+        }
+        Ok([
+            self.split(&self.projected(query, 0, 1)?)?,
+            self.split(&self.projected(key, 1, 1)?)?,
+            self.split(&self.projected(value, 2, 1)?)?,
+        ])
+    }
+
+    /// The product with `count` of the three projections, from number `first` on.
+    #[track_caller]
+    pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
+        let (tape, width) = (x.tape(), self.width());
+        let (start, length) = ((first * width) as isize, (count * width) as isize);
+        let own = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight][first].as_ref();
+        let weight = match (own, &self.in_proj_weight) {
+            (Some(own), _) => tape.try_parameter(own)?,
+            (None, Some(joint)) => tape.try_parameter(joint)?.try_narrow(0, start, length)?,
+            (None, None) => {
+                let message = "the layer has neither in_proj_weight nor one for each input".to_owned();
+                return Err(TensorError::Argument { message, at: Site::here("attend") }.into());
+            }
+        };
+        let bias = match &self.in_proj_bias {
+            Some(bias) => Some(tape.try_parameter(bias)?.try_narrow(0, start, length)?),
+            None => None,
+        };
+        x.try_linear(&weight, bias.as_ref())
+    }
+
+    /// From `[l, n, e]` or what the layer takes instead to `[n, heads, l, e / heads]`.
+    #[track_caller]
+    pub(super) fn split<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
+        let shape = x.shape();
+        let (heads, width) = (self.num_heads, self.width() / self.num_heads);
+        match *shape {
+            [l, _] => x.try_reshape([l, 1, heads, width])?.try_permute([1, 2, 0, 3]),
+            [n, l, _] if self.batch_first => x.try_reshape([n, l, heads, width])?.try_permute([0, 2, 1, 3]),
+            [l, n, _] => x.try_reshape([l, n, heads, width])?.try_permute([1, 2, 0, 3]),
+            _ => {
+                let message = format!("Expected inputs of 2 or 3 dimensions, got one of shape {shape}");
+                Err(TensorError::Argument { message, at: Site::here("attend") }.into())
+            }
+        }
+    }
+
+    /// What the heads gave, `[n, heads, l, e / heads]`, in the order of the layer's inputs: the inverse of `split`.
+    #[track_caller]
+    pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
+        let shape = heads.shape();
+        let (n, l, width) = (shape[0], shape[2], self.width());
+        match rank {
+            2 => heads.try_permute([2, 0, 1, 3])?.try_reshape([l, width]),
+            _ if self.batch_first => heads.try_permute([0, 2, 1, 3])?.try_reshape([n, l, width]),
+            _ => heads.try_permute([2, 0, 1, 3])?.try_reshape([l, n, width]),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+        let weight = y.tape().try_parameter(&self.out_proj.weight)?;
+        let bias = optional(y.tape(), self.out_proj.bias.as_ref())?;
+        y.try_linear(&weight, bias.as_ref())
+    }
+}

@@ -1,0 +1,62 @@
+//! Convolutional layers.
+
+use wengert_autograd::{Parameter, Var};
+use wengert_tensor::Float;
+use wengert_tensor::ops::{ConvOptions, Convolution as _};
+
+use crate::Result;
+use crate::layers::forward::{optional, output_of};
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// Convolution over sequences, `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.Conv1d`.
+pub type Conv1d<T = f32> = Conv<1, T>;
+
+/// Convolution over images, `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.Conv2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Conv2d, Generator, Layer};
+///
+/// let generator = &mut Generator::new(0);
+/// let layer = Conv2d::<f32>::new(1, 8, 5, generator);
+/// let halving: Conv2d = Conv2d::builder(8, 16, 3).stride(2).padding(1).build(generator);
+/// let tape = Tape::new();
+/// let maps = halving.forward(layer.forward(tape.constant(&Tensor::zeros([64, 1, 28, 28]))));
+/// assert_eq!(maps.shape(), [64, 16, 12, 12]);
+/// ```
+pub type Conv2d<T = f32> = Conv<2, T>;
+
+/// Convolution over volumes, `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.Conv3d`.
+pub type Conv3d<T = f32> = Conv<3, T>;
+
+/// Convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. The batch dimension of an input may be left out.
+/// Layout of the weight and initial distribution are PyTorch's.
+#[derive(Clone, Debug, Module)]
+pub struct Conv<const D: usize, T: Float = f32> {
+    /// `[out, in / groups, …]` and the sizes of the window.
+    pub weight: Parameter<T>,
+    /// `[out]`.
+    pub bias: Option<Parameter<T>>,
+    /// Stride, padding, dilation and groups.
+    #[module(skip)]
+    pub options: ConvOptions,
+}
+
+impl<const D: usize, T: Float> Layer<T> for Conv<D, T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let tape = x.tape();
+        let weight = tape.try_parameter(&self.weight)?;
+        let bias = optional(tape, self.bias.as_ref())?;
+        let (bias, options) = (bias.as_ref(), &self.options);
+        let y = match D {
+            1 => x.try_conv1d(&weight, bias, options),
+            2 => x.try_conv2d(&weight, bias, options),
+            _ => x.try_conv3d(&weight, bias, options),
+        };
+        output_of(self, y, self.weight.made(), || {
+            format!("Conv{D}d with a weight of shape {} on an input of shape {}", self.weight.value.shape(), x.shape())
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! Transposed convolutions: the adjoints of the convolutional layers.
+
+use wengert_autograd::{Parameter, Var};
+use wengert_tensor::Float;
+use wengert_tensor::ops::{ConvOptions, Convolution as _};
+
+use crate::Result;
+use crate::layers::forward::{optional, output_of};
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// The adjoint of a convolution over sequences, `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.ConvTranspose1d`.
+pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
+
+/// The adjoint of a convolution over images, `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.ConvTranspose2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{ConvTranspose2d, Generator, Layer};
+///
+/// let builder = ConvTranspose2d::builder(16, 8, 3).stride(2).padding(1).output_padding(1);
+/// let doubling: ConvTranspose2d = builder.build(&mut Generator::new(0));
+/// let tape = Tape::new();
+/// let maps = doubling.forward(tape.constant(&Tensor::zeros([64, 16, 7, 7])));
+/// assert_eq!(maps.shape(), [64, 8, 14, 14]);
+/// ```
+pub type ConvTranspose2d<T = f32> = ConvTranspose<2, T>;
+
+/// The adjoint of a convolution over volumes, `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.ConvTranspose3d`.
+pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
+
+/// The adjoint of a convolution over `D` dimensions (1 to 3): [`ConvTranspose1d`], [`ConvTranspose2d`], [`ConvTranspose3d`]. The batch
+/// dimension of an input may be left out. Layout of the weight and initial distribution are PyTorch's.
+#[derive(Clone, Debug, Module)]
+pub struct ConvTranspose<const D: usize, T: Float = f32> {
+    /// `[in, out / groups, …]` and the sizes of the window.
+    pub weight: Parameter<T>,
+    /// `[out]`.
+    pub bias: Option<Parameter<T>>,
+    /// Stride, padding, dilation, groups and output padding.
+    #[module(skip)]
+    pub options: ConvOptions,
+}
+
+impl<const D: usize, T: Float> Layer<T> for ConvTranspose<D, T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let weight = x.tape().try_parameter(&self.weight)?;
+        let bias = optional(x.tape(), self.bias.as_ref())?;
+        let (bias, options) = (bias.as_ref(), &self.options);
+        let y = match D {
+            1 => x.try_conv_transpose1d(&weight, bias, options),
+            2 => x.try_conv_transpose2d(&weight, bias, options),
+            _ => x.try_conv_transpose3d(&weight, bias, options),
+        };
+        output_of(self, y, self.weight.made(), || {
+            let weight = self.weight.value.shape();
+            format!("ConvTranspose{D}d with a weight of shape {weight} on an input of shape {}", x.shape())
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! The bags of indices of an [`EmbeddingBag`](crate::EmbeddingBag).
+
+use wengert_autograd::{Error as TapeError, Var};
+use wengert_tensor::ops::{Extremes as _, Indexing as _, Views as _, try_cat, try_where_};
+use wengert_tensor::{Float, Tensor};
+
+use crate::layers::forward::refused;
+
+/// The indices of all bags without the padding row, one bag after the other.
+pub(super) struct Bags {
+    pub(super) indices: Vec<i64>,
+    /// Where each index was among those given.
+    pub(super) positions: Vec<i64>,
+    /// The bag of each index.
+    pub(super) bag: Vec<i64>,
+    /// How many indices each bag has.
+    pub(super) counts: Vec<usize>,
+}
+
+impl Bags {
+    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag; with them, the bags lie one after the other
+    /// in `[n]`. The row `padding` is left out of every bag.
+    #[track_caller]
+    pub(super) fn of(
+        indices: &Tensor<i64>,
+        offsets: Option<&Tensor<i64>>,
+        include_last_offset: bool,
+        padding: Option<usize>,
+    ) -> Result<Self, TapeError> {
+        let bounds = bounds(indices, offsets, include_last_offset)?;
+        let (values, bag_count) = (indices.to_vec(), bounds.len() - 1);
+        let mut bags = Bags { indices: Vec::new(), positions: Vec::new(), bag: Vec::new(), counts: vec![0; bag_count] };
+        for (number, bounds) in bounds.windows(2).enumerate() {
+            for position in bounds[0]..bounds[1] {
+                let index = values[position as usize];
+                if padding.is_none_or(|padding| index != padding as i64) {
+                    bags.indices.push(index);
+                    bags.positions.push(position);
+                    bags.bag.push(number as i64);
+                    bags.counts[number] += 1;
+                }
+            }
+        }
+        Ok(bags)
+    }
+
+    /// The largest of each bag's rows in each column: bags of one length, with a row of -∞ where there is none.
+    #[track_caller]
+    pub(super) fn largest<'t, T: Float>(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+        let (tape, width) = (rows.tape(), rows.shape()[1]);
+        let (bags, longest) = (self.counts.len(), self.counts.iter().copied().max().unwrap_or(0).max(1));
+        let lowest = tape.constant(&Tensor::try_full([1, width], T::from_f64(f64::NEG_INFINITY))?);
+        let mut next = 0..;
+        let slots = self.counts.iter().flat_map(|&count| {
+            let of_bag: Vec<i64> = next.by_ref().take(count).collect();
+            of_bag.into_iter().chain(vec![self.indices.len() as i64; longest - count])
+        });
+        let slots: Vec<i64> = slots.collect();
+        let padded = try_cat(&[rows, lowest], 0)?.try_index_select(0, &Tensor::from(&slots[..]))?;
+        let (largest, _) = padded.try_reshape([bags, longest, width])?.try_max(1)?;
+        let filled = self.counts.iter().map(|&count| T::from_f64(if count > 0 { 1.0 } else { 0.0 })).collect();
+        let filled = tape.constant(&Tensor::try_from_vec(filled, [bags, 1])?);
+        try_where_(&filled, &largest, 0.0)
+    }
+}
+
+/// Returns the position of the first index of each bag, and at the end the position after the last index of the last bag.
+#[track_caller]
+fn bounds(
+    indices: &Tensor<i64>,
+    offsets: Option<&Tensor<i64>>,
+    include_last_offset: bool,
+) -> Result<Vec<i64>, TapeError> {
+    let (shape, total) = (indices.shape(), indices.numel() as i64);
+    let mut bounds: Vec<i64> = match (shape.rank(), offsets) {
+        (2, None) => (0..=shape[0]).map(|bag| (bag * shape[1]) as i64).collect(),
+        (1, Some(offsets)) if offsets.rank() == 1 => offsets.to_vec(),
+        _ => {
+            let message = "indices must be [bags, n] without offsets, or [n] with offsets [bags], but got";
+            let message = format!("{message} indices {shape} and offsets {:?}", offsets.map(Tensor::shape));
+            return Err(refused("embedding_bag", message));
+        }
+    };
+    if offsets.is_some() && !include_last_offset {
+        bounds.push(total);
+    }
+    if bounds.first() != Some(&0) || !bounds.is_sorted() || bounds.last().is_none_or(|&last| last > total) {
+        let message = format!("offsets must ascend from 0 to at most {total}, but got {bounds:?}");
+        return Err(refused("embedding_bag", message));
+    }
+    Ok(bounds)
+}

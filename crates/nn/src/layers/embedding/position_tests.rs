@@ -1,0 +1,44 @@
+use wengert_autograd::gradcheck;
+use wengert_autograd::prelude::*;
+
+use super::*;
+use crate::layers::layer::Layer as _;
+
+#[test]
+fn products_of_rotated_vectors_depend_on_the_distance() {
+    let (q, k) = (Tensor::<f64>::from([[0.3, -1.0, 0.7, 2.0]]), Tensor::from([[1.5, 0.2, -0.4, 0.9]]));
+    for pairs in [RotaryPairs::Interleaved, RotaryPairs::Halves] {
+        let product = |i: usize, j: usize| -> f64 { (rotary(&q, i, pairs) * rotary(&k, j, pairs)).sum(..).item() };
+        assert!((product(3, 10) - product(20, 27)).abs() < 1e-13);
+        assert!((product(3, 10) - product(3, 11)).abs() > 1e-3);
+        let norm = |x: &Tensor<f64>| x.vector_norm(2.0, ..).item();
+        assert!((norm(&rotary(&q, 9, pairs)) - norm(&q)).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn an_offset_continues_the_sequence() {
+    let x = Tensor::<f64>::rand([2, 3, 6, 4], &mut Generator::new(0));
+    for pairs in [RotaryPairs::Interleaved, RotaryPairs::Halves] {
+        let whole = rotary(&x, 0, pairs);
+        assert_eq!(rotary(&x.narrow(2, 4, 2), 4, pairs), whole.narrow(2, 4, 2));
+        gradcheck(|[x]| rotary(&x, 2, pairs), [&x.select(0, 0).narrow(0, 0, 1)]).unwrap();
+    }
+    let learned = LearnedPositions::<f64>::new(6, 4, &mut Generator::new(1));
+    let tape = Tape::new();
+    let x = tape.constant(&x);
+    let whole = learned.forward(x).value();
+    assert_eq!(learned.forward_at(x.narrow(2, 4, 2), 4).value(), whole.narrow(2, 4, 2));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let learned = LearnedPositions::<f64>::new(6, 4, &mut Generator::new(1));
+    let tape = Tape::new();
+    let error = learned.try_forward_at(tape.constant(&Tensor::zeros([3, 4])), 4).unwrap_err().to_string();
+    assert!(error.contains("start (4) + length (3) exceeds dimension size (6)"), "{error}");
+    assert!(error.contains("in the layer LearnedPositions(6, 4)") && error.contains("position_tests.rs"), "{error}");
+    let error = try_rotary(&Tensor::<f64>::zeros([2, 3]), 0, RotaryPairs::Halves).unwrap_err().to_string();
+    assert!(error.contains("an even d, but got [2, 3]"), "{error}");
+    assert_eq!(sinusoidal_positions::<f32>(2, 3).shape(), &[2, 3]);
+}

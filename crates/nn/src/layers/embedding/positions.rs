@@ -1,0 +1,111 @@
+//! Vectors that encode the positions of a sequence: sines (Vaswani et al. 2017, "Attention Is All You Need", 3.5) and a trained
+//! table.
+
+use wengert_autograd::{Error as TapeError, Parameter, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Views as _};
+use wengert_tensor::{Error as TensorError, Float, Generator, Tensor};
+
+use crate::layers::forward::output_of;
+use crate::layers::layer::Layer;
+use crate::module::Module;
+use crate::{Result, init};
+
+/// The base of the rates, from "Attention Is All You Need" and "RoFormer".
+const BASE: f64 = 10_000.0;
+
+/// A table of sines and cosines, `[length, width]`: at position p and pair i, sin(p / 10000^(2i / width)) and the cosine of the same.
+/// Of an odd width the last cosine is left out. To be added to embeddings.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::sinusoidal_positions;
+///
+/// let table = sinusoidal_positions::<f64>(50, 4);
+/// assert_eq!(table.select(0, 0).to_vec(), [0.0, 1.0, 0.0, 1.0]);
+/// assert_eq!(table.select(0, 7).to_vec()[2], 0.07f64.sin());
+/// ```
+///
+/// # Errors
+///
+/// If memory cannot hold the table.
+#[twins]
+pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result<Tensor<T>, TensorError> {
+    let element = |position: usize, column: usize| {
+        let angle = position as f64 * rate(column / 2, width);
+        if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+    };
+    let mut table = Tensor::try_full([length, width], T::ZERO)?;
+    for (position, row) in table.make_mut().chunks_mut(width.max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(column, number)| *number = T::from_f64(element(position, column)));
+    }
+    Ok(table)
+}
+
+/// Returns the rate of pair number `pair`, in radians per position: BASE^(-2 pair / width).
+pub(super) fn rate(pair: usize, width: usize) -> f64 {
+    BASE.powf(-2.0 * pair as f64 / width as f64)
+}
+
+/// A vector for each position, which is learned: a table `[max_length, width]` to be added to embeddings. (PyTorch:
+/// `torch.nn.Embedding` of the positions.)
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, Layer, LearnedPositions};
+///
+/// let positions = LearnedPositions::<f32>::new(128, 16, &mut Generator::new(0));
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::zeros([2, 7, 16]));
+/// let y = positions.forward(x);
+/// assert_eq!(y.value().select(0, 1), positions.weight.value.narrow(0, 0, 7));
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct LearnedPositions<T: Float = f32> {
+    /// `[max_length, width]`.
+    pub weight: Parameter<T>,
+}
+
+#[twins]
+impl<T: Float> LearnedPositions<T> {
+    /// A table for sequences of at most `max_length` vectors of `width` numbers, drawn from the standard normal distribution as
+    /// that of `torch.nn.Embedding`.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the table.
+    #[track_caller]
+    pub fn new(max_length: usize, width: usize, generator: &mut Generator) -> Self {
+        LearnedPositions { weight: Parameter::new(init::normal([max_length, width], 0.0, 1.0, generator)) }
+    }
+
+    /// `x`, `[…, t, width]`, with the vectors of the positions `offset` to `offset + t` added: in decoding, `offset` is how many
+    /// positions came before.
+    ///
+    /// # Errors
+    ///
+    /// If the table does not have these positions, or the widths differ.
+    pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
+        let shape = x.shape();
+        output_of(self, self.at(x, offset), self.weight.made(), || {
+            let table = self.weight.value.shape();
+            format!("LearnedPositions({}, {}) on an input of shape {shape} at position {offset}", table[0], table[1])
+        })
+    }
+
+    #[track_caller]
+    fn at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
+        let shape = x.shape();
+        let length = shape.rank().checked_sub(2).map_or(1, |axis| shape[axis]);
+        let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset, length)?;
+        x.try_add(rows)
+    }
+}
+
+/// From position 0 on.
+impl<T: Float> Layer<T> for LearnedPositions<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        self.try_forward_at(x, 0)
+    }
+}

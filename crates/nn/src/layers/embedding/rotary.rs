@@ -1,0 +1,65 @@
+//! Rotary positions: queries and keys rotated by angles that grow with their position (Su et al. 2021, "RoFormer", 3.2).
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, TensorLike, Views as _, try_cat};
+use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
+
+use crate::layers::embedding::positions::rate;
+
+/// Which numbers of a vector make a pair that is rotated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RotaryPairs {
+    /// Numbers 2i and 2i + 1, as in the paper.
+    #[default]
+    Interleaved,
+    /// Numbers i and width/2 + i, as in GPT-NeoX and Llama.
+    Halves,
+}
+
+/// Queries or keys `[…, t, d]` with their positions in them: pair i of the vector at position p is rotated by the angle
+/// p / 10000^(2i / d), so that the product of a query and a key depends on the distance of their positions. The first vector is at
+/// position `offset`: in decoding, how many came before. For tensors and variables.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{RotaryPairs, rotary};
+///
+/// let x = Tensor::from([[1.0, 0.0], [1.0, 0.0]]);
+/// let y = rotary(&x, 5, RotaryPairs::Interleaved);
+/// assert_eq!(y.to_vec(), [5f64.cos(), 5f64.sin(), 6f64.cos(), 6f64.sin()]);
+/// ```
+///
+/// # Errors
+///
+/// If there are fewer than two dimensions, or the last size is odd.
+#[twins]
+pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: RotaryPairs) -> Result<A, A::Error> {
+    let (shape, at) = (x.shape(), Site::here("rotary"));
+    let (length, width) = match shape[..] {
+        [.., length, width] if width.is_multiple_of(2) => (length, width),
+        _ => {
+            let message = format!("rotary expects […, t, d] with an even d, but got {shape}");
+            return Err(TensorError::Argument { message, at }.into());
+        }
+    };
+    let half = width / 2;
+    let angles =
+        (0..length).flat_map(|position| (0..half).map(move |pair| (offset + position) as f64 * rate(pair, width)));
+    let angles: Vec<f64> = angles.collect();
+    let table = |of: fn(f64) -> f64| angles.iter().map(|&angle| A::Elem::from_f64(of(angle))).collect();
+    let columns: &[usize] = match pairs {
+        RotaryPairs::Interleaved => &[length, half, 1],
+        RotaryPairs::Halves => &[length, half],
+    };
+    let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
+    let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
+    // The pairs lie along the last dimension.
+    let last = -1;
+    let (apart, size) = match pairs {
+        RotaryPairs::Interleaved => (x.try_unflatten(last, [half, 2])?, 1),
+        RotaryPairs::Halves => (x.clone(), half as isize),
+    };
+    let (a, b) = (apart.try_narrow(last, 0, size)?, apart.try_narrow(last, size, size)?);
+    let turned = [a.try_mul(&cos)?.try_sub(&b.try_mul(&sin)?)?, a.try_mul(&sin)?.try_add(&b.try_mul(&cos)?)?];
+    try_cat(&turned, last)?.try_reshape(&shape)
+}

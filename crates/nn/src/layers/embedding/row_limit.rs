@@ -1,0 +1,49 @@
+//! An upper bound on the norm of the rows of a table.
+
+use std::collections::BTreeSet;
+
+use wengert_autograd::{Error as TapeError, Var};
+use wengert_tensor::ops::{
+    Arithmetic as _, Comparison as _, Embedding as _, EmbeddingOptions, Norms as _, Scatter as _, try_where_,
+};
+use wengert_tensor::{Float, Tensor};
+
+/// What the norm of a row is at most where it is read: larger rows are scaled down. PyTorch: `max_norm` and `norm_type`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowLimit {
+    /// The largest norm.
+    pub max_norm: f64,
+    /// Which norm; 2 is the Euclidean one.
+    pub norm_type: f64,
+}
+
+impl RowLimit {
+    /// `rows`, `[…, width]`, those scaled whose norm is larger: by max_norm / (norm + 1e-7), as in PyTorch.
+    #[track_caller]
+    fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
+        let norms = rows.try_vector_norm_keepdim(self.norm_type, -1)?;
+        let factors = Tensor::scalar(T::from_f64(self.max_norm)).try_div(&norms.try_add(1e-7)?)?;
+        Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
+    }
+
+    /// `rows`, which were read from a table, with the values that they have under this limit. The gradient is that of the table's
+    /// rows themselves: PyTorch scales them before it reads.
+    #[track_caller]
+    pub(crate) fn limited<'t, T: Float>(self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+        let own = rows.try_value()?;
+        rows.try_sub(&own)?.try_add(&self.scaled(&own)?)
+    }
+
+    /// `table` with the rows scaled that `indices` name.
+    #[track_caller]
+    pub(crate) fn renormalized<T: Float>(
+        self,
+        table: &Tensor<T>,
+        indices: &Tensor<i64>,
+    ) -> Result<Tensor<T>, TapeError> {
+        let rows: Vec<i64> = indices.iter().collect::<BTreeSet<i64>>().into_iter().collect();
+        let rows = Tensor::from(&rows[..]);
+        let scaled = self.scaled(&table.try_embedding(&rows, EmbeddingOptions::default())?)?;
+        Ok(table.try_index_copy(0, &rows, &scaled)?)
+    }
+}

@@ -1,0 +1,85 @@
+//! Normalization over groups of channels.
+
+use std::panic::Location;
+
+use wengert_autograd::{Parameter, Var};
+use wengert_tensor::Float;
+use wengert_tensor::ops::Normalization as _;
+
+use crate::Result;
+use crate::layers::forward::{optional, output_of};
+use crate::layers::layer::Layer;
+use crate::layers::normalization::affine::set_affine;
+use crate::module::Module;
+
+/// Normalization over each group of channels of `[n, c, …]` and all positions, then a weight and a bias for each channel. PyTorch:
+/// `torch.nn.GroupNorm`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{GroupNorm, Layer};
+///
+/// let norm = GroupNorm::<f32>::new(2, 6);
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::ones([4, 6, 8, 8])));
+/// assert_eq!(y.value(), Tensor::zeros([4, 6, 8, 8]));
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct GroupNorm<T: Float = f32> {
+    /// Scale of each channel, `[c]`; ones to begin with.
+    pub weight: Option<Parameter<T>>,
+    /// Shift of each channel, `[c]`; zeros to begin with.
+    pub bias: Option<Parameter<T>>,
+    #[module(skip)]
+    num_groups: usize,
+    #[module(skip)]
+    num_channels: usize,
+    #[module(skip)]
+    eps: f64,
+    #[module(skip)]
+    made: &'static Location<'static>,
+}
+
+impl<T: Float> GroupNorm<T> {
+    /// A layer for `num_channels` channels in `num_groups` groups of equal size, with an eps of 1e-5. If the groups do not come
+    /// out even, the first forward pass is an error.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(num_groups: usize, num_channels: usize) -> Self {
+        let made = Location::caller();
+        GroupNorm { weight: None, bias: None, num_groups, num_channels, eps: 1e-5, made }.affine(true)
+    }
+
+    /// With another number that is added to the variance.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        GroupNorm { eps, ..self }
+    }
+
+    /// With or without weight and bias; with by default.
+    #[must_use]
+    #[track_caller]
+    pub fn affine(mut self, affine: bool) -> Self {
+        set_affine(&mut self.weight, &mut self.bias, &[self.num_channels].into(), affine);
+        self
+    }
+
+    /// Without a bias. PyTorch: `bias=False`.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        GroupNorm { bias: None, ..self }
+    }
+}
+
+impl<T: Float> Layer<T> for GroupNorm<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
+        output_of(self, x.try_group_norm(self.num_groups, weight.as_ref(), bias.as_ref(), self.eps), self.made, || {
+            format!("GroupNorm({}, {}) on an input of shape {}", self.num_groups, self.num_channels, x.shape())
+        })
+    }
+}

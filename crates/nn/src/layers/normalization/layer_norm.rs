@@ -1,0 +1,147 @@
+//! Normalization over the last dimensions.
+
+use std::panic::Location;
+
+use wengert_autograd::{Parameter, Var};
+use wengert_tensor::ops::Normalization as _;
+use wengert_tensor::{Float, Shape, Sizes, Tensor};
+
+use crate::Result;
+use crate::layers::forward::{optional, output_of};
+use crate::layers::layer::Layer;
+use crate::layers::normalization::affine::set_affine;
+use crate::module::Module;
+
+/// Normalization over the last dimensions, then a weight and a bias. PyTorch: `torch.nn.LayerNorm`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, LayerNorm};
+///
+/// let norm = LayerNorm::<f64>::new([2]).eps(0.0);
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::from([[1.0, 3.0], [10.0, 30.0]])));
+/// assert_eq!(y.value(), Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct LayerNorm<T: Float = f32> {
+    /// Scale of each element, of the shape that is normalized over; ones to begin with.
+    pub weight: Option<Parameter<T>>,
+    /// Shift of each element, of the same shape; zeros to begin with.
+    pub bias: Option<Parameter<T>>,
+    #[module(skip)]
+    normalized_shape: Shape,
+    #[module(skip)]
+    eps: f64,
+    #[module(skip)]
+    made: &'static Location<'static>,
+}
+
+impl<T: Float> LayerNorm<T> {
+    /// A layer for inputs whose last dimensions have the sizes `normalized_shape`, with an eps of 1e-5.
+    ///
+    /// # Panics
+    ///
+    /// If a size is negative, or there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(normalized_shape: impl Into<Sizes>) -> Self {
+        let weight = Parameter::new(Tensor::ones(normalized_shape));
+        let normalized_shape = weight.value.shape().clone();
+        let bias = Parameter::new(Tensor::zeros(&normalized_shape));
+        LayerNorm { weight: Some(weight), bias: Some(bias), normalized_shape, eps: 1e-5, made: Location::caller() }
+    }
+
+    /// With another number that is added to the variance.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        LayerNorm { eps, ..self }
+    }
+
+    /// With or without weight and bias; with by default.
+    #[must_use]
+    #[track_caller]
+    pub fn elementwise_affine(mut self, affine: bool) -> Self {
+        set_affine(&mut self.weight, &mut self.bias, &self.normalized_shape, affine);
+        self
+    }
+
+    /// Without a bias. PyTorch: `bias=False`.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        LayerNorm { bias: None, ..self }
+    }
+}
+
+impl<T: Float> Layer<T> for LayerNorm<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
+        let y = x.try_layer_norm(&self.normalized_shape, weight.as_ref(), bias.as_ref(), self.eps);
+        output_of(self, y, self.made, || {
+            format!("LayerNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
+        })
+    }
+}
+
+/// Division by the root of the mean square over the last dimensions, then a weight. PyTorch: `torch.nn.RMSNorm`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, RMSNorm};
+///
+/// let norm = RMSNorm::<f64>::new([2]).eps(0.0);
+/// let tape = Tape::new();
+/// let y = norm.forward(tape.constant(&Tensor::from([3.0, 4.0])));
+/// assert_eq!(y.value().to_vec(), [3.0, 4.0].map(|x| x / 12.5f64.sqrt()));
+/// ```
+#[derive(Clone, Debug, Module)]
+pub struct RMSNorm<T: Float = f32> {
+    /// Scale of each element, of the shape that is normalized over; ones to begin with.
+    pub weight: Option<Parameter<T>>,
+    #[module(skip)]
+    normalized_shape: Shape,
+    #[module(skip)]
+    eps: Option<f64>,
+    #[module(skip)]
+    made: &'static Location<'static>,
+}
+
+impl<T: Float> RMSNorm<T> {
+    /// A layer for inputs whose last dimensions have the sizes `normalized_shape`. The machine epsilon of the element type is
+    /// added to the mean square.
+    ///
+    /// # Panics
+    ///
+    /// If a size is negative, or there is not enough memory for the parameter.
+    #[track_caller]
+    pub fn new(normalized_shape: impl Into<Sizes>) -> Self {
+        let weight = Parameter::new(Tensor::ones(normalized_shape));
+        let normalized_shape = weight.value.shape().clone();
+        RMSNorm { weight: Some(weight), normalized_shape, eps: None, made: Location::caller() }
+    }
+
+    /// With another number that is added to the mean square.
+    #[must_use]
+    pub fn eps(self, eps: f64) -> Self {
+        RMSNorm { eps: Some(eps), ..self }
+    }
+
+    /// With or without a weight; with by default.
+    #[must_use]
+    #[track_caller]
+    pub fn elementwise_affine(mut self, affine: bool) -> Self {
+        set_affine(&mut self.weight, &mut None, &self.normalized_shape, affine);
+        self
+    }
+}
+
+impl<T: Float> Layer<T> for RMSNorm<T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let weight = optional(x.tape(), self.weight.as_ref())?;
+        let y = x.try_rms_norm(&self.normalized_shape, weight.as_ref(), self.eps);
+        output_of(self, y, self.made, || {
+            format!("RMSNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! Normalization of batches, examples, groups of channels and vectors.
+
+mod affine;
+mod batch_norm;
+mod group_norm;
+mod instance_norm;
+mod layer_norm;
+#[cfg(test)]
+mod tests;
+
+pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
+pub use group_norm::GroupNorm;
+pub use instance_norm::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
+pub use layer_norm::{LayerNorm, RMSNorm};

@@ -1,0 +1,65 @@
+//! Macros that define a layer from an operation on variables.
+
+/// Layers without settings: documentation, name, operation.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name;
+
+        impl<T: Float> Module<T> for $name {}
+
+        impl<T: Float> Layer<T> for $name {
+            #[track_caller]
+            fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+                Ok(x.$operation()?)
+            }
+        }
+    )*};
+}
+
+/// Layers with settings, the arguments of their operation: documentation, name, settings with types, operation, and PyTorch's
+/// defaults where it has some.
+macro_rules! functions_with_settings {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
+        $(, default($($default:expr),*))?;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name {
+            $($(#[$about])* $setting: $type,)*
+            made: &'static Location<'static>,
+        }
+
+        impl $name {
+            /// A layer with these settings.
+            #[track_caller]
+            pub fn new($($setting: $type),*) -> Self {
+                $name { $($setting,)* made: Location::caller() }
+            }
+        }
+
+        $(impl Default for $name {
+            /// The layer with PyTorch's defaults.
+            #[track_caller]
+            fn default() -> Self {
+                $name::new($($default),*)
+            }
+        })?
+
+        impl<T: Float> Module<T> for $name {}
+
+        impl<T: Float> Layer<T> for $name {
+            #[track_caller]
+            fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+                output_of(self, x.$operation($(self.$setting),*), self.made, || {
+                    let settings = [$(format!(concat!(stringify!($setting), "={}"), self.$setting)),*].join(", ");
+                    format!("{}({settings}) on an input of shape {}", stringify!($name), x.shape())
+                })
+            }
+        }
+    )*};
+}
+
+pub(crate) use functions;
+
+pub(crate) use functions_with_settings;

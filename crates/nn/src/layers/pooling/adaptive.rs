@@ -1,0 +1,141 @@
+//! Largest elements and means of as many windows as the result is to have elements.
+
+use std::panic::Location;
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::AdaptivePooling as _;
+use wengert_tensor::{Float, Sizes};
+
+use crate::Result;
+use crate::layers::forward::{expect_rank, output_of};
+use crate::layers::layer::Layer;
+use crate::layers::pooling::volume::{three, to_columns, to_planes, to_volumes};
+use crate::module::Module;
+
+/// Poolings to a size: documentation, name, what an error calls it, operations over lines and over planes.
+macro_rules! adaptive_pooling {
+    ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name<const D: usize> {
+            output_size: Sizes,
+            made: &'static Location<'static>,
+        }
+
+        impl<const D: usize> $name<D> {
+            /// A layer whose result has these sizes, one number for all dimensions or one for each. PyTorch's `None` is the
+            /// size of the input.
+            #[track_caller]
+            pub fn new(output_size: impl Into<Sizes>) -> Self {
+                $name { output_size: output_size.into(), made: Location::caller() }
+            }
+
+            /// Of planes, then along the depth.
+            #[track_caller]
+            fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+                expect_rank("adaptive_pool3d", x, [4, 5])?;
+                let [d, h, w] = three(&self.output_size, "output_size")?;
+                let planes = to_planes(x)?.$plane([h, w])?;
+                to_volumes(to_columns(planes, x)?.$plane([d, h * w])?, planes)
+            }
+        }
+
+        impl<T: Float, const D: usize> Module<T> for $name<D> {}
+
+        impl<T: Float, const D: usize> Layer<T> for $name<D> {
+            #[track_caller]
+            fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+                let y = match D {
+                    1 => x.$line(self.output_size.clone()),
+                    2 => x.$plane(self.output_size.clone()),
+                    _ => self.over_volumes(x),
+                };
+                output_of(self, y, self.made, || {
+                    let (name, size) = (stringify!($name), self.output_size.as_slice());
+                    format!("{name}{D}d({size:?}) on an input of shape {}", x.shape())
+                })
+            }
+        }
+    )*};
+}
+
+adaptive_pooling! {
+    /// The mean of each of as many windows as the result has elements, over `D` dimensions: [`AdaptiveAvgPool1d`],
+    /// [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. Window i of m over n elements is from ⌊in/m⌋ to ⌈(i+1)n/m⌉. The batch dimension
+    /// may be left out.
+    AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d;
+    /// The largest of each of as many windows as the result has elements, over `D` dimensions: [`AdaptiveMaxPool1d`],
+    /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. Windows are those of [`AdaptiveAvgPool`]; the gradient goes to the first of
+    /// several that are equal.
+    AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d;
+}
+
+/// Means of `[n, c, l]`. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
+pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
+
+/// Means of `[n, c, h, w]`. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{AdaptiveAvgPool2d, Layer};
+///
+/// let maps = Tensor::<f32>::ones([16, 32, 7, 5]);
+/// let tape = Tape::new();
+/// let y = AdaptiveAvgPool2d::new(1).forward(tape.constant(&maps));
+/// assert_eq!(y.shape(), [16, 32, 1, 1]);
+/// ```
+pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
+
+/// Means of `[n, c, d, h, w]`. PyTorch: `torch.nn.AdaptiveAvgPool3d`.
+pub type AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
+
+/// Largest of `[n, c, l]`. PyTorch: `torch.nn.AdaptiveMaxPool1d`.
+pub type AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
+
+/// Largest of `[n, c, h, w]`. PyTorch: `torch.nn.AdaptiveMaxPool2d`.
+pub type AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
+
+/// Largest of `[n, c, d, h, w]`. PyTorch: `torch.nn.AdaptiveMaxPool3d`.
+pub type AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+    use crate::layers::testing::{close, input, layer_gradients};
+
+    /// The values are PyTorch 2.15's of 0 to 23 in an order without a pattern.
+    #[test]
+    fn volumes_as_in_pytorch() {
+        let x = Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64);
+        let tape = Tape::new();
+        let x = tape.constant(&x);
+        close(&AdaptiveAvgPool3d::new([1, 2, 3]).forward(x).value(), &[11.5, 12.5, 10.5, 12.5, 13.5, 11.5], 1e-14);
+        close(
+            &AdaptiveMaxPool3d::new([3, 2, 3]).forward(x.unsqueeze(0)).value(),
+            &[
+                11.0, 18.0, 21.0, 15.0, 22.0, 22.0, 23.0, 23.0, 21.0, 23.0, 23.0, 22.0, 23.0, 23.0, 13.0, 23.0, 23.0,
+                17.0,
+            ],
+            0.0,
+        );
+    }
+
+    #[test]
+    fn gradients_are_those_of_central_differences() {
+        layer_gradients(AdaptiveAvgPool1d::new(3), &input([2, 5]));
+        layer_gradients(AdaptiveMaxPool1d::new(3), &input([1, 2, 5]));
+        layer_gradients(AdaptiveMaxPool2d::new([2, 1]), &input([2, 3, 2]));
+        layer_gradients(AdaptiveAvgPool3d::new(2), &input([1, 3, 2, 3]));
+    }
+
+    #[test]
+    fn errors_name_the_layer() {
+        let x = Tape::new();
+        let x = x.constant(&Tensor::<f64>::ones([3]));
+        let text = AdaptiveMaxPool2d::new(1).try_forward(x).unwrap_err().to_string();
+        assert!(text.contains("in the layer AdaptiveMaxPool2d([1]) on an input of shape [3], made at"), "{text}");
+        assert!(AdaptiveAvgPool3d::new(1).try_forward(x).is_err());
+    }
+}

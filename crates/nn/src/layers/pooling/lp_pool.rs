@@ -1,0 +1,152 @@
+//! Norms of windows of a given size.
+
+use std::panic::Location;
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Masking as _};
+use wengert_tensor::{Float, Sizes};
+
+use crate::Result;
+use crate::layers::forward::{output_of, refused};
+use crate::layers::layer::Layer;
+use crate::layers::pooling::avg_pool::AvgPool;
+use crate::layers::pooling::max_pool::MaxPool;
+use crate::module::Module;
+
+/// The norm of each window of `[n, c, l]`. PyTorch: `torch.nn.LPPool1d`.
+pub type LPPool1d = LPPool<1>;
+
+/// The norm of each window of `[n, c, h, w]`. PyTorch: `torch.nn.LPPool2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{LPPool2d, Layer};
+///
+/// let tape = Tape::new();
+/// let maps = tape.constant(&Tensor::from([[[3.0f32, 4.0], [0.0, 0.0]]]));
+/// assert_eq!(LPPool2d::new(2.0, [1, 2]).forward(maps).value().to_vec(), [5.0, 0.0]);
+/// ```
+pub type LPPool2d = LPPool<2>;
+
+/// The norm of each window of `[n, c, d, h, w]`. PyTorch: `torch.nn.LPPool3d`.
+pub type LPPool3d = LPPool<3>;
+
+/// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p): [`LPPool1d`], [`LPPool2d`], [`LPPool3d`]. As in PyTorch the powers are
+/// those of the elements with their signs, so that with an odd p a sum below 0 gives NaN; where the sum is 0, the gradient is 0. With p
+/// = ∞ the largest absolute value, with -∞ the smallest. The batch dimension may be left out.
+#[derive(Clone, Debug)]
+pub struct LPPool<const D: usize> {
+    norm_type: f64,
+    kernel: Sizes,
+    mean: AvgPool<D>,
+    largest: MaxPool<D>,
+    made: &'static Location<'static>,
+}
+
+impl<const D: usize> LPPool<D> {
+    /// A layer of norms with p = `norm_type`, not 0, of windows of the size `kernel`, one number or one for each dimension.
+    #[track_caller]
+    pub fn new(norm_type: f64, kernel: impl Into<Sizes>) -> Self {
+        let kernel = kernel.into();
+        let (mean, largest) = (AvgPool::new(kernel.clone()), MaxPool::new(kernel.clone()));
+        LPPool { norm_type, kernel, mean, largest, made: Location::caller() }
+    }
+
+    /// With this distance from one window to the next, one number or one for each dimension; by default that of windows side by
+    /// side.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<Sizes>) -> Self {
+        let stride = stride.into();
+        LPPool { mean: self.mean.stride(stride.clone()), largest: self.largest.stride(stride), ..self }
+    }
+
+    /// With or without a last window that begins inside and ends outside; without by default.
+    #[must_use]
+    pub fn ceil_mode(self, ceil_mode: bool) -> Self {
+        LPPool { mean: self.mean.ceil_mode(ceil_mode), largest: self.largest.ceil_mode(ceil_mode), ..self }
+    }
+
+    #[track_caller]
+    fn norms<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, Error> {
+        let p = self.norm_type;
+        if p == 0.0 {
+            return Err(refused("lp_pool", format!("norm_type must be a non-zero value, but got {p}")));
+        }
+        if p == f64::INFINITY {
+            return self.largest.pooled(x.try_abs()?);
+        }
+        if p == f64::NEG_INFINITY {
+            return self.largest.pooled(x.try_abs()?.try_neg()?)?.try_neg();
+        }
+        let elements: isize = match *self.kernel.as_slice() {
+            [size] => size.pow(D as u32),
+            ref sizes => sizes.iter().product(),
+        };
+        // Windows that end outside have fewer elements: their sum too is the mean times the elements of a whole one.
+        let sums = self.mean.pooled(x.try_pow(p)?)?.try_mul(elements as f64)?;
+        // A root has no derivative at 0.
+        let zero = sums.try_eq(0.0)?;
+        sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
+    }
+}
+
+impl<T: Float, const D: usize> Module<T> for LPPool<D> {}
+
+impl<T: Float, const D: usize> Layer<T> for LPPool<D> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        output_of(self, self.norms(x), self.made, || {
+            let kernel = self.kernel.as_slice();
+            format!("LPPool{D}d({}, {kernel:?}) on an input of shape {}", self.norm_type, x.shape())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+    use crate::layers::testing::{close, layer_gradients};
+
+    /// The values are PyTorch 2.15's.
+    #[test]
+    fn lines_and_volumes_as_in_pytorch() {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from([[[1.0, -2.0, 3.0, -4.0, 5.0, 0.5]]]));
+        let value = |pool: LPPool1d| pool.forward(x).value();
+        close(&value(LPPool1d::new(2.0, 2)), &[2.23606797749979, 5.0, 5.024937810560445], 1e-14);
+        let halves = LPPool1d::new(2.0, 3).stride(2);
+        close(&value(halves.clone()), &[3.7416573867739413, 7.0710678118654755], 1e-14);
+        close(&value(halves.ceil_mode(true)), &[3.7416573867739413, 7.0710678118654755, 6.154266812545585], 1e-14);
+        close(&value(LPPool1d::new(f64::INFINITY, 2)), &[2.0, 4.0, 5.0], 0.0);
+        close(&value(LPPool1d::new(f64::NEG_INFINITY, 2)), &[1.0, 3.0, 0.5], 0.0);
+        let cubes = value(LPPool1d::new(3.0, 2)).to_vec();
+        assert!(cubes[0].is_nan() && cubes[1].is_nan() && (cubes[2] - 5.001666111419547).abs() < 1e-14, "{cubes:?}");
+        let volume = tape.constant(&Tensor::from_fn([1, 1, 2, 2, 3], |i| (i[2] * 6 + i[3] * 3 + i[4]) as f64 - 5.0));
+        close(&LPPool3d::new(2.0, 2).stride(1).forward(volume).value(), &[9.591663046625438, 10.0], 1e-14);
+    }
+
+    #[test]
+    fn gradients_are_those_of_differences_and_zeros_where_there_is_none() {
+        let x = Tensor::from_fn([2, 3, 4], |i| 0.5 + ((i[0] * 12 + i[1] * 4 + i[2]) * 7 % 24) as f64 / 10.0);
+        layer_gradients(LPPool2d::new(3.0, [2, 2]), &x);
+        layer_gradients(LPPool2d::new(1.5, [2, 3]).ceil_mode(true), &x);
+        let tape = Tape::new();
+        let zeros = tape.var(&Tensor::<f64>::zeros([1, 4]));
+        let y = LPPool1d::new(2.0, 2).forward(zeros);
+        assert_eq!(y.value().to_vec(), [0.0; 2]);
+        assert_eq!(y.sum(..).backward().of(zeros).to_vec(), [0.0; 4]);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let x = Tape::new();
+        let x = x.constant(&Tensor::<f64>::ones([1, 4]));
+        let text = |pool: LPPool1d| pool.try_forward(x).unwrap_err().to_string();
+        let zero = text(LPPool1d::new(0.0, 2));
+        assert!(zero.contains("norm_type must be a non-zero value, but got 0"), "{zero}");
+        assert!(zero.contains("in the layer LPPool1d(0, [2]) on an input of shape [1, 4], made at"), "{zero}");
+        assert!(text(LPPool1d::new(2.0, 5)).contains("Output size is too small"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Pooling by the largest element of each window.
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::Pooling as _;
+use wengert_tensor::{Float, Sizes};
+
+use crate::Result;
+use crate::layers::forward::{expect_rank, output_of};
+use crate::layers::layer::Layer;
+use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
+use crate::layers::pooling::window::{Window, window_settings};
+use crate::module::Module;
+
+/// The largest of each window of `[n, c, l]`. PyTorch: `torch.nn.MaxPool1d`.
+pub type MaxPool1d = MaxPool<1>;
+
+/// The largest of each window of `[n, c, h, w]`. PyTorch: `torch.nn.MaxPool2d`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, MaxPool2d};
+///
+/// let tape = Tape::new();
+/// let maps = tape.constant(&Tensor::<f32>::arange(64).reshape([1, 1, 8, 8]));
+/// assert_eq!(MaxPool2d::new(4).forward(maps).value().to_vec(), [27.0, 31.0, 59.0, 63.0]);
+/// assert_eq!(MaxPool2d::new(3).stride(2).padding(1).forward(maps).shape(), [1, 1, 4, 4]);
+/// ```
+pub type MaxPool2d = MaxPool<2>;
+
+/// The largest of each window of `[n, c, d, h, w]`. PyTorch: `torch.nn.MaxPool3d`.
+pub type MaxPool3d = MaxPool<3>;
+
+/// The largest element of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`]. Padding is less than any
+/// number; the gradient goes to the first of several that are equal. The batch dimension may be left out.
+#[derive(Clone, Debug)]
+pub struct MaxPool<const D: usize> {
+    window: Window,
+}
+
+impl<const D: usize> MaxPool<D> {
+    /// A layer with windows of the size `kernel`, one number or one for each dimension.
+    #[track_caller]
+    pub fn new(kernel: impl Into<Sizes>) -> Self {
+        MaxPool { window: Window::new(kernel.into()) }
+    }
+
+    window_settings!();
+
+    /// With this distance from one element of a window to the next, one number or one for each dimension; 1 by default.
+    #[must_use]
+    pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
+        self.window.dilation = dilation.into();
+        self
+    }
+}
+
+impl<T: Float, const D: usize> Module<T> for MaxPool<D> {}
+
+impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        output_of(self, self.pooled(x), self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
+    }
+}
+
+impl<const D: usize> MaxPool<D> {
+    #[track_caller]
+    pub(super) fn pooled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let (kernel, options) = self.window.whole();
+        match D {
+            1 => x.try_max_pool1d(kernel, &options),
+            2 => x.try_max_pool2d(kernel, &options),
+            _ => self.over_volumes(x),
+        }
+    }
+
+    /// The largest of planes, then along the depth: the first of several that are equal is the same as in one go.
+    #[track_caller]
+    fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        expect_rank("max_pool3d", x, [4, 5])?;
+        let [(kernel, options), (depth, along_depth)] = self.window.planes_and_depth()?;
+        let planes = to_planes(x)?.try_max_pool2d(kernel, &options)?;
+        to_volumes(to_columns(planes, x)?.try_max_pool2d(depth, &along_depth)?, planes)
+    }
+}

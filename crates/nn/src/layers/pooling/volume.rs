@@ -1,0 +1,37 @@
+//! Pooling over three dimensions, in two steps of two dimensions each: first over height and width, then along the depth.
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Float, Sizes};
+
+use crate::layers::forward::refused;
+
+/// A size for each of three dimensions.
+#[track_caller]
+pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
+    match *sizes.as_slice() {
+        [size] => Ok([size; 3]),
+        [d, h, w] => Ok([d, h, w]),
+        ref other => Err(refused("pool3d", format!("{what} must be one number or three, but got {other:?}"))),
+    }
+}
+
+/// `[…, d, h, w]` with the depth among the channels: `[…, c·d, h, w]`.
+#[track_caller]
+pub(super) fn to_planes<'t, T: Float>(x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    x.try_flatten(-4, -3)
+}
+
+/// The planes of the volumes `x` as lines: `[…, c, d, h·w]`.
+#[track_caller]
+pub(super) fn to_columns<'t, T: Float>(planes: Var<'t, T>, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    let [channels, depth] = [4, 3].map(|from_last| x.shape()[x.shape().rank() - from_last]);
+    planes.try_flatten(-2, -1)?.try_unflatten(-2, [channels, depth])
+}
+
+/// `[…, c, d, h·w]` with the sizes of `planes` for the last two dimensions.
+#[track_caller]
+pub(super) fn to_volumes<'t, T: Float>(columns: Var<'t, T>, planes: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    let shape = planes.shape();
+    columns.try_unflatten(-1, &shape[shape.rank() - 2..])
+}

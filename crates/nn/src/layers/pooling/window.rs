@@ -1,0 +1,82 @@
+//! The settings of a moving window: its size, stride, padding and dilation.
+
+use std::panic::Location;
+
+use wengert_autograd::{Error, Var};
+use wengert_tensor::ops::PoolOptions;
+use wengert_tensor::{Float, Sizes};
+
+use crate::layers::pooling::volume::three;
+
+/// A window and how it moves.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) kernel: Sizes,
+    pub(super) stride: Option<Sizes>,
+    pub(super) padding: Sizes,
+    pub(super) dilation: Sizes,
+    pub(super) ceil_mode: bool,
+    pub(super) made: &'static Location<'static>,
+}
+
+impl Window {
+    #[track_caller]
+    pub(super) fn new(kernel: Sizes) -> Self {
+        let made = Location::caller();
+        Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, made }
+    }
+
+    /// The window of one or two dimensions.
+    pub(super) fn whole(&self) -> (Sizes, PoolOptions) {
+        let options = PoolOptions::default().padding(self.padding.clone()).dilation(self.dilation.clone());
+        let stride = self.stride.as_ref().unwrap_or(&self.kernel);
+        (self.kernel.clone(), options.stride(stride.clone()).ceil_mode(self.ceil_mode))
+    }
+
+    /// The window of three dimensions as one over planes, then one along the depth.
+    #[track_caller]
+    pub(super) fn planes_and_depth(&self) -> Result<[(Sizes, PoolOptions); 2], Error> {
+        let kernel = three(&self.kernel, "kernel_size")?;
+        let stride = three(self.stride.as_ref().unwrap_or(&self.kernel), "stride")?;
+        let (padding, dilation) = (three(&self.padding, "padding")?, three(&self.dilation, "dilation")?);
+        let part = |sizes: fn([isize; 3], isize) -> [isize; 2]| {
+            let options = PoolOptions::default().stride(sizes(stride, 1)).padding(sizes(padding, 0));
+            (sizes(kernel, 1).into(), options.dilation(sizes(dilation, 1)).ceil_mode(self.ceil_mode))
+        };
+        Ok([part(|[_, h, w], _| [h, w]), part(|[d, ..], none| [d, none])])
+    }
+
+    /// The layer in an error.
+    pub(super) fn named<T: Float>(&self, name: &str, x: Var<'_, T>) -> String {
+        format!("{name}({:?}) on an input of shape {}", self.kernel.as_slice(), x.shape())
+    }
+}
+
+/// The settings that both poolings have.
+macro_rules! window_settings {
+    () => {
+        /// With this distance from one window to the next, one number or one for each dimension; by default that of windows side
+        /// by side.
+        #[must_use]
+        pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
+            self.window.stride = Some(stride.into());
+            self
+        }
+
+        /// With this much on both sides, one number or one for each dimension: at most half a window, 0 by default.
+        #[must_use]
+        pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
+            self.window.padding = padding.into();
+            self
+        }
+
+        /// With or without a last window that begins inside and ends outside; without by default.
+        #[must_use]
+        pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
+            self.window.ceil_mode = ceil_mode;
+            self
+        }
+    };
+}
+
+pub(super) use window_settings;

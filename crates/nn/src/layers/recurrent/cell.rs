@@ -1,0 +1,222 @@
+//! Recurrent cells: the parameters of one layer in one direction, and one step of it.
+
+use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, LinearMaps as _, Views as _};
+use wengert_tensor::{Float, Generator};
+
+use crate::Result;
+use crate::layers::forward::{in_layer, optional};
+use crate::layers::linear::initial;
+use crate::layers::recurrent::kind::{CellVariables, Gated, LongShortTerm, RecurrentKind, Simple};
+use crate::layers::recurrent::state::{RecurrentState as _, expect_shapes};
+use crate::module::Module;
+
+/// A cell of tanh or ReLU, `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.RNNCell`.
+pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
+
+/// A cell of a long short-term memory, `[n, in]` to `[n, hidden]`; its state is a pair `(h, c)`. PyTorch: `torch.nn.LSTMCell`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, LSTMCell};
+///
+/// let cell = LSTMCell::<f32>::new(3, 8, &mut Generator::new(0));
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::ones([5, 3]));
+/// let state = cell.forward(x, None);
+/// let (h, c) = cell.forward(x, Some(state));
+/// assert_eq!((h.shape(), c.shape()), ([5, 8].into(), [5, 8].into()));
+/// ```
+pub type LSTMCell<T = f32> = RecurrentCell<LongShortTerm, T>;
+
+/// A cell of gated recurrent units, `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.GRUCell`.
+pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
+
+/// A cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]; the parameters of one direction of one layer in [`RNN`](crate::RNN),
+/// [`LSTM`](crate::LSTM) and [`GRU`](crate::GRU). Layout and initial distribution are PyTorch's: everything is drawn from
+/// U(-1/√hidden, 1/√hidden).
+#[derive(Clone, Debug, Module)]
+pub struct RecurrentCell<K, T: Float = f32> {
+    /// From the input, `[g · hidden, in]` with `g` gates.
+    pub weight_ih: Parameter<T>,
+    /// From the state, `[g · hidden, hidden]`; `[g · hidden, proj]` in an LSTM with a projection.
+    pub weight_hh: Parameter<T>,
+    /// `[g · hidden]`.
+    pub bias_ih: Option<Parameter<T>>,
+    /// `[g · hidden]`.
+    pub bias_hh: Option<Parameter<T>>,
+    /// The projection of an LSTM's output, `[proj, hidden]`; see [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
+    pub weight_hr: Option<Parameter<T>>,
+    /// How it computes.
+    #[module(skip)]
+    pub kind: K,
+}
+
+#[twins]
+impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
+    /// A cell from `input_size` to `hidden_size` numbers.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn new(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
+        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
+    }
+
+    /// [`new`](Self::new) without biases. PyTorch: `bias=False`.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
+    #[track_caller]
+    pub fn without_bias(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
+        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], false, generator)
+    }
+}
+
+#[twins]
+impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
+    /// A cell from `inputs` to `hidden` numbers, of which it gives out `projected`; all where that is 0.
+    #[track_caller]
+    pub(super) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
+        let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
+        let weight_ih = Parameter::new(initial([gates, inputs], hidden, generator));
+        let weight_hh = Parameter::new(initial([gates, outputs], hidden, generator));
+        let [mut bias_ih, mut bias_hh, mut weight_hr] = [None, None, None];
+        if bias {
+            bias_ih = Some(Parameter::new(initial([gates], hidden, generator)));
+            bias_hh = Some(Parameter::new(initial([gates], hidden, generator)));
+        }
+        if projected > 0 {
+            weight_hr = Some(Parameter::new(initial([projected, hidden], hidden, generator)));
+        }
+        RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
+    }
+
+    /// The next state from the input `[n, in]` (or `[in]`) and the state `[n, hidden]` (or `[hidden]`); zeros where there is none.
+    /// What the cell gives out is the state, of an LSTM its first variable.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, or the variables belong to two tapes.
+    pub fn try_forward<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>> {
+        in_layer(self.step(x, state), self.weight_ih.made(), || {
+            let sizes = self.weight_ih.value.shape();
+            format!("{}Cell({}, {}) on an input of shape {}", K::NAME, sizes[1], self.hidden_size(), x.shape())
+        })
+    }
+
+    /// How many numbers the state has; in an LSTM with a projection, the cell.
+    pub fn hidden_size(&self) -> usize {
+        self.weight_hh.value.shape()[0] / K::GATES
+    }
+
+    /// How many numbers the output and the cell have.
+    pub(super) fn state_sizes(&self) -> [usize; 2] {
+        [self.weight_hh.value.shape()[1], self.hidden_size()]
+    }
+
+    #[track_caller]
+    fn step<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>, TapeError> {
+        let shapes = self.state_sizes().map(|size| {
+            let mut shape = x.shape();
+            if let Some(last) = shape.last_mut() {
+                *last = size;
+            }
+            shape
+        });
+        let state = match state {
+            Some(state) => expect_shapes(state, &shapes, "cell")?,
+            None => K::State::zeros(x.tape(), &shapes),
+        };
+        let variables = self.variables(x.tape())?;
+        let gates = x.try_linear(&variables.input, variables.bias.as_ref())?;
+        self.kind.try_step(gates, state, &variables)
+    }
+
+    #[track_caller]
+    pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
+        let input = tape.try_parameter(&self.weight_ih)?;
+        let hidden = tape.try_parameter(&self.weight_hh)?.try_t()?;
+        let [mut bias, mut hidden_bias] = [None, None];
+        if let (Some(bias_ih), Some(bias_hh)) = (&self.bias_ih, &self.bias_hh) {
+            let [bias_ih, bias_hh] = [tape.try_parameter(bias_ih)?, tape.try_parameter(bias_hh)?];
+            (bias, hidden_bias) = if K::SEPARATE_HIDDEN_BIAS {
+                (Some(bias_ih), Some(bias_hh))
+            } else {
+                (Some(bias_ih.try_add(bias_hh)?), None)
+            };
+        }
+        let projection = match optional(tape, self.weight_hr.as_ref())? {
+            Some(weight) => Some(weight.try_t()?),
+            None => None,
+        };
+        Ok(CellVariables { input, bias, hidden, hidden_bias, projection })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::gradcheck;
+    use wengert_autograd::prelude::*;
+
+    use super::*;
+
+    /// A cell with the sines of 0, 1, 2, … in its parameters, halved; an input, and a state.
+    fn example<K: RecurrentKind<f64> + Default>() -> (RecurrentCell<K, f64>, Tensor<f64>, Tensor<f64>) {
+        let mut cell = RecurrentCell::<K, f64>::new(2, 2, &mut Generator::new(0));
+        let sines = (0..cell.num_parameters()).map(|n| (n as f64).sin() * 0.5).collect();
+        cell.set_from_vector(&Tensor::from_vec(sines, [cell.num_parameters()]));
+        let x = Tensor::from([[1.0, 1f64.cos()], [2f64.cos(), 3f64.cos()]]);
+        (cell, x.clone(), x * 0.5)
+    }
+
+    fn assert_close(got: Var<'_, f64>, want: [f64; 4]) {
+        let got = got.value().to_vec();
+        assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15), "{got:?} is not {want:?}");
+    }
+
+    #[test]
+    fn one_step_is_pytorchs() {
+        let tape = Tape::new();
+        let (cell, x, h) = example::<LongShortTerm>();
+        let (x, h) = (tape.constant(&x), tape.constant(&h));
+        let (y, c) = cell.forward(x, Some((h, h * 2.0)));
+        assert_close(y, [0.17450395821352496, 0.06980486540394125, -0.3629058347259148, -0.06852062751725344]);
+        assert_close(c, [0.2973525240186983, 0.09813036965552137, -0.6248438373360341, -0.124229330628298]);
+        let y = example::<Gated>().0.forward(x, Some(h));
+        assert_close(y, [0.6256964812909703, -0.04909057791076288, -0.21964156118369585, -0.25041363057290966]);
+        let y = example::<Simple>().0.forward(x, Some(h));
+        assert_close(y, [0.1305162903255541, 0.2143491779487753, 0.12160597514816375, -0.5957442123274287]);
+    }
+
+    #[test]
+    fn derivatives_are_those_of_the_values() {
+        let (cell, x, h) = example::<LongShortTerm>();
+        let (gru, ..) = example::<Gated>();
+        gradcheck(
+            |[x, h]| {
+                let (y, c) = cell.forward(x, Some((h, h)));
+                y * c + gru.forward(x, Some(h))
+            },
+            [&x, &h],
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn a_state_is_zeros_where_there_is_none_and_fits_where_there_is() {
+        let (cell, x, _) = example::<Gated>();
+        let tape = Tape::new();
+        let (x, zeros) = (tape.constant(&x), tape.constant(&Tensor::zeros([2, 2])));
+        assert_eq!(cell.forward(x, None).value(), cell.forward(x, Some(zeros)).value());
+        assert_eq!(cell.forward(x.select(0, 1), None).shape(), [2]);
+        let error = cell.try_forward(x, Some(zeros.narrow(0, 0, 1))).unwrap_err().to_string();
+        assert!(error.contains("Expected hidden size [2, 2], got [1, 2]"), "{error}");
+        assert!(error.contains("in the layer GRUCell(2, 2)"), "{error}");
+        let paths: Vec<String> = cell.named_parameters().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]);
+    }
+}

@@ -1,0 +1,222 @@
+//! Recurrent networks over sequences.
+
+use wengert_autograd::{Error as TapeError, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::try_cat;
+use wengert_tensor::{Float, Shape};
+
+use crate::Result;
+use crate::layers::forward::output_of;
+use crate::layers::layer::Layer;
+use crate::layers::recurrent::cell::RecurrentCell;
+use crate::layers::recurrent::kind::{Gated, LongShortTerm, RecurrentKind, Simple};
+use crate::layers::recurrent::sequence::{Padding, Sequences};
+use crate::layers::recurrent::state::{RecurrentState, expect_shapes};
+use crate::layers::regularization::dropout;
+use crate::module::Module;
+
+/// A network of tanh or ReLU over sequences. PyTorch: `torch.nn.RNN`. Its builder is that of [`RecurrentLayer`], with
+/// [`relu`](RecurrentBuilder::relu).
+pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
+
+/// A long short-term memory over sequences, `[t, n, in]` to `[t, n, hidden]`; its state is a pair `(h, c)`. PyTorch:
+/// `torch.nn.LSTM`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Generator, LSTM, Layer, Module};
+///
+/// let generator = &mut Generator::new(0);
+/// let lstm: LSTM = LSTM::builder(3, 8).num_layers(2).bidirectional().batch_first().build(generator);
+/// assert_eq!(lstm.named_parameters()[4].0, "weight_ih_l0_reverse");
+///
+/// let tape = Tape::new();
+/// let x = tape.constant(&Tensor::ones([5, 7, 3])); // five sequences of seven steps
+/// assert_eq!(lstm.forward(x).shape(), [5, 7, 16]);
+/// let (y, (h, c)) = lstm.forward_from(x, None);
+/// assert_eq!((h.shape(), c.shape()), ([4, 5, 8].into(), [4, 5, 8].into()));
+/// ```
+pub type LSTM<T = f32> = RecurrentLayer<LongShortTerm, T>;
+
+/// Gated recurrent units over sequences, `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{GRU, Generator};
+///
+/// let gru = GRU::<f32>::new(3, 8, &mut Generator::new(0));
+/// let tape = Tape::new();
+/// // Two sequences in one batch: the second ends after two steps.
+/// let x = tape.constant(&Tensor::ones([4, 2, 3]));
+/// let (y, last) = gru.forward_padded(x, &[4, 2], None);
+/// assert_eq!(y.select(0, 3).select(0, 1).value(), Tensor::zeros([8]));
+/// assert_eq!(last.select(0, 0).select(0, 1).value(), y.select(0, 1).select(0, 1).value());
+/// ```
+pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
+
+/// A recurrent network over sequences: [`RNN`], [`LSTM`] or [`GRU`]. PyTorch: `torch.nn.RNNBase`.
+///
+/// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](RecurrentBuilder::batch_first), or `[t, in]`; outputs have
+/// `hidden` numbers in the last dimension, with two directions twice as many: those of the forward direction, then those of the
+/// other. States are `[layers · directions, n, hidden]` (without a batch `[layers · directions, hidden]`) whatever the order of
+/// the inputs' dimensions. Parameters have PyTorch's names, `weight_ih_l0`, …, `bias_hh_l1_reverse`, layout and initial
+/// distribution.
+#[derive(Clone, Debug)]
+pub struct RecurrentLayer<K, T: Float = f32> {
+    /// Of each layer the cell of the forward direction and, with two directions, that of the other.
+    pub cells: Vec<RecurrentCell<K, T>>,
+    pub(super) bidirectional: bool,
+    pub(super) batch_first: bool,
+    pub(super) dropout: f64,
+}
+
+/// The parameters of each cell, with the number of its layer, and `_reverse`, after their names.
+impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
+    fn kind(&self) -> &'static str {
+        K::NAME
+    }
+
+    fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+        for (position, cell) in self.cells.iter().enumerate() {
+            let suffix = suffix(position, self.bidirectional);
+            cell.children(&mut |name, child| each(&format!("{name}{suffix}"), child));
+        }
+    }
+
+    fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
+        for (position, cell) in self.cells.iter_mut().enumerate() {
+            let suffix = suffix(position, self.bidirectional);
+            cell.children_mut(&mut |name, child| each(&format!("{name}{suffix}"), child));
+        }
+    }
+}
+
+/// What stands after the names of the parameters of a cell.
+fn suffix(position: usize, bidirectional: bool) -> String {
+    match (bidirectional, position % 2) {
+        (false, _) => format!("_l{position}"),
+        (true, 0) => format!("_l{}", position / 2),
+        (true, _) => format!("_l{}_reverse", position / 2),
+    }
+}
+
+/// The outputs, from a state of zeros.
+impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        Ok(self.try_forward_from(x, None)?.0)
+    }
+}
+
+#[twins]
+impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
+    /// The outputs and the last state, from a first state, or from zeros.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, there are no steps, or the variables belong to two tapes.
+    pub fn try_forward_from<'t>(
+        &self,
+        x: Var<'t, T>,
+        state: Option<K::State<'t>>,
+    ) -> Result<(Var<'t, T>, K::State<'t>)> {
+        output_of(self, self.run(x, None, state), self.made(), || self.describe(x))
+    }
+
+    /// The same of sequences of different lengths in one batch: sequence `i` has `lengths[i]` steps (possibly none), and what
+    /// comes after them in `x` is not read. Outputs after a sequence's end are 0, its last state is that at its end, and the
+    /// other direction begins there. PyTorch: `pack_padded_sequence`, the network, and `pad_packed_sequence`.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_forward_from`](Self::try_forward_from), and if there are not as many lengths as sequences, or one is larger than
+    /// the number of steps.
+    pub fn try_forward_padded<'t>(
+        &self,
+        x: Var<'t, T>,
+        lengths: &[usize],
+        state: Option<K::State<'t>>,
+    ) -> Result<(Var<'t, T>, K::State<'t>)> {
+        output_of(self, self.run(x, Some(lengths), state), self.made(), || self.describe(x))
+    }
+
+    fn made(&self) -> &'static std::panic::Location<'static> {
+        self.cells[0].weight_ih.made()
+    }
+
+    fn describe(&self, x: Var<'_, T>) -> String {
+        let (inputs, hidden) = (self.cells[0].weight_ih.value.shape()[1], self.cells[0].hidden_size());
+        let layers = self.cells.len() / self.directions();
+        let directions = if self.bidirectional { " in both directions" } else { "" };
+        format!("{}({inputs}, {hidden}) of {layers} layers{directions} on an input of shape {}", K::NAME, x.shape())
+    }
+
+    fn directions(&self) -> usize {
+        if self.bidirectional { 2 } else { 1 }
+    }
+
+    /// Runs the network over `x`. Returns the outputs and the last state.
+    #[track_caller]
+    fn run<'t>(
+        &self,
+        x: Var<'t, T>,
+        lengths: Option<&[usize]>,
+        state: Option<K::State<'t>>,
+    ) -> Result<(Var<'t, T>, K::State<'t>), TapeError> {
+        let input = Sequences::of(&x.shape(), self.batch_first, K::NAME)?;
+        let padding = match lengths {
+            Some(lengths) => input.padding(x, lengths, K::NAME)?,
+            None => None,
+        };
+        let (cells, sizes) = (self.cells.len(), self.cells[0].state_sizes());
+        let outer = input.outer_state(cells, sizes);
+        let state = match state {
+            Some(state) => {
+                Some(expect_shapes(state, &outer, K::NAME)?.try_reshaped(&input.batched_state(cells, sizes))?)
+            }
+            None => None,
+        };
+        let mut rows = input.to_rows(x)?;
+        if let Some(padding) = &padding {
+            rows = padding.zero_padding(rows)?;
+        }
+        let (mut rows, last) = self.run_layers(rows, input, state, padding.as_ref())?;
+        if let Some(padding) = &padding {
+            rows = padding.zero_padding(rows)?;
+        }
+        let state = K::State::try_stack(&last)?;
+        let state = if x.shape().rank() == 2 { state.try_reshaped(&outer)? } else { state };
+        Ok((input.from_rows(rows, self.directions() * sizes[0])?, state))
+    }
+
+    /// Runs all layers over `rows`, `[t · n, in]`. Returns the outputs of the last layer and the last state of each cell.
+    #[track_caller]
+    fn run_layers<'t>(
+        &self,
+        mut rows: Var<'t, T>,
+        input: Sequences,
+        state: Option<K::State<'t>>,
+        padding: Option<&Padding<'t, T>>,
+    ) -> Result<(Var<'t, T>, Vec<K::State<'t>>), TapeError> {
+        let sizes = self.cells[0].state_sizes();
+        let zeros = K::State::zeros(rows.tape(), &sizes.map(|size| Shape::from([input.batch, size])));
+        let mut last = Vec::with_capacity(self.cells.len());
+        for (layer, cells) in self.cells.chunks(self.directions()).enumerate() {
+            if layer > 0 {
+                rows = dropout(rows, self.dropout)?;
+            }
+            let mut outputs = Vec::with_capacity(2);
+            for (direction, cell) in cells.iter().enumerate() {
+                let first = match state {
+                    Some(state) => RecurrentState::try_part(state, last.len())?,
+                    None => zeros,
+                };
+                let (output, state) = cell.run_sequence(rows, input, first, padding, direction == 1)?;
+                outputs.push(output);
+                last.push(state);
+            }
+            rows = try_cat(&outputs, 1)?;
+        }
+        Ok((rows, last))
+    }
+}

@@ -1,0 +1,150 @@
+//! All steps of a cell over a batch of sequences.
+//!
+//! One product serves the inputs of all steps; each step multiplies its state only.
+
+use wengert_autograd::{Error as TapeError, Var};
+use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
+use wengert_tensor::{Float, Shape, Tensor};
+
+use crate::layers::forward::refused;
+use crate::layers::recurrent::cell::RecurrentCell;
+use crate::layers::recurrent::kind::RecurrentKind;
+use crate::layers::recurrent::state::RecurrentState as _;
+
+/// The sizes of a batch of sequences, and the order of their dimensions.
+#[derive(Clone, Copy)]
+pub(super) struct Sequences {
+    pub(super) steps: usize,
+    pub(super) batch: usize,
+    features: usize,
+    has_batch: bool,
+    batch_first: bool,
+}
+
+impl Sequences {
+    /// Reads the sizes of an input `[t, n, features]`, or `[n, t, features]` with `batch_first`, or `[t, features]`.
+    #[track_caller]
+    pub(super) fn of(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
+        let (steps, batch, features) = match *shape.sizes() {
+            [steps, features] => (steps, 1, features),
+            [batch, steps, features] if batch_first => (steps, batch, features),
+            [steps, batch, features] => (steps, batch, features),
+            _ => return Err(refused(layer, format!("Expected input to be 2D or 3D, got {}D instead", shape.rank()))),
+        };
+        if steps == 0 {
+            return Err(refused(layer, "Expected sequence length to be larger than 0 in RNN".to_owned()));
+        }
+        Ok(Sequences { steps, batch, features, has_batch: shape.rank() == 3, batch_first })
+    }
+
+    /// Checks `lengths` against the sizes. Returns the masks of the padding, or `None` if there is no padding.
+    #[track_caller]
+    pub(super) fn padding<'t, T: Float>(
+        self,
+        x: Var<'t, T>,
+        lengths: &[usize],
+        layer: &'static str,
+    ) -> Result<Option<Padding<'t, T>>, TapeError> {
+        let Sequences { steps, batch, .. } = self;
+        if lengths.len() != batch {
+            return Err(refused(layer, format!("{} lengths for a batch of {batch} sequences", lengths.len())));
+        }
+        match lengths.iter().find(|&&length| length > steps) {
+            Some(length) => Err(refused(layer, format!("a length of {length} in a batch of {steps} steps"))),
+            None => Padding::of(x, lengths, steps),
+        }
+    }
+
+    /// Returns the shapes of a state of `cells` cells as the caller passes it: without a batch dimension if the input has none.
+    pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
+        let batched = self.batched_state(cells, sizes);
+        if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
+    }
+
+    /// Returns the shapes of a state of `cells` cells with a batch dimension.
+    pub(super) fn batched_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
+        sizes.map(|size| Shape::from([cells, self.batch, size]))
+    }
+
+    /// Returns the input as rows, `[t · n, features]`: the sequences of one step lie one after the other.
+    #[track_caller]
+    pub(super) fn to_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+        let step_first = if self.has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };
+        step_first.try_reshape([self.steps * self.batch, self.features])
+    }
+
+    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of [`to_rows`](Self::to_rows).
+    #[track_caller]
+    pub(super) fn from_rows<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
+        if !self.has_batch {
+            return rows.try_reshape([self.steps, width]);
+        }
+        let y = rows.try_reshape([self.steps, self.batch, width])?;
+        if self.batch_first { y.try_transpose(0, 1) } else { Ok(y) }
+    }
+}
+
+/// The masks of a batch of sequences of different lengths: 1 at the steps of a sequence, 0 after its end.
+pub(super) struct Padding<'t, T: Float> {
+    /// The mask of all steps, `[t · n, 1]`.
+    rows: Var<'t, T>,
+    /// The mask of each step, `[n, 1]`; `None` if every sequence has the step.
+    steps: Vec<Option<Var<'t, T>>>,
+}
+
+impl<'t, T: Float> Padding<'t, T> {
+    /// Returns the masks of sequences of these `lengths`, or `None` if every sequence has all `steps`.
+    #[track_caller]
+    fn of(x: Var<'t, T>, lengths: &[usize], steps: usize) -> Result<Option<Self>, TapeError> {
+        let shortest = lengths.iter().copied().min().unwrap_or(steps);
+        if shortest == steps {
+            return Ok(None);
+        }
+        let batch = lengths.len();
+        let belongs = (0..steps).flat_map(|step| lengths.iter().map(move |&length| step < length));
+        let rows = x.mask(&Tensor::try_from_vec(belongs.collect(), [steps * batch, 1])?);
+        let mut by_step = vec![None; shortest];
+        for step in shortest..steps {
+            by_step.push(Some(rows.try_narrow(0, step * batch, batch)?));
+        }
+        Ok(Some(Padding { rows, steps: by_step }))
+    }
+
+    /// Returns `rows`, `[t · n, width]`, with zeros after the end of each sequence.
+    #[track_caller]
+    pub(super) fn zero_padding(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+        try_where_(&self.rows, &rows, 0.0)
+    }
+}
+
+impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
+    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards with `reverse`. Returns the outputs, `[t · n, hidden]`
+    /// (`[t · n, proj]` with a projection), and the last state.
+    #[track_caller]
+    pub(super) fn run_sequence<'t>(
+        &self,
+        rows: Var<'t, T>,
+        Sequences { steps, batch, .. }: Sequences,
+        mut state: K::State<'t>,
+        padding: Option<&Padding<'t, T>>,
+        reverse: bool,
+    ) -> Result<(Var<'t, T>, K::State<'t>), TapeError> {
+        let variables = self.variables(rows.tape())?;
+        let gates = rows.try_linear(&variables.input, variables.bias.as_ref())?;
+        let mut outputs = Vec::with_capacity(steps);
+        for number in 0..steps {
+            let step = if reverse { steps - 1 - number } else { number };
+            let x = gates.try_narrow(0, step * batch, batch)?;
+            let next = self.kind.try_step(x, state, &variables)?;
+            state = match padding.and_then(|padding| padding.steps[step].as_ref()) {
+                Some(mask) => next.try_where(mask, state)?,
+                None => next,
+            };
+            outputs.push(next.output());
+        }
+        if reverse {
+            outputs.reverse();
+        }
+        Ok((try_cat(&outputs, 0)?, state))
+    }
+}

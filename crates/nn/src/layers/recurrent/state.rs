@@ -1,0 +1,137 @@
+//! The state that a recurrent layer passes from step to step.
+
+use wengert_autograd::{Error as TapeError, Tape, Var};
+use wengert_tensor::ops::{Views as _, try_stack, try_where_};
+use wengert_tensor::{Float, Shape, Tensor};
+
+use crate::layers::forward::refused;
+
+/// The variables that a recurrent layer hands on from step to step: one, or in an LSTM the pair `(h, c)` of output and cell.
+pub trait RecurrentState<'t, T: Float>: Copy {
+    /// What the layer gives out.
+    fn output(self) -> Var<'t, T>;
+
+    /// The shape of each variable.
+    fn shapes(self) -> Vec<Shape>;
+
+    /// Zeros of the shapes of output and cell.
+    #[track_caller]
+    fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
+
+    /// These values where `mask` is 1, those of `other` where it is 0.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError>;
+
+    /// The state of number `position` along the first dimension.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    #[track_caller]
+    fn try_part(self, position: usize) -> Result<Self, TapeError>;
+
+    /// The same values in other shapes of output and cell.
+    ///
+    /// # Errors
+    ///
+    /// If one has not as many elements.
+    #[track_caller]
+    fn try_reshaped(self, shapes: &[Shape; 2]) -> Result<Self, TapeError>;
+
+    /// States of one shape along a new first dimension.
+    ///
+    /// # Errors
+    ///
+    /// If there are none, or the shapes differ.
+    #[track_caller]
+    fn try_stack(states: &[Self]) -> Result<Self, TapeError>;
+}
+
+impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
+    fn output(self) -> Var<'t, T> {
+        self
+    }
+
+    fn shapes(self) -> Vec<Shape> {
+        vec![self.shape()]
+    }
+
+    #[track_caller]
+    fn zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Self {
+        tape.constant(&Tensor::zeros(shape))
+    }
+
+    #[track_caller]
+    fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError> {
+        try_where_(mask, &self, other)
+    }
+
+    #[track_caller]
+    fn try_part(self, position: usize) -> Result<Self, TapeError> {
+        self.try_select(0, position)
+    }
+
+    #[track_caller]
+    fn try_reshaped(self, [shape, _]: &[Shape; 2]) -> Result<Self, TapeError> {
+        self.try_reshape(shape)
+    }
+
+    #[track_caller]
+    fn try_stack(states: &[Self]) -> Result<Self, TapeError> {
+        try_stack(states, 0)
+    }
+}
+
+impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
+    fn output(self) -> Var<'t, T> {
+        self.0
+    }
+
+    fn shapes(self) -> Vec<Shape> {
+        vec![self.0.shape(), self.1.shape()]
+    }
+
+    #[track_caller]
+    fn zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Self {
+        let zeros = tape.constant(&Tensor::zeros(output));
+        (zeros, if cell == output { zeros } else { tape.constant(&Tensor::zeros(cell)) })
+    }
+
+    #[track_caller]
+    fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError> {
+        Ok((self.0.try_where(mask, other.0)?, self.1.try_where(mask, other.1)?))
+    }
+
+    #[track_caller]
+    fn try_part(self, position: usize) -> Result<Self, TapeError> {
+        Ok((RecurrentState::try_part(self.0, position)?, RecurrentState::try_part(self.1, position)?))
+    }
+
+    #[track_caller]
+    fn try_reshaped(self, [output, cell]: &[Shape; 2]) -> Result<Self, TapeError> {
+        Ok((self.0.try_reshape(output)?, self.1.try_reshape(cell)?))
+    }
+
+    #[track_caller]
+    fn try_stack(states: &[Self]) -> Result<Self, TapeError> {
+        let (outputs, cells): (Vec<_>, Vec<_>) = states.iter().copied().unzip();
+        Ok((try_stack(&outputs, 0)?, try_stack(&cells, 0)?))
+    }
+}
+
+/// Returns `state` if its variables have the `expected` shapes of output and cell.
+#[track_caller]
+pub(super) fn expect_shapes<'t, S: RecurrentState<'t, T>, T: Float>(
+    state: S,
+    expected: &[Shape; 2],
+    operation: &'static str,
+) -> Result<S, TapeError> {
+    match state.shapes().into_iter().zip(expected).find(|(found, expected)| found != *expected) {
+        None => Ok(state),
+        Some((found, expected)) => Err(refused(operation, format!("Expected hidden size {expected}, got {found}"))),
+    }
+}

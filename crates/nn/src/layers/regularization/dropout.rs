@@ -1,0 +1,104 @@
+//! Dropout: on a training tape these layers set some elements or channels to 0; on any other tape they are the identity.
+//!
+//! Each layer draws from the tape's generator in each step, so that no two layers or steps drop the same elements.
+
+use wengert_autograd::{Error as TapeError, Var};
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Dropout as _};
+use wengert_tensor::{Float, Generator, Shape, Tensor};
+
+use crate::Result;
+use crate::layers::forward::expect_rank;
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// The settings and the constructor of a layer that drops: documentation and name.
+macro_rules! dropouts {
+    ($($(#[$doc:meta])* $name:ident $(<const $d:ident: usize>)?;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name $(<const $d: usize>)? {
+            p: f64,
+        }
+
+        #[twins]
+        impl $(<const $d: usize>)? $name $(<$d>)? {
+            /// A layer that drops with the probability `p`. PyTorch: 0.5 unless told otherwise.
+            ///
+            /// # Errors
+            ///
+            /// If `p` is not from 0 to 1.
+            pub fn try_new(p: f64) -> Result<Self> {
+                if (0.0..=1.0).contains(&p) {
+                    return Ok($name { p });
+                }
+                Err(crate::Error::Setting { name: "p", value: p, expected: "a probability from 0 to 1" })
+            }
+        }
+
+        impl<T: Float, $(const $d: usize)?> Module<T> for $name $(<$d>)? {}
+    )*};
+}
+
+dropouts! {
+    /// Each element made 0 with probability p, the others divided by 1 - p. PyTorch: `torch.nn.Dropout`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Dropout, Layer};
+    ///
+    /// let dropout = Dropout::new(0.5);
+    /// let x = Tensor::<f32>::ones([100]);
+    /// let tape = Tape::training(&mut Generator::new(0));
+    /// let y = dropout.forward(tape.constant(&x)).value();
+    /// assert!(y.iter().all(|y| y == 0.0 || y == 2.0));
+    /// assert_eq!(dropout.forward(Tape::new().constant(&x)).value(), x); // evaluation
+    /// ```
+    Dropout;
+    /// Each channel of each example of `[n, c, …]` made 0 with probability p, the others divided by 1 - p: [`Dropout1d`],
+    /// [`Dropout2d`], [`Dropout3d`]. The batch dimension may be left out. (PyTorch's `Dropout2d` takes `[c, h, w]` for
+    /// `[n, c, l]`, and warns.)
+    DropoutChannels<const D: usize>;
+}
+
+/// Dropout of channels of `[n, c, l]`. PyTorch: `torch.nn.Dropout1d`.
+pub type Dropout1d = DropoutChannels<1>;
+
+/// Dropout of channels of `[n, c, h, w]`. PyTorch: `torch.nn.Dropout2d`.
+pub type Dropout2d = DropoutChannels<2>;
+
+/// Dropout of channels of `[n, c, d, h, w]`. PyTorch: `torch.nn.Dropout3d`.
+pub type Dropout3d = DropoutChannels<3>;
+
+impl<T: Float> Layer<T> for Dropout {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        Ok(dropout(x, self.p)?)
+    }
+}
+
+impl<T: Float, const D: usize> Layer<T> for DropoutChannels<D> {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
+        let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
+        let channels = channels(&x.shape(), rank - D);
+        Ok(x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)?)
+    }
+}
+
+/// The shape of what is dropped together: the sizes up to `first`, then ones.
+pub(super) fn channels(shape: &Shape, first: usize) -> Shape {
+    shape.iter().enumerate().map(|(axis, &size)| if axis < first { size } else { 1 }).collect()
+}
+
+/// Dropout of the probability `p` on a tape that trains; `x` itself on any other.
+#[track_caller]
+pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, TapeError> {
+    match x.tape().draw(Generator::fork) {
+        Some(mut generator) if p != 0.0 => x.try_dropout(p, true, &mut generator),
+        _ => Ok(x),
+    }
+}
+
+pub(super) use dropouts;

@@ -1,0 +1,10 @@
+//! Dropout in its variants.
+
+mod alpha_dropout;
+mod dropout;
+#[cfg(test)]
+mod tests;
+
+pub use alpha_dropout::{AlphaDropout, FeatureAlphaDropout};
+pub(super) use dropout::dropout;
+pub use dropout::{Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels};

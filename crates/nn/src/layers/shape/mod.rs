@@ -1,0 +1,11 @@
+//! Layers that change the shape of their input.
+
+mod pixel_shuffle;
+mod reshape;
+mod resize;
+#[cfg(test)]
+mod tests;
+
+pub use pixel_shuffle::PixelShuffle;
+pub use reshape::{Flatten, Identity, Unflatten};
+pub use resize::{Pad, Upsample};

@@ -1,0 +1,79 @@
+//! Layers that change the shape of their input and leave its elements as they are.
+
+use std::panic::Location;
+
+use wengert_autograd::Var;
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Float, Sizes};
+
+use crate::Result;
+use crate::layers::forward::output_of;
+use crate::layers::layer::Layer;
+use crate::layers::operation_layer::functions_with_settings;
+use crate::module::Module;
+
+/// The input itself. PyTorch: `torch.nn.Identity`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity;
+
+impl<T: Float> Module<T> for Identity {}
+
+impl<T: Float> Layer<T> for Identity {
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        Ok(x)
+    }
+}
+
+functions_with_settings! {
+    /// The dimensions from `start_dim` to `end_dim`, both included, made one; by default all but the batch. PyTorch:
+    /// `torch.nn.Flatten`.
+    ///
+    /// ```
+    /// use wengert_autograd::prelude::*;
+    /// use wengert_nn::{Flatten, Layer};
+    ///
+    /// let maps = Tensor::<f32>::zeros([32, 16, 5, 5]);
+    /// assert_eq!(Flatten::default().forward(Tape::new().constant(&maps)).shape(), [32, 400]);
+    /// ```
+    Flatten {
+        /// The first of them; negative numbers count from the end.
+        start_dim: isize,
+        /// The last of them.
+        end_dim: isize
+    } = try_flatten, default(1, -1);
+}
+
+/// One dimension made several. PyTorch: `torch.nn.Unflatten`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, Unflatten};
+///
+/// let x = Tensor::<f32>::zeros([32, 400]);
+/// assert_eq!(Unflatten::new(1, [16, 5, 5]).forward(Tape::new().constant(&x)).shape(), [32, 16, 5, 5]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Unflatten {
+    dim: isize,
+    sizes: Sizes,
+    made: &'static Location<'static>,
+}
+
+impl Unflatten {
+    /// A layer that gives dimension `dim` these sizes, one of which may be -1.
+    #[track_caller]
+    pub fn new(dim: isize, sizes: impl Into<Sizes>) -> Self {
+        Unflatten { dim, sizes: sizes.into(), made: Location::caller() }
+    }
+}
+
+impl<T: Float> Module<T> for Unflatten {}
+
+impl<T: Float> Layer<T> for Unflatten {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        output_of(self, x.try_unflatten(self.dim, self.sizes.clone()), self.made, || {
+            format!("Unflatten({}, {:?}) on an input of shape {}", self.dim, self.sizes.as_slice(), x.shape())
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Layers that pad, crop or resample their input.
+
+use std::panic::Location;
+
+use wengert_autograd::Var;
+use wengert_tensor::ops::{InterpolateMode, Interpolation as _, PadMode, Padding as _};
+use wengert_tensor::{Float, Sizes};
+
+use crate::Result;
+use crate::layers::forward::output_of;
+use crate::layers::layer::Layer;
+use crate::module::Module;
+
+/// Padding of the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
+/// `CircularPad2d` and their kin, by the mode and the number of sizes.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{Layer, Pad, PadMode};
+///
+/// let pad = Pad::new(&[2, 1], PadMode::Reflect);
+/// let tape = Tape::new();
+/// let y = pad.forward(tape.constant(&Tensor::from([[1.0, 2.0, 3.0]])));
+/// assert_eq!(y.value().to_vec(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pad {
+    sizes: Vec<isize>,
+    mode: PadMode,
+    made: &'static Location<'static>,
+}
+
+impl Pad {
+    /// A layer that pads by `sizes`, two numbers for each dimension, the last one first: `[left, right, top, bottom]`. A negative
+    /// size crops.
+    #[track_caller]
+    pub fn new(sizes: &[isize], mode: PadMode) -> Self {
+        Pad { sizes: sizes.to_vec(), mode, made: Location::caller() }
+    }
+}
+
+impl<T: Float> Module<T> for Pad {}
+
+impl<T: Float> Layer<T> for Pad {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        output_of(self, x.try_pad(&self.sizes, self.mode), self.made, || {
+            format!("Pad({:?}, {:?}) on an input of shape {}", self.sizes, self.mode, x.shape())
+        })
+    }
+}
+
+/// `[n, c, …]` resampled to a size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{InterpolateMode, Layer, Upsample};
+///
+/// let x = Tensor::from([[[0.0, 10.0]]]);
+/// let tape = Tape::new();
+/// let y = Upsample::by(2, InterpolateMode::Nearest).forward(tape.constant(&x));
+/// assert_eq!(y.value().to_vec(), [0.0, 0.0, 10.0, 10.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Upsample {
+    to: Target,
+    mode: InterpolateMode,
+    made: &'static Location<'static>,
+}
+
+#[derive(Clone, Debug)]
+enum Target {
+    Size(Sizes),
+    Multiple(usize),
+}
+
+impl Upsample {
+    /// A layer whose result has these sizes after the first two, one number for all or one for each. PyTorch: `size`.
+    #[track_caller]
+    pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {
+        Upsample { to: Target::Size(size.into()), mode, made: Location::caller() }
+    }
+
+    /// A layer whose result has `factor` times the sizes of the input after the first two. PyTorch: `scale_factor`.
+    #[track_caller]
+    pub fn by(factor: usize, mode: InterpolateMode) -> Self {
+        Upsample { to: Target::Multiple(factor), mode, made: Location::caller() }
+    }
+}
+
+impl<T: Float> Module<T> for Upsample {}
+
+impl<T: Float> Layer<T> for Upsample {
+    #[track_caller]
+    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
+        let size = match &self.to {
+            Target::Size(size) => size.clone(),
+            Target::Multiple(factor) => {
+                x.shape().iter().skip(2).map(|size| size.saturating_mul(*factor) as isize).collect::<Vec<_>>().into()
+            }
+        };
+        output_of(self, x.try_interpolate(size, self.mode), self.made, || {
+            format!("Upsample({:?}, {:?}) on an input of shape {}", self.to, self.mode, x.shape())
+        })
+    }
+}
