@@ -127,8 +127,8 @@ pub use loss::{
 pub use module::{AnyBuffer, Leaf, LeafMut, Module, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Along, Archive, Asgd, Common, Decayed, Lbfgs, Lion, NAdam, Optimizer,
-    RAdam, RMSprop, Range, Resume, Rprop, Setting, Sgd, States, WeightAverage,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, NAdam, Optimizer,
+    PenalizedGradient, RAdam, RMSprop, Range, Resume, Rprop, Setting, Sgd, States, WeightAverage,
 };
 pub use per_sample::{per_sample_gradients, try_per_sample_gradients};
 pub use schedule::Schedule;

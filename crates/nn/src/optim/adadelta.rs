@@ -14,9 +14,12 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 
-/// Steps in the units of the parameter: as long as earlier ones, by the gradient's share. PyTorch: `torch.optim.Adadelta`.
+/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of the
+/// gradient. Steps thus have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -37,18 +40,19 @@ pub struct Adadelta<T: Float = f32> {
 }
 
 impl<T: Float> Adadelta<T> {
-    /// With learning rate `lr` (PyTorch's default: 1), rho 0.9 and epsilon 1e-6. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), rho 0.9 and epsilon 1e-6. The first step checks the
+    /// settings.
     pub fn new(lr: f64) -> Self {
         Adadelta { rho: 0.9, eps: 1e-6, common: Common::new(lr) }
     }
 
-    /// With the memory `rho` of squares, from 0 to 1.
+    /// Sets the decay rate of the mean squares, from 0 to 1: a step keeps the share `rho` of them.
     #[must_use]
     pub fn rho(self, rho: f64) -> Self {
         Adadelta { rho, ..self }
     }
 
-    /// With `eps`, not negative, added under the roots.
+    /// Sets the number that is added under the square roots, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adadelta { eps, ..self }
@@ -56,13 +60,7 @@ impl<T: Float> Adadelta<T> {
 }
 
 impl<T: Float> Optimizer<T> for Adadelta<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["square_avg", "acc_delta"]
@@ -75,13 +73,13 @@ impl<T: Float> Optimizer<T> for Adadelta<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
-        let (lr, along, eps) = (number(self.common.lr), self.common.along(), number(self.eps));
-        let (kept, fresh) = (number(self.rho), number(1.0 - self.rho));
+        let (lr, gradient_of, eps) = (number(self.common.lr), self.common.penalized_gradient(), number(self.eps));
+        let (rho, share) = (number(self.rho), number(1.0 - self.rho));
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, u]| {
-            let g = along.of(p, g);
-            let v = v * kept + fresh * g * g;
+            let g = gradient_of.compute(p, g);
+            let v = v * rho + share * g * g;
             let d = (u + eps).sqrt() / (v + eps).sqrt() * g;
-            (p - lr * d, [v, u * kept + fresh * d * d])
+            (p - lr * d, [v, u * rho + share * d * d])
         })?)
     }
 }

@@ -13,9 +13,12 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 
-/// Steps divided by the root of the sum of all squares so far. PyTorch: `torch.optim.Adagrad`.
+/// Gradient descent whose steps are divided by the root of the sum of all squared gradients so far. PyTorch:
+/// `torch.optim.Adagrad`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -37,24 +40,25 @@ pub struct Adagrad<T: Float = f32> {
 }
 
 impl<T: Float> Adagrad<T> {
-    /// With learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and sums that begin at 0. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and sums that
+    /// begin at 0. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
     }
 
-    /// With a decay of the learning rate, not negative: it is divided by `1 + (t - 1) · lr_decay` at step t.
+    /// Sets the decay of the learning rate, not negative: step t divides the rate by `1 + (t - 1) · lr_decay`.
     #[must_use]
     pub fn lr_decay(self, lr_decay: f64) -> Self {
         Adagrad { lr_decay, ..self }
     }
 
-    /// With `eps`, not negative, added to the divisor.
+    /// Sets the number that is added to the divisor, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Adagrad { eps, ..self }
     }
 
-    /// With sums that begin at `value`, not negative.
+    /// Sets the initial value of the sums, not negative.
     #[must_use]
     pub fn initial_accumulator_value(self, value: f64) -> Self {
         Adagrad { initial_accumulator_value: value, ..self }
@@ -62,13 +66,7 @@ impl<T: Float> Adagrad<T> {
 }
 
 impl<T: Float> Optimizer<T> for Adagrad<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["sum"]
@@ -77,19 +75,20 @@ impl<T: Float> Optimizer<T> for Adagrad<T> {
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
         each("lr_decay", Setting::Number(&mut self.lr_decay, Range::NotNegative));
         each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
-        let begin = &mut self.initial_accumulator_value;
-        each("initial_accumulator_value", Setting::Number(begin, Range::NotNegative));
+        let initial = &mut self.initial_accumulator_value;
+        each("initial_accumulator_value", Setting::Number(initial, Range::NotNegative));
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
         let decay = 1.0 + (states.steps as f64 - 1.0) * self.lr_decay;
-        let (rate, along, eps) = (number(-self.common.lr / decay), self.common.along(), number(self.eps));
+        let rate = number(-self.common.lr / decay);
+        let (gradient_of, eps) = (self.common.penalized_gradient(), number(self.eps));
         if states.tensors.is_empty() {
             states.tensors.push(Tensor::try_full(value.shape(), number(self.initial_accumulator_value))?);
         }
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [sum]| {
-            let g = along.of(p, g);
+            let g = gradient_of.compute(p, g);
             let sum = sum + g * g;
             (p + rate * g / (sum.sqrt() + eps), [sum])
         })?)

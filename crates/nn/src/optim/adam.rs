@@ -1,4 +1,4 @@
-//! Adam, and AdamW.
+//! Adam and AdamW.
 //!
 //! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and Hutter (2019).
 //! The update is PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for
@@ -14,10 +14,13 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::Setting;
 
-/// Adam: steps as long as the gradient is steady. PyTorch: `torch.optim.Adam`, and with [`decoupled`](Self::decoupled)
-/// `torch.optim.AdamW`.
+/// Adam: each element's step is its mean gradient, divided by the root of its mean squared gradient. PyTorch:
+/// `torch.optim.Adam`, and with [`decoupled`](Self::decoupled) `torch.optim.AdamW`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -27,54 +30,38 @@ use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 /// let mut adam = Adam::new(0.25);
 /// let (_, gradients) = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
 /// adam.step(&mut w, &gradients);
-/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step is lr long, whatever the gradient
+/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step has the length lr, whatever the gradient
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adam<T: Float = f32> {
-    betas: [f64; 2],
-    eps: f64,
+    moments: Moments,
     amsgrad: bool,
     common: Common<Self, T>,
 }
 
 impl<T: Float> Adam<T> {
-    /// With learning rate `lr`, betas 0.9 and 0.999, epsilon 1e-8 and no weight decay: PyTorch's defaults. Settings are
-    /// checked by the first step.
+    /// Returns an optimiser with learning rate `lr` and PyTorch's defaults: betas 0.9 and 0.999, epsilon 1e-8 and no weight
+    /// decay. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
-        Adam { betas: [0.9, 0.999], eps: 1e-8, amsgrad: false, common: Common::new(lr) }
+        Adam { moments: Moments::DEFAULT, amsgrad: false, common: Common::new(lr) }
     }
 
-    /// With memories of the gradient (`first`) and of its square (`second`), from 0 to 1, 1 excluded.
-    #[must_use]
-    pub fn betas(self, first: f64, second: f64) -> Self {
-        Adam { betas: [first, second], ..self }
-    }
+    moment_settings!();
+    decoupled_setting!();
 
-    /// With `eps`, not negative, added to the divisor.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Adam { eps, ..self }
-    }
-
-    /// With weight decay that does not go through the moments: `lr · weight_decay` times the parameter is taken from it.
-    #[must_use]
-    pub fn decoupled(mut self) -> Self {
-        self.common.decoupled = true;
-        self
-    }
-
-    /// With the largest second moment so far in place of the present one (Reddi, Kale and Kumar 2018).
+    /// Divides by the largest mean square so far instead of the current one (Reddi, Kale and Kumar 2018). PyTorch:
+    /// `amsgrad=True`.
     #[must_use]
     pub fn amsgrad(self) -> Self {
         Adam { amsgrad: true, ..self }
     }
 }
 
-/// Adam with decoupled weight decay and PyTorch's defaults. PyTorch: `torch.optim.AdamW`.
+/// The constructor of [`Adam`] with decoupled weight decay. PyTorch: `torch.optim.AdamW`.
 pub struct AdamW;
 
 impl AdamW {
-    /// [`Adam`] with learning rate `lr` and a decoupled weight decay of 0.01.
+    /// Returns [`Adam`] with learning rate `lr` and a decoupled weight decay of 0.01, PyTorch's default.
     #[allow(clippy::new_ret_no_self)]
     pub fn new<T: Float>(lr: f64) -> Adam<T> {
         Adam::new(lr).decoupled().weight_decay(0.01)
@@ -82,48 +69,38 @@ impl AdamW {
 }
 
 impl<T: Float> Optimizer<T> for Adam<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if self.amsgrad { 3 } else { 2 }]
     }
 
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
-        each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
-        each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
-        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        self.moments.settings(each);
         each("amsgrad", Setting::Flag(&mut self.amsgrad));
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = |value: f64| T::from_f64(value);
         let steps = states.steps as f64;
-        let [beta1, beta2] = self.betas;
+        let [beta1, beta2] = self.moments.betas;
         let rate = number(-self.common.lr / (1.0 - beta1.powf(steps)));
         let correction = number((1.0 - beta2.powf(steps)).sqrt());
-        let (fresh1, kept2, fresh2, eps) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2), number(self.eps));
-        let (along, decayed) = (self.common.along(), self.common.decayed());
+        let moments = self.moments.update::<T>();
+        let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         if self.amsgrad {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
-                let g = along.of(p, g);
-                let m = m + fresh1 * (g - m);
-                let v = v * kept2 + fresh2 * g * g;
-                // NaN stays, as in PyTorch's `maximum`.
+                let g = gradient_of.compute(p, g);
+                let (m, v) = (moments.first(m, g), moments.second(v, g));
+                // NaN wins, as in PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
-                (decayed.of(p) + rate * m / (largest.sqrt() / correction + eps), [m, v, largest])
+                (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);
         }
         Ok(value.try_update_with(gradient, states.tensors_mut::<2>(value), |p, g, [m, v]| {
-            let g = along.of(p, g);
-            let m = m + fresh1 * (g - m);
-            let v = v * kept2 + fresh2 * g * g;
-            (decayed.of(p) + rate * m / (v.sqrt() / correction + eps), [m, v])
+            let g = gradient_of.compute(p, g);
+            let (m, v) = (moments.first(m, g), moments.second(v, g));
+            (decayed.compute(p) + rate * m / (v.sqrt() / correction + moments.eps), [m, v])
         })?)
     }
 }
@@ -135,7 +112,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Gradients of ½ p², that is p itself.
+    /// Returns the gradient of ½ p², which is p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
@@ -143,7 +120,7 @@ mod tests {
 
     #[test]
     fn three_steps_are_pytorchs() {
-        // (settings, p after each of three steps from p = [1, -2] along the gradient p): torch.optim.Adam and AdamW, in f64.
+        // Each row: settings, then p after each of three steps from p = [1, -2] with the gradient p, by torch.optim in f64.
         let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
             (
                 Adam::new(0.5),
@@ -191,7 +168,7 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // A step has ten roundings of numbers of at most 2, of which the order may differ.
+                // A step rounds numbers of at most 2 ten times, in an order that may differ from PyTorch's.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
             }
@@ -213,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn values_change_in_place_and_copies_of_them_do_not() {
+    fn values_change_in_place_and_their_clones_do_not() {
         let mut p = Parameter::new(Tensor::from([1.0, 2.0]));
         let place = p.value.as_slice().unwrap().as_ptr();
         let gradients = gradients(&p);
@@ -228,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_changes_nothing() {
+    fn an_error_changes_nothing() {
         let (mut used, mut unused) = (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])));
         let gradients = gradients(&used);
         let error = Adam::new(0.5).try_step(&mut [&mut used, &mut unused], &gradients).unwrap_err();

@@ -13,9 +13,13 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::moments::{Moments, moment_settings};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) with a decaying maximum of the gradient in place of its mean square. PyTorch: `torch.optim.Adamax`.
+/// [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's absolute value instead of the root of its mean
+/// square. PyTorch: `torch.optim.Adamax`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -30,59 +34,39 @@ use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adamax<T: Float = f32> {
-    betas: [f64; 2],
-    eps: f64,
+    moments: Moments,
     common: Common<Self, T>,
 }
 
 impl<T: Float> Adamax<T> {
-    /// With learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8. The second
+    /// beta is the decay of the maximum. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
-        Adamax { betas: [0.9, 0.999], eps: 1e-8, common: Common::new(lr) }
+        Adamax { moments: Moments::DEFAULT, common: Common::new(lr) }
     }
 
-    /// With memories of the gradient (`first`) and of its largest size (`second`), from 0 to 1, 1 excluded.
-    #[must_use]
-    pub fn betas(self, first: f64, second: f64) -> Self {
-        Adamax { betas: [first, second], ..self }
-    }
-
-    /// With `eps`, not negative, added to the size of the gradient.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        Adamax { eps, ..self }
-    }
+    moment_settings!();
 }
 
 impl<T: Float> Optimizer<T> for Adamax<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["exp_avg", "exp_inf"]
     }
 
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
-        each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
-        each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
-        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        self.moments.settings(each);
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
-        let number = T::from_f64;
-        let [beta1, beta2] = self.betas;
-        let rate = number(-self.common.lr / (1.0 - beta1.powf(states.steps as f64)));
-        let (fresh, kept, eps, along) = (number(1.0 - beta1), number(beta2), number(self.eps), self.common.along());
+        let rate = T::from_f64(-self.common.lr / (1.0 - self.moments.betas[0].powf(states.steps as f64)));
+        let (moments, gradient_of) = (self.moments.update::<T>(), self.common.penalized_gradient());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, u]| {
-            let g = along.of(p, g);
-            let m = m + fresh * (g - m);
-            let (old, new) = (u * kept, if g < T::ZERO { -g } else { g } + eps);
-            // NaN stays, as in PyTorch's `maximum`.
+            let g = gradient_of.compute(p, g);
+            let m = moments.first(m, g);
+            let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
+            // NaN wins, as in PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };
             (p + rate * m / u, [m, u])
         })?)

@@ -1,19 +1,21 @@
-//! What an optimiser has, under names: one description that both writes a checkpoint and reads it.
+//! The settings and states of an optimiser by name. The same code writes a checkpoint and reads it.
 
 use std::collections::HashMap;
 
 use wengert_tensor::{DType, Float, Shape, Tensor};
 
 use crate::module::{Module, is_below};
-use crate::optim::optimizer::{Optimizer, Setting, States, all_settings};
+use crate::optim::common::States;
+use crate::optim::optimizer::{Optimizer, all_settings};
+use crate::optim::setting::Setting;
 
-/// What a checkpoint can hold beside a model and its optimisers: what has states that belong to a model.
+/// A value with states for the parameters of a model, which a [`Checkpoint`](crate::Checkpoint) can save and restore.
 pub trait Resume<T: Float>: Clone {
-    /// Names each number and tensor of this to `archive`, which takes it or sets it.
+    /// Passes each number and tensor with its name to `archive`, which copies it when saving and sets it when restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
-/// Numbers and tensors by name, while they are collected for a checkpoint or set from one.
+/// Numbers and tensors by name, on their way to a checkpoint or from one.
 #[derive(Debug)]
 pub struct Archive<T: Float> {
     entries: HashMap<Key, Entry<T>>,
@@ -22,7 +24,7 @@ pub struct Archive<T: Float> {
     mismatched: Vec<Mismatch>,
 }
 
-/// A name, with shape and element type in the file and as they should be.
+/// A name, with the shape and element type in the file and the expected ones.
 pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 
 /// The name of an entry.
@@ -30,7 +32,7 @@ pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
 pub(crate) enum Key {
     /// A setting.
     Setting(String),
-    /// A state, of the parameter whose path comes first.
+    /// A state; the name begins with the parameter's path.
     State(String),
 }
 
@@ -44,7 +46,7 @@ pub(crate) enum Entry<T: Float> {
 }
 
 impl Key {
-    /// The name in a file, of what was saved under `name`.
+    /// Returns the key in a file, for an object that was saved under `name`.
     pub(crate) fn in_file(&self, name: &str) -> String {
         match self {
             Key::Setting(key) => format!("@settings.{name}.{key}"),
@@ -52,7 +54,7 @@ impl Key {
         }
     }
 
-    /// The key of a name in a file, if it belongs to what was saved under `name`.
+    /// Returns the key of the name `in_file`, or `None` if it does not belong to the object that was saved under `name`.
     pub(crate) fn from_file(in_file: &str, name: &str) -> Option<Key> {
         let key = |prefix| Some(in_file.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('.')?.to_owned());
         key("@settings.").map(Key::Setting).or_else(|| key("@optimizer.").map(Key::State))
@@ -60,8 +62,8 @@ impl Key {
 }
 
 impl<T: Float> Entry<T> {
-    /// Shape and element type, as errors show them.
-    fn described(&self) -> (Shape, String) {
+    /// Returns the shape and the element type, as errors show them.
+    fn shape_and_type(&self) -> (Shape, String) {
         match self {
             Entry::Tensor(tensor) => {
                 (tensor.shape().clone(), if T::DTYPE == DType::F32 { "F32" } else { "F64" }.to_owned())
@@ -90,7 +92,7 @@ impl<T: Float> Archive<T> {
         self.entries
     }
 
-    /// After reading: the names that were missing, those of other shapes or types, and those that nothing asked for.
+    /// Ends the reading. Returns the missing names, the names of other shapes or types, and the names that were not read.
     pub(crate) fn finish(self) -> (Vec<Key>, Vec<Mismatch>, Vec<Key>) {
         (self.missing, self.mismatched, self.entries.into_keys().collect())
     }
@@ -129,7 +131,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// A tensor; what is read has its shape, or rank 0.
+    /// Exchanges a tensor. The tensor in the file has the same shape, or rank 0.
     pub(crate) fn tensor(&mut self, key: Key, value: &mut Tensor<T>) {
         let shape = value.shape().clone();
         self.exchange(key, Entry::Tensor(value.clone()), |entry| match entry {
@@ -137,7 +139,7 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In f64 a tensor of rank 0 looks like a number.
+            // In a file of f64, a tensor of rank 0 cannot be told from a number.
             Entry::Number(read) if T::DTYPE == DType::F64 => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true
@@ -146,7 +148,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// Writes `own`, or reads what is there with `set`, which says whether it is of the right kind.
+    /// When writing, stores `own`. When reading, passes the entry of the file to `set`, which returns false if it has another kind.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         if !self.reading {
             self.entries.insert(key, own);
@@ -155,12 +157,12 @@ impl<T: Float> Archive<T> {
         match self.entries.remove(&key) {
             None => self.missing.push(key),
             Some(read) if set(&read) => {}
-            Some(read) => self.mismatched.push((key, read.described(), own.described())),
+            Some(read) => self.mismatched.push((key, read.shape_and_type(), own.shape_and_type())),
         }
     }
 }
 
-/// The settings, groups and states of `optimizer`, the states by the path of their parameter.
+/// Exchanges the settings, groups and states of `optimizer`. States are named by the path of their parameter.
 pub(crate) fn archive_optimizer<T: Float, O: Optimizer<T>>(
     optimizer: &mut O,
     model: &(impl Module<T> + ?Sized),
@@ -197,7 +199,7 @@ pub(crate) fn archive_optimizer<T: Float, O: Optimizer<T>>(
     }
 }
 
-/// The settings of an optimiser or of one of its groups.
+/// Exchanges the settings of an optimiser or of one of its groups.
 fn archive_settings<T: Float>(optimizer: &mut impl Optimizer<T>, prefix: &str, archive: &mut Archive<T>) {
     all_settings(optimizer, &mut |name, setting| {
         let key = Key::Setting(format!("{prefix}{name}"));

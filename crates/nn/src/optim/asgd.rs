@@ -14,10 +14,14 @@ use wengert_autograd::Parameter;
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent with a rate that falls, and the mean of each parameter from step `t0` on. The mean is not in the model:
-/// [`average`](Self::average) has it. PyTorch: `torch.optim.ASGD`, where the mean is the state `ax`.
+/// Gradient descent with a falling learning rate, and the mean of each parameter's values from step `t0` on.
+///
+/// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
+/// the state `ax`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -46,44 +50,38 @@ pub struct Asgd<T: Float = f32> {
 }
 
 impl<T: Float> Asgd<T> {
-    /// With learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from step 1,000,000 on. Settings are
-    /// checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from step 1,000,000
+    /// on. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }
     }
 
-    /// With another decay of the parameters and the rate, not negative.
+    /// Sets λ, the decay of the parameters and of the learning rate, not negative.
     #[must_use]
     pub fn lambd(self, lambd: f64) -> Self {
         Asgd { lambd, ..self }
     }
 
-    /// With another power by which the rate falls.
+    /// Sets α, the power by which the learning rate falls.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }
     }
 
-    /// With means from this step on, not negative; before it, the mean is the parameter.
+    /// Sets the step from which values are averaged, not negative. Before it, the mean is the parameter itself.
     #[must_use]
     pub fn t0(self, t0: f64) -> Self {
         Asgd { t0, ..self }
     }
 
-    /// The mean of a parameter's values, if a step has updated it.
+    /// Returns the mean of a parameter's values, or `None` if no step has updated it.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()
     }
 }
 
 impl<T: Float> Optimizer<T> for Asgd<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["ax", "eta", "mu"]
@@ -102,10 +100,10 @@ impl<T: Float> Optimizer<T> for Asgd<T> {
             states.tensors = vec![ax, Tensor::scalar(number(lr)), Tensor::scalar(T::ONE)];
         }
         let [average, eta, mu] = states.tensors_mut::<3>(value);
-        let (rate, share, along) = (eta.item(), mu.item(), self.common.along());
-        let kept = T::ONE - number(self.lambd) * rate;
+        let (rate, share, gradient_of) = (eta.item(), mu.item(), self.common.penalized_gradient());
+        let decay = T::ONE - number(self.lambd) * rate;
         value.try_update_with(gradient, [average], |p, g, [a]| {
-            let p = p * kept - rate * along.of(p, g);
+            let p = p * decay - rate * gradient_of.compute(p, g);
             (p, [if share == T::ONE { p } else { a + share * (p - a) }])
         })?;
         *eta = Tensor::scalar(number(lr / (1.0 + self.lambd * lr * steps).powf(self.alpha)));

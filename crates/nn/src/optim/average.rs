@@ -1,4 +1,4 @@
-//! Averages of weights over training, which often predict better than the last ones.
+//! Averages of weights over a training, which often predict better than the last weights.
 
 use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
@@ -8,7 +8,7 @@ use crate::module::{Leaf, LeafMut, Module};
 use crate::optim::archive::{Archive, Key, Resume};
 use crate::{Error, Result};
 
-/// A running average of a model's parameters; buffers are those of the last update. PyTorch:
+/// A running average of a model's parameters. Buffers are not averaged: they are copied at each update. PyTorch:
 /// `torch.optim.swa_utils.AveragedModel`.
 ///
 /// ```
@@ -18,52 +18,53 @@ use crate::{Error, Result};
 /// let mut w = Parameter::new(Tensor::from([1.0f32]));
 /// let mut average = WeightAverage::swa();
 /// for value in [1.0, 2.0, 6.0] {
-///     w.value = Tensor::from([value]); // a step
+///     w.value = Tensor::from([value]); // in place of an optimiser's step
 ///     average.update(&w);
 /// }
-/// average.swap(&mut w); // evaluate with the average …
+/// average.swap(&mut w); // evaluate with the average
 /// assert_eq!(w.value.to_vec(), [3.0]);
-/// average.swap(&mut w); // … and train on
+/// average.swap(&mut w); // then continue the training
 /// assert_eq!(w.value.to_vec(), [6.0]);
 /// ```
 ///
-/// Batch normalisation's statistics are those of the model in training, not of the average: after
-/// [`apply_to`](Self::apply_to), run the training data once more to renew them (PyTorch: `update_bn`).
+/// The running statistics of batch normalization belong to the trained weights, not to the average. After
+/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew them (PyTorch: `update_bn`).
 #[derive(Clone, Debug)]
 pub struct WeightAverage<T: Float = f32> {
-    /// `None` for the plain average.
+    /// The decay of the exponential average; `None` for the plain average.
     decay: Option<f64>,
     updates: u64,
-    /// In the order of the model's parameters.
+    /// The averages, in the order of the model's parameters.
     parameters: Vec<Tensor<T>>,
-    /// The bytes of the buffers, in their order.
+    /// The bytes of each buffer, in the order of the model's buffers.
     buffers: Vec<Vec<u8>>,
 }
 
 #[twins]
 impl<T: Float> WeightAverage<T> {
-    /// The exponential average: `decay` (0 to 1, usually 0.999) times the average before, and the rest of the present weights. It
-    /// begins as the first weights. PyTorch: `get_ema_multi_avg_fn`.
+    /// Returns an exponential average: each update adds `decay` (0 to 1, often 0.999) times the old average and `1 - decay` times
+    /// the current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
     pub fn ema(decay: f64) -> Self {
         WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
     }
 
-    /// The plain average of all updates (Izmailov et al., "Averaging weights leads to wider optima and better generalization",
+    /// Returns a plain average over all updates (Izmailov et al., "Averaging weights leads to wider optima and better generalization",
     /// 2018). PyTorch: `get_swa_multi_avg_fn`.
     pub fn swa() -> Self {
         WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new() }
     }
 
-    /// The number of updates.
+    /// Returns the number of updates.
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Takes the weights of `model`, after a step or an epoch, into the average.
+    /// Adds the weights of `model` to the average: after a step or an epoch.
     ///
     /// # Errors
     ///
-    /// If the decay is not from 0 to 1, or the model has other shapes than at the first update. Then nothing has changed.
+    /// If the decay is not from 0 to 1, or the shapes of the model are not the shapes of the first update. In these cases nothing
+    /// changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
@@ -71,7 +72,7 @@ impl<T: Float> WeightAverage<T> {
         if self.updates == 0 {
             self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
         }
-        self.fits(model)?;
+        self.check_shapes(model)?;
         let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
         let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
         for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
@@ -88,7 +89,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or `model` is another one.
+    /// If there was no update, or the model has other shapes.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();
@@ -101,9 +102,9 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If there was no update, or the model has other shapes than at the first one. Then nothing has changed.
+    /// If there was no update, or the model has other shapes than at the first update. In these cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        self.fits(model)?;
+        self.check_shapes(model)?;
         let (mut parameters, mut buffers) = (self.parameters.iter_mut(), self.buffers.iter_mut());
         for (_, leaf) in model.leaves_mut() {
             match leaf {
@@ -124,8 +125,8 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Whether the model has the shapes of the averages.
-    fn fits(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
+    /// Checks that the model has the shapes of the averages.
+    fn check_shapes(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         let (found, expected) = (self.parameters.iter().map(Tensor::numel).sum(), model.num_parameters());
         if found != expected {
             return Err(Error::VectorLength { found, expected });
@@ -142,7 +143,7 @@ impl<T: Float> WeightAverage<T> {
     }
 }
 
-/// The averages by path. The buffers begin as those of the model: it is to be loaded first.
+/// The averages are saved by path. Buffers are not saved: they are copied from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let mut decay = self.decay.unwrap_or(f64::NAN);

@@ -1,4 +1,4 @@
-//! L-BFGS: steps along an approximation of Newton's direction, made from the last gradients.
+//! L-BFGS: moves along an approximation of Newton's direction, computed from the last gradients.
 //!
 //! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of Nocedal and
 //! Wright, "Numerical optimization" (2006). The iteration is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
@@ -12,20 +12,21 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::module::Module;
 use crate::optim::archive::{Archive, Key, Resume};
+use crate::optim::flat::{loss_and_gradient, max_abs, set_values, values};
 use crate::optim::wolfe::{Point, strong_wolfe};
 use crate::{Error, Result};
 
-/// L-BFGS, for losses without noise: the whole data in each step. PyTorch: `torch.optim.LBFGS`.
+/// L-BFGS, for losses without noise: each step needs the whole data set. PyTorch: `torch.optim.LBFGS`.
 ///
-/// A step is up to [`max_iter`](Self::max_iter) moves of the model, and evaluates the loss several times: it takes a function that
-/// gives loss and gradients for the model as it is. All parameters that are not frozen are one vector; there are no groups, and
-/// buffers stay as they are.
+/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. It therefore takes a function that
+/// computes the loss and the gradients of the model. All parameters that are not frozen form one vector; there are no groups.
+/// Buffers do not change.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
 /// use wengert_nn::Lbfgs;
 ///
-/// // Rosenbrock's valley.
+/// // Rosenbrock's function, whose minimum is at [1, 1].
 /// let mut p = Parameter::new(Tensor::from([-1.2f64, 1.0]));
 /// let mut lbfgs = Lbfgs::new(1.0).strong_wolfe();
 /// for _ in 0..5 {
@@ -47,7 +48,7 @@ pub struct Lbfgs<T: Float = f32> {
     tolerance_change: f64,
     history_size: usize,
     strong_wolfe: bool,
-    /// The moves so far.
+    /// The number of moves so far.
     moves: u64,
     last: Option<Last<T>>,
     history: VecDeque<Pair<T>>,
@@ -60,21 +61,34 @@ pub struct Lbfgs<T: Float = f32> {
 struct Last<T: Float> {
     direction: Tensor<T>,
     length: f64,
-    /// The gradient before it.
+    /// The gradient before the move.
     gradient: Tensor<T>,
 }
 
-/// A move `s`, and the change `y` of the gradient over it.
+/// A move `s`, and the change `y` of the gradient over the move.
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,
     s: Tensor<T>,
 }
 
+/// A direction, and the derivative of the loss along it.
+struct Direction<T: Float> {
+    vector: Tensor<T>,
+    slope: f64,
+}
+
+/// The loss and the gradient where the model is, and the number of evaluations in this step.
+struct Evaluated<T: Float> {
+    loss: f64,
+    gradient: Tensor<T>,
+    evaluations: usize,
+}
+
 #[twins]
 impl<T: Float> Lbfgs<T> {
-    /// With learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a history of 100 moves, and no
-    /// line search.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a history of
+    /// 100 moves, and no line search.
     pub fn new(lr: f64) -> Self {
         Lbfgs {
             lr,
@@ -91,44 +105,44 @@ impl<T: Float> Lbfgs<T> {
         }
     }
 
-    /// With up to `moves` in a step.
+    /// Sets the largest number of moves in a step; 20 by default.
     #[must_use]
     pub fn max_iter(self, moves: usize) -> Self {
         Lbfgs { max_iter: moves, ..self }
     }
 
-    /// With up to `evaluations` of the loss in a step; otherwise 5/4 of the moves.
+    /// Sets the largest number of evaluations of the loss in a step; by default 5/4 of [`max_iter`](Self::max_iter).
     #[must_use]
     pub fn max_eval(self, evaluations: usize) -> Self {
         Lbfgs { max_eval: Some(evaluations), ..self }
     }
 
-    /// With an end of the step where no element of the gradient exceeds `tolerance`.
+    /// Ends a step when no element of the gradient exceeds `tolerance`; 1e-7 by default.
     #[must_use]
     pub fn tolerance_grad(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// With an end of the step where neither loss nor parameters change by more than `tolerance`.
+    /// Ends a step when the loss or every parameter changes by no more than `tolerance`; 1e-9 by default.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
     }
 
-    /// With the last `moves` in the approximation.
+    /// Sets the number of moves that the approximation of the inverse Hessian uses; 100 by default.
     #[must_use]
     pub fn history_size(self, moves: usize) -> Self {
         Lbfgs { history_size: moves, ..self }
     }
 
-    /// With a line search for the strong Wolfe conditions; the learning rate is where it begins. PyTorch:
-    /// `line_search_fn="strong_wolfe"`.
+    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The learning rate is the first
+    /// length that it tries. PyTorch: `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }
     }
 
-    /// One step; returns the loss before it. `evaluate` gives loss and gradients of the model as it is.
+    /// Makes one step, and returns the loss before it. `evaluate` computes the loss and the gradients of the model.
     ///
     /// # Errors
     ///
@@ -139,65 +153,91 @@ impl<T: Float> Lbfgs<T> {
         evaluate: impl FnMut(&M) -> (T, Gradients<T>),
     ) -> Result<f64> {
         let mut evaluate = evaluate;
+        self.check()?;
+        let max_eval = self.evaluation_limit();
+        let (loss_at_start, gradient) = loss_and_gradient(model, &mut evaluate)?;
+        let mut now = Evaluated { loss: loss_at_start, gradient, evaluations: 1 };
+        if now.gradient.numel() == 0 || max_abs(&now.gradient) <= self.tolerance_grad {
+            return Ok(loss_at_start);
+        }
+        for iteration in 1..=self.max_iter {
+            self.moves += 1;
+            let vector = self.direction(&now.gradient);
+            let slope = now.gradient.dot(&vector).item().to_f64();
+            let gradient_sum = || now.gradient.abs().sum(..).item().to_f64();
+            let mut length = self.lr * if self.moves == 1 { (1.0 / gradient_sum()).min(1.0) } else { 1.0 };
+            let (gradient_before, loss_before) = (now.gradient.clone(), now.loss);
+            if slope > -self.tolerance_change {
+                self.last = Some(Last { direction: vector, length, gradient: gradient_before });
+                break;
+            }
+            let direction = Direction { vector, slope };
+            length = if self.strong_wolfe {
+                self.search(model, &mut evaluate, &direction, length, &mut now)?
+            } else {
+                set_values(model, &values(model).add(direction.vector.mul(length)))?;
+                if iteration < self.max_iter {
+                    (now.loss, now.gradient) = loss_and_gradient(model, &mut evaluate)?;
+                    now.evaluations += 1;
+                }
+                length
+            };
+            let distance = max_abs(&direction.vector) * length;
+            self.last = Some(Last { direction: direction.vector, length, gradient: gradient_before });
+            if now.evaluations >= max_eval
+                || max_abs(&now.gradient) <= self.tolerance_grad
+                || distance.abs() <= self.tolerance_change
+                || (now.loss - loss_before).abs() < self.tolerance_change
+            {
+                break;
+            }
+        }
+        Ok(loss_at_start)
+    }
+
+    /// Returns the largest number of evaluations in a step.
+    fn evaluation_limit(&self) -> usize {
+        self.max_eval.unwrap_or(self.max_iter * 5 / 4)
+    }
+
+    /// Checks that the settings are in their ranges.
+    fn check(&self) -> Result<()> {
         let [lr, grad, change] = [self.lr, self.tolerance_grad, self.tolerance_change];
         for (name, value) in [("learning rate", lr), ("tolerance_grad", grad), ("tolerance_change", change)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::Setting { name, value, expected: "a finite number, not negative" });
             }
         }
-        let max_eval = self.max_eval.unwrap_or(self.max_iter * 5 / 4);
-        let (original, mut gradient) = measured(model, &mut evaluate)?;
-        let (mut loss, mut evaluations) = (original, 1);
-        if gradient.numel() == 0 || largest(&gradient) <= self.tolerance_grad {
-            return Ok(original);
-        }
-        for iteration in 1..=self.max_iter {
-            self.moves += 1;
-            let direction = self.direction(&gradient);
-            let slope = gradient.dot(&direction).item().to_f64();
-            let first = if self.moves == 1 { (1.0 / gradient.abs().sum(..).item().to_f64()).min(1.0) } else { 1.0 };
-            let mut length = first * self.lr;
-            let (before, loss_before) = (gradient.clone(), loss);
-            if slope > -self.tolerance_change {
-                self.last = Some(Last { direction, length, gradient: before });
-                break;
-            }
-            let start = values(model);
-            if self.strong_wolfe {
-                let from = Point { length: 0.0, loss, gradient: gradient.clone(), slope };
-                let mut at = |length: f64| {
-                    set_values(model, &start.add(direction.mul(length)))?;
-                    let (loss, gradient) = measured(model, &mut evaluate)?;
-                    let slope = gradient.dot(&direction).item().to_f64();
-                    Ok(Point { length, loss, gradient, slope })
-                };
-                let reach = largest(&direction);
-                let limit = max_eval.saturating_sub(evaluations);
-                let (found, used) = strong_wolfe(&mut at, from, length, reach, self.tolerance_change, limit)?;
-                Point { length, loss, gradient, .. } = found;
-                evaluations += used;
-                set_values(model, &start.add(direction.mul(length)))?;
-            } else {
-                set_values(model, &start.add(direction.mul(length)))?;
-                if iteration < self.max_iter {
-                    (loss, gradient) = measured(model, &mut evaluate)?;
-                    evaluations += 1;
-                }
-            }
-            let moved = largest(&direction) * length;
-            self.last = Some(Last { direction, length, gradient: before });
-            if evaluations >= max_eval
-                || largest(&gradient) <= self.tolerance_grad
-                || moved.abs() <= self.tolerance_change
-                || (loss - loss_before).abs() < self.tolerance_change
-            {
-                break;
-            }
-        }
-        Ok(original)
+        Ok(())
     }
 
-    /// The direction of the next move: the approximate inverse Hessian times the gradient, turned round.
+    /// Moves the model along `direction` to the point that the line search finds, and returns the length of the move.
+    fn search<M: Module<T>>(
+        &self,
+        model: &mut M,
+        evaluate: &mut impl FnMut(&M) -> (T, Gradients<T>),
+        direction: &Direction<T>,
+        length: f64,
+        now: &mut Evaluated<T>,
+    ) -> Result<f64> {
+        let start = values(model);
+        let from = Point { length: 0.0, loss: now.loss, gradient: now.gradient.clone(), slope: direction.slope };
+        let mut at = |length: f64| {
+            set_values(model, &start.add(direction.vector.mul(length)))?;
+            let (loss, gradient) = loss_and_gradient(model, evaluate)?;
+            let slope = gradient.dot(&direction.vector).item().to_f64();
+            Ok(Point { length, loss, gradient, slope })
+        };
+        let largest = max_abs(&direction.vector);
+        let limit = self.evaluation_limit().saturating_sub(now.evaluations);
+        let (found, evaluations) = strong_wolfe(&mut at, from, length, largest, self.tolerance_change, limit)?;
+        let Point { length, loss, gradient, .. } = found;
+        *now = Evaluated { loss, gradient, evaluations: now.evaluations + evaluations };
+        set_values(model, &start.add(direction.vector.mul(length)))?;
+        Ok(length)
+    }
+
+    /// Returns the direction of the next move: minus the approximate inverse Hessian times the gradient.
     fn direction(&mut self, gradient: &Tensor<T>) -> Tensor<T> {
         if let Some(last) = &self.last {
             let (y, s) = (gradient.sub(&last.gradient), last.direction.mul(last.length));
@@ -211,70 +251,22 @@ impl<T: Float> Lbfgs<T> {
             }
         }
         let mut q = gradient.neg();
-        let mut shares = Vec::with_capacity(self.history.len());
+        let mut coefficients = Vec::with_capacity(self.history.len());
         for Pair { y, s } in self.history.iter().rev() {
-            let share = s.dot(&q).item().to_f64() / y.dot(s).item().to_f64();
-            q = q.sub(y.mul(share));
-            shares.push(share);
+            let coefficient = s.dot(&q).item().to_f64() / y.dot(s).item().to_f64();
+            q = q.sub(y.mul(coefficient));
+            coefficients.push(coefficient);
         }
         let mut r = q.mul(self.scale);
-        for (Pair { y, s }, share) in self.history.iter().zip(shares.into_iter().rev()) {
+        for (Pair { y, s }, coefficient) in self.history.iter().zip(coefficients.into_iter().rev()) {
             let own = y.dot(&r).item().to_f64() / y.dot(s).item().to_f64();
-            r = r.add(s.mul(share - own));
+            r = r.add(s.mul(coefficient - own));
         }
         r
     }
 }
 
-/// Loss and gradient of the model as it is, the gradient as one vector over the parameters that are not frozen.
-fn measured<T: Float, M: Module<T>>(
-    model: &M,
-    evaluate: &mut impl FnMut(&M) -> (T, Gradients<T>),
-) -> Result<(f64, Tensor<T>)> {
-    let (loss, gradients) = evaluate(model);
-    let (mut elements, mut names) = (Vec::new(), Vec::new());
-    for (path, parameter) in model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()) {
-        match gradients.get(parameter) {
-            Some(gradient) => elements.extend(gradient.iter()),
-            None => names.push(path),
-        }
-    }
-    if !names.is_empty() {
-        return Err(Error::Unreached { names });
-    }
-    let count = elements.len();
-    Ok((loss.to_f64(), Tensor::try_from_vec(elements, [count])?))
-}
-
-/// The parameters that are not frozen, as one vector.
-fn values<T: Float>(model: &impl Module<T>) -> Tensor<T> {
-    let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
-    let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.to_vec()).collect();
-    let count = elements.len();
-    Tensor::from_vec(elements, [count])
-}
-
-/// Sets the parameters that are not frozen.
-fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T>) -> Result<()> {
-    let elements = vector.try_to_vec()?;
-    let mut rest = &elements[..];
-    for parameter in model.parameters_mut().into_iter().filter(|parameter| !parameter.is_frozen()) {
-        let (own, others) = rest.split_at(parameter.value.numel());
-        parameter.value.make_mut().copy_from_slice(own);
-        rest = others;
-    }
-    Ok(())
-}
-
-/// The size of the largest element; NaN if one is.
-fn largest<T: Float>(vector: &Tensor<T>) -> f64 {
-    vector.iter().fold(0.0, |largest: f64, x| {
-        let size = x.to_f64().abs();
-        if size > largest || size.is_nan() { size } else { largest }
-    })
-}
-
-/// The settings, the history and the last move, whatever parameters they are of.
+/// The settings, the history and the last move are saved; they are vectors over all trained parameters.
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
@@ -291,7 +283,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.integer(state("pairs"), &mut pairs);
         if archive.is_reading() {
             let pair = || Pair { y: vector.clone(), s: vector.clone() };
-            // No more than there can be: a file may say any number.
+            // The number comes from a file: limit it to the largest possible history.
             self.history = (0..pairs.min(self.history_size as u64)).map(|_| pair()).collect();
             let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
             self.last = (self.moves > 0).then(last);

@@ -11,10 +11,14 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 
-/// Steps of one length, by the sign of the momentum. It needs a smaller learning rate than [`Adam`](crate::Adam), by 3 to 10, and
-/// more weight decay by as much; decay is always decoupled. PyTorch has none; the paper's own is in `google/automl`.
+/// Steps of equal length, by the sign of the momentum.
+///
+/// Compared to [`Adam`](crate::Adam), divide the learning rate by 3 to 10, and multiply the weight decay by the same factor. The
+/// decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -34,14 +38,15 @@ pub struct Lion<T: Float = f32> {
 }
 
 impl<T: Float> Lion<T> {
-    /// With learning rate `lr` (the paper's default: 1e-4), betas 0.9 and 0.99 and no weight decay. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (the paper's default: 1e-4), betas 0.9 and 0.99 and no weight decay. The first
+    /// step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;
         Lion { betas: [0.9, 0.99], common }
     }
 
-    /// With the momentum's share in a step's direction (`first`) and its memory (`second`), from 0 to 1, 1 excluded.
+    /// Sets the momentum's share in the direction of a step (`first`) and its decay rate (`second`), each from 0 to 1, 1 excluded.
     #[must_use]
     pub fn betas(self, first: f64, second: f64) -> Self {
         Lion { betas: [first, second], ..self }
@@ -49,13 +54,7 @@ impl<T: Float> Lion<T> {
 }
 
 impl<T: Float> Optimizer<T> for Lion<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["exp_avg"]
@@ -68,15 +67,16 @@ impl<T: Float> Optimizer<T> for Lion<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
-        let [(kept1, fresh1), (kept2, fresh2)] = self.betas.map(|beta| (number(beta), number(1.0 - beta)));
-        let (lr, along, decayed) = (number(self.common.lr), self.common.along(), self.common.decayed());
+        let [(beta1, share1), (beta2, share2)] = self.betas.map(|beta| (number(beta), number(1.0 - beta)));
+        let lr = number(self.common.lr);
+        let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
-            let g = along.of(p, g);
-            let c = m * kept1 + g * fresh1;
-            // 0 where c is 0 or NaN.
+            let g = gradient_of.compute(p, g);
+            let c = m * beta1 + g * share1;
+            // The step is 0 where c is 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
-            (decayed.of(p) - step, [m * kept2 + g * fresh2])
+            (decayed.compute(p) - step, [m * beta2 + g * share2])
         })?)
     }
 }

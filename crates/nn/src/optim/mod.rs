@@ -1,4 +1,4 @@
-//! Optimisers: what a step along the gradients does to each parameter.
+//! Optimisers: rules that update each parameter by its gradient.
 
 mod adadelta;
 mod adagrad;
@@ -7,13 +7,17 @@ mod adamax;
 mod archive;
 mod asgd;
 mod average;
+mod common;
+mod flat;
 mod lbfgs;
 mod lion;
+mod moments;
 mod nadam;
 mod optimizer;
 mod radam;
 mod rmsprop;
 mod rprop;
+mod setting;
 mod sgd;
 mod wolfe;
 
@@ -25,11 +29,13 @@ pub use archive::{Archive, Resume};
 pub(crate) use archive::{Entry, Key, archive_optimizer};
 pub use asgd::Asgd;
 pub use average::WeightAverage;
+pub use common::{Common, DecayedParameter, PenalizedGradient, States};
 pub use lbfgs::Lbfgs;
 pub use lion::Lion;
 pub use nadam::NAdam;
-pub use optimizer::{Along, Common, Decayed, Optimizer, Range, Setting, States};
+pub use optimizer::Optimizer;
 pub use radam::RAdam;
 pub use rmsprop::RMSprop;
 pub use rprop::Rprop;
+pub use setting::{Range, Setting};
 pub use sgd::Sgd;

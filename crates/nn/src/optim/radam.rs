@@ -15,10 +15,13 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) that begins with plain momentum, while there are too few gradients for their variance. PyTorch:
-/// `torch.optim.RAdam`.
+/// [`Adam`](crate::Adam) whose first steps are plain momentum, because few gradients do not give a good estimate of their
+/// variance. PyTorch: `torch.optim.RAdam`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -33,74 +36,50 @@ use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RAdam<T: Float = f32> {
-    betas: [f64; 2],
-    eps: f64,
+    moments: Moments,
     common: Common<Self, T>,
 }
 
 impl<T: Float> RAdam<T> {
-    /// With learning rate `lr` (PyTorch's default: 0.001), betas 0.9 and 0.999 and epsilon 1e-8. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.001), betas 0.9 and 0.999 and epsilon 1e-8. The first
+    /// step checks the settings.
     pub fn new(lr: f64) -> Self {
-        RAdam { betas: [0.9, 0.999], eps: 1e-8, common: Common::new(lr) }
+        RAdam { moments: Moments::DEFAULT, common: Common::new(lr) }
     }
 
-    /// With memories of the gradient (`first`) and of its square (`second`), from 0 to 1, 1 excluded.
-    #[must_use]
-    pub fn betas(self, first: f64, second: f64) -> Self {
-        RAdam { betas: [first, second], ..self }
-    }
-
-    /// With `eps`, not negative, added to the divisor.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        RAdam { eps, ..self }
-    }
-
-    /// With weight decay that does not go through the moments: `lr · weight_decay` times the parameter is taken from it.
-    #[must_use]
-    pub fn decoupled(mut self) -> Self {
-        self.common.decoupled = true;
-        self
-    }
+    moment_settings!();
+    decoupled_setting!();
 }
 
 impl<T: Float> Optimizer<T> for RAdam<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["exp_avg", "exp_avg_sq"]
     }
 
     fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
-        each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
-        each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
-        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+        self.moments.settings(each);
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
-        let (steps, [beta1, beta2]) = (states.steps as f64, self.betas);
+        let (steps, [beta1, beta2]) = (states.steps as f64, self.moments.betas);
         let correction = 1.0 - beta2.powf(steps);
         let longest = 2.0 / (1.0 - beta2) - 1.0;
         let length = longest - 2.0 * steps * beta2.powf(steps) / correction;
         let rectified = length > 5.0;
         let share = (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
         let (root, share) = (number(correction.sqrt()), number(share.sqrt()));
-        let (lr, unbiased, eps) = (number(self.common.lr), number(1.0 - beta1.powf(steps)), number(self.eps));
-        let (fresh1, kept2, fresh2) = (number(1.0 - beta1), number(beta2), number(1.0 - beta2));
-        let (along, decayed) = (self.common.along(), self.common.decayed());
+        let (lr, unbiased, moments) =
+            (number(self.common.lr), number(1.0 - beta1.powf(steps)), self.moments.update::<T>());
+        let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, v]| {
-            let g = along.of(p, g);
-            let (m, v) = (m + fresh1 * (g - m), v * kept2 + fresh2 * g * g);
+            let g = gradient_of.compute(p, g);
+            let (m, v) = (moments.first(m, g), moments.second(v, g));
             let step = m / unbiased * lr;
-            let step = if rectified { step * (root / (v.sqrt() + eps)) * share } else { step };
-            (decayed.of(p) - step, [m, v])
+            let step = if rectified { step * (root / (v.sqrt() + moments.eps)) * share } else { step };
+            (decayed.compute(p) - step, [m, v])
         })?)
     }
 }

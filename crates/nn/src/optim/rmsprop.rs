@@ -1,13 +1,13 @@
 //! RMSprop.
 //!
-//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centred as in Graves, "Generating sequences with recurrent neural networks"
+//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent neural networks"
 //! (2013). The update is PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
 //! v ← α v + (1 - α) g²
-//! m ← m + (1 - α) (g - m)                        (centred)
-//! d ← g / (√v + ε), or g / (√(v - m²) + ε)       (centred)
+//! m ← m + (1 - α) (g - m)                        (centered)
+//! d ← g / (√v + ε), or g / (√(v - m²) + ε)       (centered)
 //! b ← momentum · b + d,  d ← b                   (with momentum)
 //! p ← p - lr · d
 //! ```
@@ -15,9 +15,11 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 
-/// Steps divided by a running root mean square of the gradient. PyTorch: `torch.optim.RMSprop`.
+/// Gradient descent whose steps are divided by the running root mean square of the gradient. PyTorch: `torch.optim.RMSprop`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -40,30 +42,31 @@ pub struct RMSprop<T: Float = f32> {
 }
 
 impl<T: Float> RMSprop<T> {
-    /// With learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8, no momentum. Settings are checked by the first step.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8 and no momentum. The first
+    /// step checks the settings.
     pub fn new(lr: f64) -> Self {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }
 
-    /// With the memory `alpha` of the squares, not negative.
+    /// Sets the decay rate of the mean square, not negative: a step keeps the share `alpha` of it.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         RMSprop { alpha, ..self }
     }
 
-    /// With `eps`, not negative, added to the divisor.
+    /// Sets the number that is added to the divisor, not negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         RMSprop { eps, ..self }
     }
 
-    /// With momentum, not negative.
+    /// Sets the momentum, not negative; 0 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         RMSprop { momentum, ..self }
     }
 
-    /// With the gradient's variance in place of its mean square.
+    /// Divides by the root of the gradient's variance instead of its mean square. PyTorch: `centered=True`.
     #[must_use]
     pub fn centered(self) -> Self {
         RMSprop { centered: true, ..self }
@@ -71,13 +74,7 @@ impl<T: Float> RMSprop<T> {
 }
 
 impl<T: Float> Optimizer<T> for RMSprop<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         match (self.momentum != 0.0, self.centered) {
@@ -97,29 +94,29 @@ impl<T: Float> Optimizer<T> for RMSprop<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
-        let (lr, along, eps) = (number(self.common.lr), self.common.along(), number(self.eps));
-        let (kept, fresh, momentum) = (number(self.alpha), number(1.0 - self.alpha), number(self.momentum));
-        let square = move |v: T, g: T| v * kept + fresh * g * g;
-        let mean = move |m: T, g: T| m + fresh * (g - m);
+        let (lr, gradient_of, eps) = (number(self.common.lr), self.common.penalized_gradient(), number(self.eps));
+        let (alpha, share, momentum) = (number(self.alpha), number(1.0 - self.alpha), number(self.momentum));
+        let square = move |v: T, g: T| v * alpha + share * g * g;
+        let mean = move |m: T, g: T| m + share * (g - m);
         Ok(match (self.momentum != 0.0, self.centered) {
             (false, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v]| {
-                let g = along.of(p, g);
+                let g = gradient_of.compute(p, g);
                 let v = square(v, g);
                 (p - lr * g / (v.sqrt() + eps), [v])
             }),
             (true, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b]| {
-                let g = along.of(p, g);
+                let g = gradient_of.compute(p, g);
                 let v = square(v, g);
                 let b = b * momentum + g / (v.sqrt() + eps);
                 (p - lr * b, [v, b])
             }),
             (false, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, m]| {
-                let g = along.of(p, g);
+                let g = gradient_of.compute(p, g);
                 let (v, m) = (square(v, g), mean(m, g));
                 (p - lr * g / ((v - m * m).sqrt() + eps), [v, m])
             }),
             (true, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b, m]| {
-                let g = along.of(p, g);
+                let g = gradient_of.compute(p, g);
                 let (v, m) = (square(v, g), mean(m, g));
                 let b = b * momentum + g / ((v - m * m).sqrt() + eps);
                 (p - lr * b, [v, b, m])

@@ -1,22 +1,26 @@
 //! Rprop.
 //!
-//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update is
-//! PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>), for each element:
+//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update
+//! of each element is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
-//! s ← s · η⁺ where g · before > 0, s · η⁻ where it is below 0; within the limits of a step
-//! g ← 0 where g · before < 0
-//! p ← p - sign(g) · s,  before ← g
+//! s ← s · η⁺ where g · previous > 0, s · η⁻ where g · previous < 0; then limited to the smallest and largest step
+//! g ← 0 where g · previous < 0
+//! p ← p - sign(g) · s,  previous ← g
 //! ```
 
 use wengert_tensor::{Float, Tensor};
 
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Steps whose length grows while the gradient of an element keeps its sign, and shrinks where it turns; how large the gradient is
-/// does not matter. For the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
+/// Steps by the sign of the gradient. An element's step grows while its gradient keeps its sign, and shrinks when the sign
+/// changes.
+///
+/// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
 ///
 /// ```
@@ -38,19 +42,20 @@ pub struct Rprop<T: Float = f32> {
 }
 
 impl<T: Float> Rprop<T> {
-    /// With first steps of the length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to 50. Settings are
-    /// checked by the first step.
+    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to
+    /// 50. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// With a length multiplied by `minus`, below 1, where the gradient's sign turns, and by `plus`, above 1, where it stays.
+    /// Sets the factors of a step's length: `minus`, below 1, after a change of the gradient's sign, and `plus`, above 1, without
+    /// a change.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }
     }
 
-    /// With lengths from `min` to `max`, neither negative.
+    /// Sets the smallest and the largest length of a step, neither negative.
     #[must_use]
     pub fn step_sizes(self, min: f64, max: f64) -> Self {
         Rprop { step_sizes: [min, max], ..self }
@@ -58,13 +63,7 @@ impl<T: Float> Rprop<T> {
 }
 
 impl<T: Float> Optimizer<T> for Rprop<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         &["prev", "step_size"]
@@ -92,15 +91,15 @@ impl<T: Float> Optimizer<T> for Rprop<T> {
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = T::from_f64;
         let ([minus, plus], [min, max]) = (self.etas.map(number), self.step_sizes.map(number));
-        let along = self.common.along();
+        let gradient_of = self.common.penalized_gradient();
         if states.tensors.is_empty() {
             let full = |number: T| Tensor::try_full(value.shape(), number);
             states.tensors = vec![full(T::ZERO)?, full(number(self.common.lr))?];
         }
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [before, length]| {
-            let g = along.of(p, g);
-            let turn = g * before;
-            let (factor, g) = match (turn > T::ZERO, turn < T::ZERO) {
+        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [previous, length]| {
+            let g = gradient_of.compute(p, g);
+            let agreement = g * previous;
+            let (factor, g) = match (agreement > T::ZERO, agreement < T::ZERO) {
                 (true, _) => (plus, g),
                 (_, true) => (minus, T::ZERO),
                 _ => (T::ONE, g),
@@ -123,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_grows_shrinks_and_stays_within_its_limits() {
+    fn the_length_grows_shrinks_and_stays_within_its_limits() {
         let mut w = Tensor::from([0.0f64, 0.0, 0.0]);
         let mut rprop = Rprop::new(1.0).step_sizes(0.7, 1.1);
-        // The gradient keeps its sign, turns and is not taken, is no number.
+        // Three elements: the gradient keeps its sign; it changes its sign, so that there is no step; it is NaN.
         rprop.step_tensors([&mut w], &[Tensor::from([3.0, 3.0, f64::NAN])]);
         assert_eq!(w.to_vec(), [-1.0, -1.0, 0.0]);
         rprop.step_tensors([&mut w], &[Tensor::from([1e-9, -3.0, f64::NAN])]);
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_on_the_wrong_side_of_1_are_refused() {
+    fn factors_on_the_wrong_side_of_1_are_errors() {
         let mut w = Tensor::from([0.0f64]);
         for (rprop, expected) in
             [(Rprop::new(0.1).etas(0.0, 1.2), "etaminus"), (Rprop::new(0.1).etas(0.5, 1.0), "etaplus")]

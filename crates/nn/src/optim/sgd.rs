@@ -12,7 +12,9 @@
 
 use wengert_tensor::{Float, Tensor};
 
-use crate::optim::optimizer::{Common, Optimizer, Range, Setting, States};
+use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::optimizer::Optimizer;
+use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
 /// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
@@ -36,24 +38,24 @@ pub struct Sgd<T: Float = f32> {
 }
 
 impl<T: Float> Sgd<T> {
-    /// Plain descent with learning rate `lr`. Settings are checked by the first step.
+    /// Returns plain gradient descent with learning rate `lr`. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Sgd { momentum: 0.0, dampening: 0.0, nesterov: false, common: Common::new(lr) }
     }
 
-    /// With momentum, not negative; 0.9 is usual.
+    /// Sets the momentum, not negative; 0 by default, and often 0.9.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         Sgd { momentum, ..self }
     }
 
-    /// With the gradient's share in the momentum reduced by `dampening`.
+    /// Multiplies the gradient by `1 - dampening` where it is added to the momentum; 0 by default.
     #[must_use]
     pub fn dampening(self, dampening: f64) -> Self {
         Sgd { dampening, ..self }
     }
 
-    /// With Nesterov's momentum, which needs momentum and no dampening.
+    /// Uses Nesterov's momentum, which needs a momentum and no dampening.
     #[must_use]
     pub fn nesterov(self) -> Self {
         Sgd { nesterov: true, ..self }
@@ -61,13 +63,7 @@ impl<T: Float> Sgd<T> {
 }
 
 impl<T: Float> Optimizer<T> for Sgd<T> {
-    fn common(&self) -> &Common<Self, T> {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common<Self, T> {
-        &mut self.common
-    }
+    common_accessors!();
 
     fn states(&self) -> &'static [&'static str] {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
@@ -93,16 +89,16 @@ impl<T: Float> Optimizer<T> for Sgd<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let number = |value: f64| T::from_f64(value);
-        let (lr, along) = (number(self.common.lr), self.common.along());
+        let (lr, gradient_of) = (number(self.common.lr), self.common.penalized_gradient());
         if self.momentum == 0.0 {
-            return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * along.of(p, g), []))?);
+            return Ok(value.try_update_with(gradient, [], |p, g, []| (p - lr * gradient_of.compute(p, g), []))?);
         }
-        let (kept, fresh, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
+        let (momentum, share, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
         let is_first = states.tensors.is_empty();
         Ok(value.try_update_with(gradient, states.tensors_mut::<1>(value), |p, g, [v]| {
-            let g = along.of(p, g);
-            let v = if is_first { g } else { kept * v + fresh * g };
-            (p - lr * if nesterov { g + kept * v } else { v }, [v])
+            let g = gradient_of.compute(p, g);
+            let v = if is_first { g } else { momentum * v + share * g };
+            (p - lr * if nesterov { g + momentum * v } else { v }, [v])
         })?)
     }
 }
@@ -113,15 +109,15 @@ mod tests {
 
     use super::*;
 
-    /// Gradients of ½ p², that is p itself.
+    /// Returns the gradient of ½ p², which is p.
     fn gradients(p: &Parameter<f64>) -> Gradients<f64> {
         let tape = Tape::new();
         (tape.parameter(p).square() * 0.5).sum(..).backward()
     }
 
     #[test]
-    fn the_formula_step_by_step() {
-        // (settings, p after each of three steps from p = 1 along the gradient p), in exact binary fractions.
+    fn three_steps_follow_the_formula() {
+        // Each row: settings, then p after each of three steps from p = 1 with the gradient p, in exact binary fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
             // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.
@@ -144,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn values_change_in_place_and_copies_of_them_do_not() {
+    fn values_change_in_place_and_their_clones_do_not() {
         let mut p = Parameter::new(Tensor::from([1.0, 2.0]));
         let place = p.value.as_slice().unwrap().as_ptr();
         let gradients = gradients(&p);
@@ -158,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreached_parameter_is_reported_and_nothing_changes() {
+    fn a_parameter_without_a_gradient_is_an_error_that_changes_nothing() {
         let (mut used, mut unused) = (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])));
         let gradients = gradients(&used);
         let error = Sgd::new(0.5).try_step(&mut [&mut used, &mut unused], &gradients).unwrap_err();
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_outside_their_range_are_refused() {
+    fn settings_outside_their_range_are_errors() {
         let mut p = Parameter::new(Tensor::from([1.0]));
         let gradients = gradients(&p);
         for (sgd, name) in [

@@ -1,21 +1,21 @@
 //! A line search for the strong Wolfe conditions, by cubic interpolation.
 //!
-//! Nocedal and Wright, "Numerical optimization" (2006), algorithms 3.5 and 3.6, as PyTorch has it (`_strong_wolfe` in
-//! `torch/optim/lbfgs.py`, from Torch7's `lswolfe.lua`).
+//! Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical optimization" (2006), in the form of PyTorch's `_strong_wolfe`
+//! (`torch/optim/lbfgs.py`, which follows Torch7's `lswolfe.lua`).
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// How much of the descent that the first slope promises must be there.
+/// The least share of the descent that the slope at the start predicts: c₁ of the first Wolfe condition, as in PyTorch.
 const DESCENT: f64 = 1e-4;
-/// How much of the first slope may be left.
+/// The largest share of the slope at the start that may remain: c₂ of the second Wolfe condition, as in PyTorch.
 const CURVATURE: f64 = 0.9;
 
 /// A point on the line.
 #[derive(Clone, Debug)]
 pub(super) struct Point<T: Float> {
-    /// How far from the start, in lengths of the direction.
+    /// The distance from the start, in lengths of the direction.
     pub(super) length: f64,
     pub(super) loss: f64,
     pub(super) gradient: Tensor<T>,
@@ -23,76 +23,125 @@ pub(super) struct Point<T: Float> {
     pub(super) slope: f64,
 }
 
-/// A point that satisfies the conditions, or the lowest that was seen, and how many were measured. `at` measures the point at a
-/// length, `reach` is the largest element of the direction, `limit` the number of points after the first at `length`.
+/// The line search: where it starts and when it ends.
+struct Search<T: Float> {
+    start: Point<T>,
+    /// The largest absolute value of an element of the direction.
+    largest: f64,
+    /// The bracket is small enough when no parameter differs by more than this between its ends.
+    tolerance: f64,
+    /// The largest number of points to evaluate after the first.
+    limit: usize,
+}
+
+/// The result of the first phase: a point that satisfies the conditions, or two points around one.
+enum Bracket<T: Float> {
+    Found(Point<T>),
+    Between([Point<T>; 2]),
+}
+
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or otherwise the point of the
+/// lowest loss, and the number of points that were evaluated.
+///
+/// `at` evaluates the point at a length. The first length is `length`. `largest` is the largest absolute value of an element of the
+/// direction, `limit` the largest number of points after the first.
 pub(super) fn strong_wolfe<T: Float>(
     at: &mut impl FnMut(f64) -> Result<Point<T>>,
     start: Point<T>,
     length: f64,
-    reach: f64,
+    largest: f64,
     tolerance: f64,
     limit: usize,
 ) -> Result<(Point<T>, usize)> {
-    let (loss, slope) = (start.loss, start.slope);
-    let descends = |point: &Point<T>| point.loss <= loss + DESCENT * point.length * slope;
-    let is_flat = |point: &Point<T>| point.slope.abs() <= -CURVATURE * slope;
-    let (mut previous, mut new) = (start.clone(), at(length)?);
-    let mut tried = 0;
-    // Longer and longer steps, until a minimum is in between.
-    let mut bracket = loop {
-        if tried >= limit {
-            break [start, new];
-        }
-        if !descends(&new) || tried > 1 && new.loss >= previous.loss {
-            break [previous, new];
-        }
-        if is_flat(&new) {
-            return Ok((new, tried + 1));
-        }
-        if new.slope >= 0.0 {
-            break [previous, new];
-        }
-        let bounds = [new.length + 0.01 * (new.length - previous.length), new.length * 10.0];
-        let length = cubic_minimum(&previous, &new, bounds);
-        previous = std::mem::replace(&mut new, at(length)?);
-        tried += 1;
-    };
-    // The bracket is made smaller around the minimum.
-    let mut stuck = false;
-    let mut low = usize::from(bracket[0].loss > bracket[1].loss);
-    while tried < limit && (bracket[1].length - bracket[0].length).abs() * reach >= tolerance {
-        let [a, b] = [bracket[0].length, bracket[1].length];
-        let (least, most) = (a.min(b), a.max(b));
-        let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-        // Near an end of the bracket little is learnt: the second time, or at the end itself, a tenth of it away from there.
-        let margin = 0.1 * (most - least);
-        let near = (most - length).min(length - least) < margin;
-        let at_end = near && (stuck || length >= most || length <= least);
-        if at_end {
-            length = if (length - most).abs() < (length - least).abs() { most - margin } else { least + margin };
-        }
-        stuck = near && !at_end;
-        let new = at(length)?;
-        tried += 1;
-        if !descends(&new) || new.loss >= bracket[low].loss {
-            bracket[1 - low] = new;
-            low = usize::from(bracket[0].loss > bracket[1].loss);
-            continue;
-        }
-        let done = is_flat(&new);
-        if !done && new.slope * (bracket[1 - low].length - bracket[low].length) >= 0.0 {
-            bracket[1 - low] = bracket[low].clone();
-        }
-        bracket[low] = new;
-        if done {
-            break;
-        }
+    let search = Search { start, largest, tolerance, limit };
+    let (bracket, tried) = search.bracket(at, length)?;
+    match bracket {
+        Bracket::Found(point) => Ok((point, tried + 1)),
+        Bracket::Between(bracket) => search.zoom(at, bracket, tried),
     }
-    let [first, second] = bracket;
-    Ok((if low == 0 { first } else { second }, tried + 1))
 }
 
-/// Where the cubic through losses and slopes at two points has its minimum, within `bounds`; their middle if it has none.
+impl<T: Float> Search<T> {
+    /// Returns true if the loss is low enough: the first Wolfe condition.
+    fn descends(&self, point: &Point<T>) -> bool {
+        point.loss <= self.start.loss + DESCENT * point.length * self.start.slope
+    }
+
+    /// Returns true if the slope is small enough: the second Wolfe condition.
+    fn is_flat(&self, point: &Point<T>) -> bool {
+        point.slope.abs() <= -CURVATURE * self.start.slope
+    }
+
+    /// Tries longer and longer lengths until a minimum lies between two of them. Returns these, and the number of points after the
+    /// first.
+    fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
+        let (mut previous, mut new) = (self.start.clone(), at(length)?);
+        let mut tried = 0;
+        loop {
+            if tried >= self.limit {
+                return Ok((Bracket::Between([self.start.clone(), new]), tried));
+            }
+            if !self.descends(&new) || tried > 1 && new.loss >= previous.loss {
+                return Ok((Bracket::Between([previous, new]), tried));
+            }
+            if self.is_flat(&new) {
+                return Ok((Bracket::Found(new), tried));
+            }
+            if new.slope >= 0.0 {
+                return Ok((Bracket::Between([previous, new]), tried));
+            }
+            let bounds = [new.length + 0.01 * (new.length - previous.length), new.length * 10.0];
+            let length = cubic_minimum(&previous, &new, bounds);
+            previous = std::mem::replace(&mut new, at(length)?);
+            tried += 1;
+        }
+    }
+
+    /// Narrows the bracket around the minimum. Returns its lower end, and the number of points that were evaluated in all.
+    fn zoom(
+        &self,
+        at: &mut impl FnMut(f64) -> Result<Point<T>>,
+        mut bracket: [Point<T>; 2],
+        mut tried: usize,
+    ) -> Result<(Point<T>, usize)> {
+        let mut stuck = false;
+        let mut low = usize::from(bracket[0].loss > bracket[1].loss);
+        while tried < self.limit && (bracket[1].length - bracket[0].length).abs() * self.largest >= self.tolerance {
+            let [a, b] = [bracket[0].length, bracket[1].length];
+            let (least, most) = (a.min(b), a.max(b));
+            let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
+            // A point near an end of the bracket hardly narrows it. The second time in a row, or at the end itself, the point is
+            // moved away from the end by a tenth of the bracket.
+            let margin = 0.1 * (most - least);
+            let near = (most - length).min(length - least) < margin;
+            let at_end = near && (stuck || length >= most || length <= least);
+            if at_end {
+                length = if (length - most).abs() < (length - least).abs() { most - margin } else { least + margin };
+            }
+            stuck = near && !at_end;
+            let new = at(length)?;
+            tried += 1;
+            if !self.descends(&new) || new.loss >= bracket[low].loss {
+                bracket[1 - low] = new;
+                low = usize::from(bracket[0].loss > bracket[1].loss);
+                continue;
+            }
+            let done = self.is_flat(&new);
+            if !done && new.slope * (bracket[1 - low].length - bracket[low].length) >= 0.0 {
+                bracket[1 - low] = bracket[low].clone();
+            }
+            bracket[low] = new;
+            if done {
+                break;
+            }
+        }
+        let [first, second] = bracket;
+        Ok((if low == 0 { first } else { second }, tried + 1))
+    }
+}
+
+/// Returns the minimum, within bounds, of the cubic through the losses and slopes at two points. Returns the middle of the bounds if
+/// the cubic has no minimum.
 fn cubic_minimum<T: Float>(a: &Point<T>, b: &Point<T>, [least, most]: [f64; 2]) -> f64 {
     let (a, b) = if a.length <= b.length { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.length - b.length);

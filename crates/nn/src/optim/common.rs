@@ -1,0 +1,154 @@
+//! The part that every optimiser has: the common settings, groups of parameters, and the states of each parameter.
+
+use std::collections::HashMap;
+
+use wengert_autograd::Parameter;
+use wengert_tensor::{Float, Tensor};
+
+/// The common part of every optimiser `O`: settings, groups, and the states of each parameter that a step has updated.
+#[derive(Clone, Debug)]
+pub struct Common<O, T: Float = f32> {
+    /// The learning rate of parameters that are in no group.
+    pub lr: f64,
+    /// The weight decay; see [`Optimizer::weight_decay`](crate::Optimizer::weight_decay).
+    pub weight_decay: f64,
+    /// True if the decay is decoupled: subtracted from the parameter, not added to the gradient.
+    pub decoupled: bool,
+    /// True if steps go along the gradient instead of against it.
+    pub maximize: bool,
+    pub(crate) groups: Vec<Group<O>>,
+    /// The states of the parameters of models, by [`Parameter::id`].
+    pub(super) states: HashMap<u64, States<T>>,
+    /// The states of plain tensors, by their position in a step.
+    pub(super) positions: Vec<States<T>>,
+}
+
+/// Parameters with settings of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<O> {
+    /// The group holds every parameter at or below this path.
+    pub(crate) path: String,
+    pub(crate) settings: O,
+    /// The group's learning rate divided by the rate of parameters that are in no group.
+    pub(crate) ratio: f64,
+}
+
+impl<O, T: Float> Common<O, T> {
+    /// Returns the common part with learning rate `lr`, without weight decay and groups.
+    pub fn new(lr: f64) -> Self {
+        let (groups, states, positions) = (Vec::new(), HashMap::new(), Vec::new());
+        Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
+    }
+
+    /// Returns the gradient that an update starts from: negated by [`maximize`](Self::maximize), with the L2 penalty added.
+    pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
+        let sign = if self.maximize { -T::ONE } else { T::ONE };
+        let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
+        PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
+    }
+
+    /// Returns the parameter that an update starts from: reduced by decoupled weight decay.
+    pub fn decayed_parameter(&self) -> DecayedParameter<T> {
+        DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
+    }
+
+    /// Returns the states of `parameter`, or `None` if no step has updated it.
+    pub fn states(&self, parameter: &Parameter<T>) -> Option<&States<T>> {
+        self.states.get(&parameter.id())
+    }
+
+    /// Sets the states of `parameter`, for example from a checkpoint.
+    pub fn set_states(&mut self, parameter: &Parameter<T>, states: States<T>) {
+        self.states.insert(parameter.id(), states);
+    }
+
+    /// Removes and returns the states of `parameter`. Its next step is again its first.
+    pub fn take_states(&mut self, parameter: &Parameter<T>) -> Option<States<T>> {
+        self.states.remove(&parameter.id())
+    }
+}
+
+/// The gradient that an update starts from; see [`Common::penalized_gradient`].
+///
+/// A type with an inlined method, and no closure, so that it is compiled into the loop over the elements.
+#[derive(Clone, Copy, Debug)]
+pub struct PenalizedGradient<T> {
+    sign: T,
+    has_penalty: bool,
+    penalty: T,
+}
+
+impl<T: Float> PenalizedGradient<T> {
+    /// Returns the penalized gradient of a parameter `p` with the gradient `g`.
+    ///
+    /// Without decay nothing is added, because 0 · p is NaN where p is infinite.
+    #[inline(always)]
+    pub fn compute(self, p: T, g: T) -> T {
+        let g = g * self.sign;
+        if self.has_penalty { g + self.penalty * p } else { g }
+    }
+}
+
+/// The parameter that an update starts from; see [`Common::decayed_parameter`].
+#[derive(Clone, Copy, Debug)]
+pub struct DecayedParameter<T> {
+    factor: T,
+}
+
+impl<T: Float> DecayedParameter<T> {
+    /// Returns the parameter `p` after decoupled weight decay.
+    #[inline(always)]
+    pub fn compute(self, p: T) -> T {
+        p * self.factor
+    }
+}
+
+/// The states of one parameter, for example its momentum.
+#[derive(Clone, Debug)]
+pub struct States<T: Float = f32> {
+    /// The number of the parameter's steps, the current one included.
+    pub steps: u64,
+    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states): of the parameter's shape, or a single
+    /// number of rank 0.
+    pub tensors: Vec<Tensor<T>>,
+}
+
+impl<T: Float> Default for States<T> {
+    fn default() -> Self {
+        States { steps: 0, tensors: Vec::new() }
+    }
+}
+
+impl<T: Float> States<T> {
+    /// Returns the `N` tensors to update. At a parameter's first step it makes them: zeros of the shape of `value`.
+    ///
+    /// # Panics
+    ///
+    /// If there are tensors, but not `N`.
+    #[track_caller]
+    pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
+        if self.tensors.is_empty() {
+            self.tensors = (0..N).map(|_| Tensor::zeros(value.shape())).collect();
+        }
+        let found = self.tensors.len();
+        match <&mut [Tensor<T>; N]>::try_from(&mut self.tensors[..]) {
+            Ok(tensors) => tensors.each_mut(),
+            Err(_) => panic!("the update needs {N} states of the parameter, but it has {found}"),
+        }
+    }
+}
+
+/// Implements [`Optimizer::common`](crate::Optimizer::common) and its mutable twin by the field `common`.
+macro_rules! common_accessors {
+    () => {
+        fn common(&self) -> &Common<Self, T> {
+            &self.common
+        }
+
+        fn common_mut(&mut self) -> &mut Common<Self, T> {
+            &mut self.common
+        }
+    };
+}
+
+pub(super) use common_accessors;

@@ -1,0 +1,55 @@
+//! The trained parameters of a model as one vector.
+
+use wengert_autograd::Gradients;
+use wengert_tensor::{Float, Tensor};
+
+use crate::module::Module;
+use crate::{Error, Result};
+
+/// Evaluates the model. Returns the loss, and the gradient as one vector over the parameters that are not frozen.
+pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
+    model: &M,
+    evaluate: &mut impl FnMut(&M) -> (T, Gradients<T>),
+) -> Result<(f64, Tensor<T>)> {
+    let (loss, gradients) = evaluate(model);
+    let (mut elements, mut names) = (Vec::new(), Vec::new());
+    for (path, parameter) in model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()) {
+        match gradients.get(parameter) {
+            Some(gradient) => elements.extend(gradient.iter()),
+            None => names.push(path),
+        }
+    }
+    if !names.is_empty() {
+        return Err(Error::Unreached { names });
+    }
+    let count = elements.len();
+    Ok((loss.to_f64(), Tensor::try_from_vec(elements, [count])?))
+}
+
+/// Returns the values of the parameters that are not frozen, as one vector.
+pub(super) fn values<T: Float>(model: &impl Module<T>) -> Tensor<T> {
+    let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
+    let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.to_vec()).collect();
+    let count = elements.len();
+    Tensor::from_vec(elements, [count])
+}
+
+/// Sets the parameters that are not frozen from one vector.
+pub(super) fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T>) -> Result<()> {
+    let elements = vector.try_to_vec()?;
+    let mut rest = &elements[..];
+    for parameter in model.parameters_mut().into_iter().filter(|parameter| !parameter.is_frozen()) {
+        let (own, others) = rest.split_at(parameter.value.numel());
+        parameter.value.make_mut().copy_from_slice(own);
+        rest = others;
+    }
+    Ok(())
+}
+
+/// Returns the largest absolute value of an element; NaN if one is NaN.
+pub(super) fn max_abs<T: Float>(vector: &Tensor<T>) -> f64 {
+    vector.iter().fold(0.0, |largest: f64, x| {
+        let size = x.to_f64().abs();
+        if size > largest || size.is_nan() { size } else { largest }
+    })
+}

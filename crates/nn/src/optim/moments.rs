@@ -1,0 +1,95 @@
+//! The settings and the running means that Adam and its relatives share.
+
+use wengert_tensor::Float;
+
+use crate::optim::setting::{Range, Setting};
+
+/// The settings of an optimiser with running means of the gradient and of its square.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moments {
+    /// The decay rates of the two means: the share of the old mean that a step keeps.
+    pub(super) betas: [f64; 2],
+    /// The number added to a divisor, so that it is not 0.
+    pub(super) eps: f64,
+}
+
+impl Moments {
+    /// PyTorch's defaults for Adam, Adamax, NAdam and RAdam.
+    pub(super) const DEFAULT: Moments = Moments { betas: [0.9, 0.999], eps: 1e-8 };
+
+    /// Calls `each` with the name and the place of each setting.
+    pub(super) fn settings(&mut self, each: &mut dyn FnMut(&'static str, Setting<'_>)) {
+        each("beta1", Setting::Number(&mut self.betas[0], Range::BelowOne));
+        each("beta2", Setting::Number(&mut self.betas[1], Range::BelowOne));
+        each("eps", Setting::Number(&mut self.eps, Range::NotNegative));
+    }
+
+    /// Returns the settings as numbers of the type `T`, ready for the loop over the elements.
+    pub(super) fn update<T: Float>(&self) -> MomentUpdate<T> {
+        let ([beta1, beta2], number) = (self.betas, T::from_f64);
+        MomentUpdate {
+            share1: number(1.0 - beta1),
+            beta2: number(beta2),
+            share2: number(1.0 - beta2),
+            eps: number(self.eps),
+        }
+    }
+}
+
+/// [`Moments`] as numbers of the type `T`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MomentUpdate<T> {
+    share1: T,
+    pub(super) beta2: T,
+    share2: T,
+    pub(super) eps: T,
+}
+
+impl<T: Float> MomentUpdate<T> {
+    /// Returns the running mean `m` of the gradient after the gradient `g`.
+    #[inline(always)]
+    pub(super) fn first(self, m: T, g: T) -> T {
+        m + self.share1 * (g - m)
+    }
+
+    /// Returns the running mean `v` of the squared gradient after the gradient `g`.
+    #[inline(always)]
+    pub(super) fn second(self, v: T, g: T) -> T {
+        v * self.beta2 + self.share2 * g * g
+    }
+}
+
+/// Defines the builder methods for the settings in the field `moments`.
+macro_rules! moment_settings {
+    () => {
+        /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from 0 to 1,
+        /// 1 excluded. PyTorch: `betas`.
+        #[must_use]
+        pub fn betas(mut self, first: f64, second: f64) -> Self {
+            self.moments.betas = [first, second];
+            self
+        }
+
+        /// Sets the number that is added to the divisor, not negative. PyTorch: `eps`.
+        #[must_use]
+        pub fn eps(mut self, eps: f64) -> Self {
+            self.moments.eps = eps;
+            self
+        }
+    };
+}
+
+/// Defines the builder method for decoupled weight decay.
+macro_rules! decoupled_setting {
+    () => {
+        /// Decouples the weight decay from the running means: each step subtracts `lr · weight_decay` times the parameter from it.
+        /// PyTorch: `decoupled_weight_decay=True`.
+        #[must_use]
+        pub fn decoupled(mut self) -> Self {
+            self.common.decoupled = true;
+            self
+        }
+    };
+}
+
+pub(super) use {decoupled_setting, moment_settings};

@@ -1,0 +1,36 @@
+//! The settings of an optimiser by name, for checks and checkpoints.
+
+/// The place of a setting, to read and to change it.
+#[derive(Debug)]
+pub enum Setting<'o> {
+    /// A number in a range.
+    Number(&'o mut f64, Range),
+    /// Yes or no.
+    Flag(&'o mut bool),
+}
+
+/// The numbers that a setting may have. No range has NaN or an infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// 0 or more.
+    NotNegative,
+    /// From 0 to 1, 1 excluded.
+    BelowOne,
+    /// From 0 to 1.
+    UpToOne,
+    /// Any finite number.
+    Finite,
+}
+
+impl Range {
+    /// Returns an error with a description of the range if `value` is outside of it.
+    pub(super) fn check(self, value: f64) -> Result<(), &'static str> {
+        let (inside, expected) = match self {
+            Range::NotNegative => (value >= 0.0, "a finite number, not negative"),
+            Range::BelowOne => ((0.0..1.0).contains(&value), "a number from 0 to 1, 1 excluded"),
+            Range::UpToOne => ((0.0..=1.0).contains(&value), "a number from 0 to 1"),
+            Range::Finite => (true, "a finite number"),
+        };
+        if inside && value.is_finite() { Ok(()) } else { Err(expected) }
+    }
+}
