@@ -7,9 +7,10 @@
 //! | `loader` | batches, in the order of an epoch |
 //! | `augment` | images and inputs changed at random |
 //! | `source`, `numbers` | files that are read in bounded memory; numbers after a header |
-//! | `table`, `idx`, `npy`, `text`, `images` | readers |
+//! | `csv`, `rows`, `table`, `idx`, `npy`, `text`, `images` | readers |
 
 pub mod augment;
+mod csv;
 mod dataset;
 mod idx;
 #[cfg(feature = "images")]
@@ -17,11 +18,14 @@ mod images;
 mod loader;
 mod npy;
 mod numbers;
+mod rows;
 mod samples;
 mod sequences;
 mod source;
 pub mod split;
 mod table;
+#[cfg(test)]
+mod table_tests;
 mod text;
 
 pub use dataset::Dataset;
@@ -32,7 +36,8 @@ pub use loader::{Batches, DataLoader};
 pub use npy::read_npy;
 #[cfg(feature = "npz")]
 pub use npy::read_npz;
+pub use rows::read_table;
 pub use samples::Samples;
 pub use sequences::{Padded, Sequences, pad_sequence};
-pub use table::{Classes, Table, read_table};
+pub use table::{Classes, Table};
 pub use text::{Vocabulary, next_tokens, read_text};

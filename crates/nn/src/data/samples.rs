@@ -5,8 +5,8 @@ use std::path::Path;
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::data::dataset::Dataset;
+use crate::data::rows::for_each_row;
 use crate::data::split;
-use crate::data::table::for_each_row;
 use crate::normalize::Normalize;
 use crate::{Error, Result};
 

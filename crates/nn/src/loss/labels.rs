@@ -7,8 +7,8 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
+use crate::loss::checks::{as_batch, check_shape, reduced_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
-use crate::loss::{as_batch, check_shape, reduced_batch, refuse};
 
 // What errors call the operations.
 const MULTILABEL_MARGIN_LOSS: &str = "multilabel_margin_loss";

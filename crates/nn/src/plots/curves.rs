@@ -1,5 +1,6 @@
 //! Lines: how a training went, and how scores put samples in order.
 
+use std::ops::Range;
 use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
@@ -189,23 +190,30 @@ impl Chart<'_> {
         self.corner.clone().unwrap_or(free)
     }
 
+    /// Returns the number of marks on the horizontal axis: one for each epoch, if there are few.
+    fn marks(&self, across: &Range<f64>) -> usize {
+        if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 }
+    }
+
+    /// Returns the largest absolute values of the points, across and up.
+    fn largest(&self) -> [f64; 2] {
+        let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
+        points.fold([0.0, 0.0], |[x, y], point| [x.max(point.0.abs()), y.max(point.1.abs())])
+    }
+
+    /// Draws the chart into `svg`, over the ranges `across` and `up`.
     fn draw_on<Y>(
         &self,
         svg: &mut String,
-        across: std::ops::Range<f64>,
+        across: Range<f64>,
         up: Y,
     ) -> std::result::Result<(), Box<dyn std::error::Error + '_>>
     where
         Y: AsRangedCoord<Value = f64>,
         Y::CoordDescType: ValueFormatter<f64>,
     {
-        // Whole numbers have a mark each, as long as they are few.
-        let marks = if self.x == "epoch" { (across.end - across.start + 1.0).clamp(2.0, 12.0) as usize } else { 11 };
-        let largest = |value: fn(&(f64, f64)) -> f64| {
-            let points = self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
-            points.map(|point| value(point).abs()).fold(0.0, f64::max)
-        };
-        let (wide, high) = (largest(|point| point.0), largest(|point| point.1));
+        let marks = self.marks(&across);
+        let [largest_x, largest_y] = self.largest();
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
@@ -224,8 +232,8 @@ impl Chart<'_> {
             .label_style(text(15))
             .axis_desc_style(text(17))
             .x_labels(marks)
-            .x_label_formatter(&|&x| on_axis(x, wide))
-            .y_label_formatter(&|&y| on_axis(y, high))
+            .x_label_formatter(&|&x| on_axis(x, largest_x))
+            .y_label_formatter(&|&y| on_axis(y, largest_y))
             .draw()?;
         for (number, (name, points)) in self.lines.iter().enumerate() {
             let colour = if self.rates && number > 0 { CHANCE } else { colour(number) };

@@ -1,11 +1,14 @@
-//! What can go wrong with models, data and files, as values.
+//! The error of this crate.
 
 use std::fmt;
 use std::io;
 use std::panic::Location;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wengert_tensor::{DType, Shape};
+
+use crate::error::mismatch::{KeyMismatch, Place, keys};
+use crate::error::text::{at, escaped, list, shown};
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -273,127 +276,6 @@ pub enum Error {
     /// A curve that could not be drawn.
     #[error("cannot draw the curve: {0}")]
     Plot(String),
-}
-
-/// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A line, counted from 1.
-    Line(u64),
-    /// A byte, counted from 0.
-    Byte(u64),
-    /// A file in an archive.
-    Entry(String),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "byte {byte}"),
-            Place::Entry(name) => write!(f, "entry '{}'", shown(name)),
-        }
-    }
-}
-
-/// A tensor of a checkpoint that is not what the model has under that name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyMismatch {
-    /// The name of both.
-    pub name: String,
-    /// Shape and element type in the file.
-    pub found: (Shape, String),
-    /// Shape and element type in the model.
-    pub expected: (Shape, String),
-}
-
-impl fmt::Display for KeyMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |(shape, dtype): &(Shape, String)| format!("{} {}", shown(dtype), shown(&shape.to_string()));
-        let (name, found, expected) = (shown(&self.name), of(&self.found), of(&self.expected));
-        write!(f, "'{name}' is {found} in the file, {expected} in the model")
-    }
-}
-
-/// How many names a text lists; of the others it gives the number.
-const LISTED: usize = 10;
-
-/// How many characters of a name, or of what else a file may say at any length, a text shows.
-const SHOWN: usize = 200;
-
-/// The beginning of `text` with its control characters escaped.
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => escaped(&text[..end]) + "…",
-        None => escaped(text),
-    }
-}
-
-/// A file's name with its control characters escaped.
-fn at(path: &Path) -> String {
-    escaped(&path.to_string_lossy())
-}
-
-/// `text` with escapes (`\u{1b}`) for what a terminal acts on, or what cannot be seen and changes how the rest is shown:
-/// control characters, and Unicode's marks of direction and line ends.
-fn escaped(text: &str) -> String {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if acts(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
-    }
-    escaped
-}
-
-/// `'fc1.weight', 'fc1.bias' and 5 more`: the first few names, and how many follow.
-fn list(names: &[String]) -> String {
-    let first: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{}'", shown(name))).collect();
-    match names.len().saturating_sub(LISTED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
-}
-
-/// The names of a file that do not fit a model, or of a model that do not fit a file, each with the one that it may be meant to be.
-pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
-    let mut text = String::new();
-    if !missing.is_empty() {
-        text += &format!("\n  missing in the file: {}", list(missing));
-    }
-    if !unexpected.is_empty() {
-        text += &format!("\n  unexpected in the file: {}", list(unexpected));
-    }
-    for name in missing.iter().take(LISTED) {
-        if let Some(nearest) = nearest(name, unexpected) {
-            text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(nearest));
-        }
-    }
-    for mismatch in mismatched.iter().take(LISTED) {
-        text += &format!("\n  mismatch: {mismatch}");
-    }
-    let is_float = |(_, dtype): &(Shape, String)| dtype.contains('F');
-    let only_width = |m: &KeyMismatch| m.found.0 == m.expected.0 && is_float(&m.found) && is_float(&m.expected);
-    if mismatched.iter().any(only_width) {
-        text += "\n  `Saved::convert` converts between floating-point types";
-    }
-    if mismatched.len() > LISTED {
-        text += &format!("\n  mismatch: {} more", mismatched.len() - LISTED);
-    }
-    text
-}
-
-/// The name among `names` that is most like `name`: that ends with it, or with at most half of the letters changed.
-fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
-    let likeness = |other: &&String| match () {
-        () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
-        () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
-        () => strsim::normalized_levenshtein(name, other),
-    };
-    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&nearest) >= 0.5).then_some(nearest)
 }
 
 /// What plain methods do with an error: panic at the caller's line with the whole text.

@@ -1,0 +1,166 @@
+use std::fs;
+use std::path::Path;
+
+use wengert_tensor::Tensor;
+
+use super::csv::LONGEST_LINE;
+use super::source::tests::{gzipped, refusal};
+use super::{Classes, Table, read_table};
+use crate::Error;
+
+fn error(contents: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    fs::write(&path, contents).unwrap();
+    let text = read_table::<f64>(&path).unwrap_err().to_string();
+    text.replace(path.to_str().unwrap(), "table.csv")
+}
+
+#[test]
+fn gzip_is_recognised_by_content() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, gzipped(b"\xef\xbb\xbf1,2\r\n\n3,4")).unwrap();
+    assert_eq!(read_table::<f32>(&file).unwrap(), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+}
+
+#[test]
+fn mistakes_name_their_line() {
+    for (contents, expected) in [
+        (&b"1,2\n3,4\n5\n"[..], "'table.csv', line 3: expected 2 columns as in the first row, found 1"),
+        (b"1,2\n\n3,x\n", "'table.csv', line 3, column 2: 'x' is not a finite number"),
+        (b"1,2\n3,nan\n", "'table.csv', line 2, column 2: 'nan' is not a finite number"),
+        (b"1,2\n3,\n", "'table.csv', line 2, column 2: '' is not a finite number"),
+        (b"", "'table.csv' holds no rows"),
+        (b"\n\n", "'table.csv' holds no rows"),
+        (b"1,2\n1,\xff\xfe\n", "'table.csv', line 2: it is not text in UTF-8"),
+        (b"1,2\n\"3,4\n5,6\n", "'table.csv', line 2: the quote that begins there is never closed"),
+    ] {
+        assert_eq!(error(contents), expected);
+    }
+}
+
+#[test]
+fn a_number_too_large_for_the_type_is_an_error_and_one_too_small_is_0() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let end = |error: Error| error.to_string().rsplit_once("', ").unwrap().1.to_owned();
+    fs::write(&file, "1,2\n3,1e39\n").unwrap();
+    assert_eq!(end(read_table::<f32>(&file).unwrap_err()), "line 2, column 2: '1e39' is too large for f32");
+    assert_eq!(read_table::<f64>(&file).unwrap(), Tensor::from([[1.0, 2.0], [3.0, 1e39]]));
+    // Half a unit in the last place above the largest f32 rounds up, and anything below it down.
+    fs::write(&file, "3.4028235677973366e38").unwrap();
+    assert!(matches!(read_table::<f32>(&file), Err(Error::NumberTooLarge { line: 1, column: 1, .. })));
+    fs::write(&file, "-3.4028235677973362e38, 1e-60").unwrap();
+    assert_eq!(read_table::<f32>(&file).unwrap(), Tensor::from([[-f32::MAX, 0.0]]));
+    fs::write(&file, "-1e400").unwrap();
+    assert_eq!(end(read_table::<f64>(&file).unwrap_err()), "line 1, column 1: '-1e400' is too large for f64");
+    fs::write(&file, "inf").unwrap();
+    assert_eq!(end(read_table::<f32>(&file).unwrap_err()), "line 1, column 1: 'inf' is not a finite number");
+}
+
+#[test]
+fn lines_are_bounded() {
+    let line = "1,".repeat(LONGEST_LINE / 2);
+    let expected = "'table.csv', line 2 is longer than 16777216 bytes";
+    assert_eq!(error(&gzipped(format!("1,2\n{line}1\n").as_bytes())), expected);
+    let longest = " ".repeat(LONGEST_LINE - 2) + "1\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, gzipped(longest.as_bytes())).unwrap();
+    assert_eq!(read_table::<f32>(&file).unwrap(), Tensor::from([[1.0]]));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_may_never_end_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [Path::new("/dev/zero"), &pipe] {
+        let error = read_table::<f32>(path).unwrap_err().to_string();
+        assert_eq!(error, format!("cannot read '{}': it is not a regular file", path.display()));
+    }
+}
+
+#[test]
+fn what_a_terminal_would_act_on_is_escaped() {
+    assert_eq!(
+        error(b"1,\x1b[31mred\x07\n"),
+        r"'table.csv', line 1, column 2: '\u{1b}[31mred\u{7}' is not a finite number"
+    );
+    let missing = read_table::<f64>("no/\u{1b}[2J\u{202e}.csv").unwrap_err().to_string();
+    assert!(missing.starts_with(r"cannot read 'no/\u{1b}[2J\u{202e}.csv': No such file"), "{missing}");
+}
+
+#[test]
+fn damaged_archives_and_missing_files_are_errors() {
+    let whole = gzipped(b"1,2\n3,4\n5,6\n7,8\n");
+    for end in [2, 9, whole.len() - 9, whole.len() - 1] {
+        assert!(error(&whole[..end]).starts_with("cannot read 'table.csv': "), "{}", error(&whole[..end]));
+    }
+    let missing = read_table::<f64>("no/such/table.csv").unwrap_err().to_string();
+    assert!(missing.starts_with("cannot read 'no/such/table.csv': No such file"), "{missing}");
+    assert!(read_table::<f64>(std::env::temp_dir()).unwrap_err().to_string().contains("directory"));
+}
+
+fn table(contents: &str) -> Table {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, contents).unwrap();
+    Table::read_csv(&file).unwrap()
+}
+
+#[test]
+fn quotes_hold_what_would_end_a_field_or_a_line() {
+    let table = table("\u{feff}name, note ,x\r\n\"a \"\"b\"\"\",\"two\nlines, one field\", 1 \r\n\r\nc,,2");
+    assert_eq!(table.names(), ["name", "note", "x"]);
+    assert_eq!(table.texts("name").unwrap(), ["a \"b\"", "c"]);
+    assert_eq!(table.texts("note").unwrap(), ["two\nlines, one field", ""]);
+    assert_eq!(table.column::<f32>("x").unwrap(), Tensor::from([1.0, 2.0]));
+    assert_eq!(table.names_except(&["note"]).unwrap(), ["name", "x"]);
+    assert_eq!(table.lines, [2, 5]);
+}
+
+#[test]
+fn missing_fields_are_dropped_filled_or_refused() {
+    let table = table("a,b\n1,?\n2,3\nNA,4\n");
+    let text = table.numbers::<f32>(&["b", "a"]).unwrap_err().to_string();
+    assert!(text.ends_with(", line 2, column 2: '?' is not a finite number"), "{text}");
+    assert_eq!(table.numbers_or::<f64>(&["b"], -1.0).unwrap(), Tensor::from([[-1.0], [3.0], [4.0]]));
+    let kept = table.clone().drop_missing(&["a"]).unwrap();
+    assert_eq!((kept.len(), kept.column::<f64>("a").unwrap()), (2, Tensor::from([1.0, 2.0])));
+    assert!(table.clone().drop_missing(&["a", "b"]).unwrap().texts("b").unwrap().eq(&["3"]));
+    assert_eq!(table.numbers::<f32>(&[]).unwrap().shape().sizes(), [3, 0]);
+    let text = table.classes("a").unwrap_err().to_string();
+    assert!(text.ends_with(", line 4: column 1: no class there"), "{text}");
+    let text = table.column::<f32>("c").unwrap_err().to_string();
+    assert!(text.ends_with(" has no column 'c'; it has 'a', 'b'"), "{text}");
+}
+
+#[test]
+fn classes_are_in_the_order_of_numbers_or_characters() {
+    let of = |contents| table(contents).classes("y").unwrap();
+    assert_eq!(
+        of("y\n10\n9\n10\n"),
+        Classes { indices: Tensor::from([1, 0, 1]), names: vec!["9".into(), "10".into()] }
+    );
+    assert_eq!(of("y\nx10\nx9\n").names, ["x10", "x9"]);
+}
+
+#[test]
+fn bad_tables_say_in_which_line() {
+    for (contents, expected) in [
+        (&b""[..], "'f' holds no rows"),
+        (b"a,b\n", "'f' holds no rows"),
+        (b"a,a\n1,2\n", "'f', line 1: two columns are named 'a'"),
+        (b"a,b\n1,2\n\n3\n", "'f', line 4: expected 2 columns as in the first row, found 1"),
+        (b"a,b\n1,2,3\n", "'f', line 2: expected 2 columns as in the first row, found 3"),
+        (b"a,b\n\"1\n2\",\xff\n", "'f', line 2: it is not text in UTF-8"),
+        (b"a,b\n1,\"2\n", "'f', line 2: the quote that begins there is never closed"),
+    ] {
+        assert_eq!(refusal(contents, |path| Table::read_csv(path)), expected);
+    }
+    let open_quote = [&b"a\n\""[..], &[b'x'; LONGEST_LINE]].concat();
+    assert_eq!(
+        refusal(&gzipped(&open_quote), |path| Table::read_csv(path)),
+        "'f', line 2 is longer than 16777216 bytes"
+    );
+    assert!(Table::read_csv("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
+}

@@ -1,0 +1,86 @@
+//! The differences between a checkpoint and a model, and places in files.
+
+use std::fmt;
+
+use wengert_tensor::Shape;
+
+use crate::error::text::{LISTED, SHOWN, list, shown};
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line, counted from 1.
+    Line(u64),
+    /// A byte, counted from 0.
+    Byte(u64),
+    /// A file in an archive.
+    Entry(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Byte(byte) => write!(f, "byte {byte}"),
+            Place::Entry(name) => write!(f, "entry '{}'", shown(name)),
+        }
+    }
+}
+
+/// A tensor of a checkpoint that is not what the model has under that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyMismatch {
+    /// The name of both.
+    pub name: String,
+    /// Shape and element type in the file.
+    pub found: (Shape, String),
+    /// Shape and element type in the model.
+    pub expected: (Shape, String),
+}
+
+impl fmt::Display for KeyMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |(shape, dtype): &(Shape, String)| format!("{} {}", shown(dtype), shown(&shape.to_string()));
+        let (name, found, expected) = (shown(&self.name), of(&self.found), of(&self.expected));
+        write!(f, "'{name}' is {found} in the file, {expected} in the model")
+    }
+}
+
+/// The names of a file that do not fit a model, or of a model that do not fit a file, each with the one that it may be meant to be.
+pub(crate) fn keys(missing: &[String], unexpected: &[String], mismatched: &[KeyMismatch]) -> String {
+    let mut text = String::new();
+    if !missing.is_empty() {
+        text += &format!("\n  missing in the file: {}", list(missing));
+    }
+    if !unexpected.is_empty() {
+        text += &format!("\n  unexpected in the file: {}", list(unexpected));
+    }
+    for name in missing.iter().take(LISTED) {
+        if let Some(nearest) = nearest(name, unexpected) {
+            text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(nearest));
+        }
+    }
+    for mismatch in mismatched.iter().take(LISTED) {
+        text += &format!("\n  mismatch: {mismatch}");
+    }
+    let is_float = |(_, dtype): &(Shape, String)| dtype.contains('F');
+    let only_width = |m: &KeyMismatch| m.found.0 == m.expected.0 && is_float(&m.found) && is_float(&m.expected);
+    if mismatched.iter().any(only_width) {
+        text += "\n  `Saved::convert` converts between floating-point types";
+    }
+    if mismatched.len() > LISTED {
+        text += &format!("\n  mismatch: {} more", mismatched.len() - LISTED);
+    }
+    text
+}
+
+/// The name among `names` that is most like `name`: that ends with it, or with at most half of the letters changed.
+fn nearest<'n>(name: &str, names: &'n [String]) -> Option<&'n String> {
+    let likeness = |other: &&String| match () {
+        () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
+        () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
+        () => strsim::normalized_levenshtein(name, other),
+    };
+    let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&nearest) >= 0.5).then_some(nearest)
+}

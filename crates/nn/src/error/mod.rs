@@ -1,0 +1,11 @@
+//! The errors of models, data and files, as values.
+
+#[allow(clippy::module_inception)]
+mod error;
+mod mismatch;
+mod text;
+
+pub(crate) use error::raise;
+pub use error::{Error, Result};
+pub(crate) use mismatch::keys;
+pub use mismatch::{KeyMismatch, Place};

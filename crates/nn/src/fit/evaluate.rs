@@ -1,0 +1,74 @@
+//! The loss and the metrics of a model on a data set.
+
+use wengert_autograd::{Tape, Var};
+use wengert_tensor::Float;
+
+use crate::Result;
+use crate::data::DataLoader;
+use crate::history::Scores;
+use crate::metrics::Metric;
+
+/// The loss and the metrics of a model on a data set; nothing is trained. `forward` and `loss` are as for [`Fit::run`].
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::metrics::Accuracy;
+/// use wengert_nn::{DataLoader, Generator, Layer, Linear, Samples, cross_entropy, evaluate};
+///
+/// let model = Linear::<f32>::new(2, 2, &mut Generator::new(0));
+/// let data = Samples::new(Tensor::zeros([6, 2]), Tensor::<i64>::zeros([6]))?;
+/// let scores = evaluate(
+///     &model,
+///     &DataLoader::new(data, 4),
+///     &mut [("accuracy", &mut Accuracy::new())],
+///     |model, tape, x| model.forward(tape.constant(x)),
+///     |logits, classes| cross_entropy(&logits, classes),
+/// )?;
+/// println!("{} {:?}", scores.loss, scores.get("accuracy"));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// What the data and the metrics refuse.
+pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
+    model: &M,
+    loader: &DataLoader<(X, Y)>,
+    metrics: &mut [(&str, &mut (dyn Metric<T, Y> + '_))],
+    forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
+    loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+) -> Result<Scores> {
+    metrics.iter_mut().for_each(|(_, metric)| metric.reset());
+    let mut mean = Mean::default();
+    for (batch, samples) in loader.epoch(0).enumerate() {
+        let (inputs, targets) = samples?;
+        let tape = Tape::new();
+        let outputs = forward(model, &tape, &inputs);
+        let [value, outputs] = tape.try_values([loss(outputs, &targets), outputs])?;
+        mean.add(value.try_item()?.to_f64(), loader.batch_len(batch));
+        for (_, metric) in metrics.iter_mut() {
+            metric.update(&outputs, &targets)?;
+        }
+    }
+    let metrics = metrics.iter().map(|(name, metric)| ((*name).to_owned(), metric.value())).collect();
+    Ok(Scores { loss: mean.value(), metrics })
+}
+
+/// The mean of batches of different sizes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    pub(super) fn add(&mut self, value: f64, samples: usize) {
+        self.sum += value * samples as f64;
+        self.count += samples as f64;
+    }
+
+    /// NaN of nothing.
+    pub(super) fn value(self) -> f64 {
+        self.sum / self.count
+    }
+}

@@ -1,0 +1,329 @@
+//! The training loop.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+use wengert_autograd::{Gradients, NonFinite, Tape, Var};
+use wengert_tensor::{Float, Generator, Tensor};
+
+use crate::checkpoint::{Checkpoint, save};
+use crate::data::DataLoader;
+use crate::fit::early_stopping::EarlyStopping;
+use crate::fit::evaluate::{Mean, evaluate};
+use crate::fit::progress::{Progress, Reporter};
+use crate::history::{Epoch, History, Scores};
+use crate::metrics::Metric;
+use crate::module::Module;
+use crate::optim::Optimizer;
+use crate::schedule::Schedule;
+use crate::{Error, Result};
+
+/// Metrics by name.
+type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
+
+/// Trains a model for some epochs. Everything but the number of epochs is optional.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::metrics::Accuracy;
+/// use wengert_nn::{Adam, DataLoader, Dataset, Fit, Generator, Layer, Linear, Progress, Samples, cross_entropy};
+///
+/// // Points above and below a line.
+/// let generator = &mut Generator::new(0);
+/// let x = Tensor::<f32>::randn([200, 2], generator);
+/// let classes = x.sum(1).gt(0.0).cast::<i64>();
+/// let (train, test) = Samples::new(x, classes)?.random_split(0.25, generator)?;
+/// let (train, test) = (DataLoader::new(train, 16).shuffle(), DataLoader::new(test, 50));
+///
+/// let (mut model, mut adam) = (Linear::new(2, 2, generator), Adam::new(0.05));
+/// let history = Fit::new(10)
+///     .validation(&test)
+///     .metric("accuracy", Accuracy::new())
+///     .clip_norm(1.0)
+///     .progress(Progress::Quiet)
+///     .run(
+///         &mut model,
+///         &mut adam,
+///         &train,
+///         generator,
+///         |model, tape, x| model.forward(tape.constant(x)),
+///         |logits, classes| cross_entropy(&logits, classes),
+///     )?;
+/// assert!(history.last().unwrap().validation.as_ref().unwrap().get("accuracy").unwrap() > 0.9);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// By hand, an epoch is this; the rest is bookkeeping:
+///
+/// ```
+/// # use wengert_autograd::prelude::*;
+/// # use wengert_nn::{DataLoader, Generator, Layer, Linear, Optimizer, Samples, Sgd, cross_entropy};
+/// # let generator = &mut Generator::new(0);
+/// # let data = Samples::new(Tensor::<f32>::zeros([8, 2]), Tensor::<i64>::zeros([8]))?;
+/// # let (mut model, mut sgd, train, epoch) = (Linear::new(2, 2, generator), Sgd::new(0.1), DataLoader::new(data, 4), 0);
+/// for batch in train.epoch(epoch) {
+///     let (x, classes) = batch?;
+///     let (_, gradients) = Tape::training(generator)
+///         .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &classes));
+///     sgd.step(&mut model, &gradients);
+/// }
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
+    epochs: u64,
+    validation: Option<&'a DataLoader<(X, Y)>>,
+    metrics: Metrics<'a, T, Y>,
+    schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
+    clip_norm: Option<f64>,
+    monitor: String,
+    stopping: EarlyStopping,
+    folder: Option<PathBuf>,
+    resume: bool,
+    progress: Progress,
+}
+
+/// What a schedule counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Epochs,
+    Steps,
+}
+
+impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
+    /// So many epochs.
+    pub fn new(epochs: u64) -> Self {
+        Fit {
+            epochs,
+            validation: None,
+            metrics: Vec::new(),
+            schedule: None,
+            clip_norm: None,
+            monitor: "loss".to_owned(),
+            stopping: EarlyStopping::new(u64::MAX),
+            folder: None,
+            resume: false,
+            progress: Progress::default(),
+        }
+    }
+
+    /// With samples held out, on which the model is evaluated after each epoch.
+    #[must_use]
+    pub fn validation(self, loader: &'a DataLoader<(X, Y)>) -> Self {
+        Fit { validation: Some(loader), ..self }
+    }
+
+    /// With a metric, of the training samples as the epoch goes and of those held out.
+    #[must_use]
+    pub fn metric(mut self, name: &str, metric: impl Metric<T, Y> + 'a) -> Self {
+        self.metrics.push((name.to_owned(), Box::new(metric)));
+        self
+    }
+
+    /// With learning rates by epoch, from 0.
+    #[must_use]
+    pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
+        Fit { schedule: Some((Pace::Epochs, Box::new(schedule))), ..self }
+    }
+
+    /// With learning rates by step, from 0: a batch is a step. In place of [`schedule`](Self::schedule).
+    #[must_use]
+    pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
+        Fit { schedule: Some((Pace::Steps, Box::new(schedule))), ..self }
+    }
+
+    /// With gradients scaled to a norm of not more than this. PyTorch: `clip_grad_norm_`.
+    #[must_use]
+    pub fn clip_norm(self, max_norm: f64) -> Self {
+        Fit { clip_norm: Some(max_norm), ..self }
+    }
+
+    /// Measures the best epoch, and when to stop, by this: a loss or metric of the samples held out, or of the training samples where none
+    /// are. Without this, by the loss, and training does not stop early.
+    ///
+    /// ```
+    /// use wengert_nn::{EarlyStopping, Fit};
+    ///
+    /// let fit: Fit = Fit::new(100).early_stopping("accuracy", EarlyStopping::new(5).maximize());
+    /// ```
+    #[must_use]
+    pub fn early_stopping(self, measure: &str, stopping: EarlyStopping) -> Self {
+        Fit { monitor: measure.to_owned(), stopping, ..self }
+    }
+
+    /// With a folder, which is made, for `log.jsonl` ([`History::save`]), `best.safetensors`, the model of the best epoch
+    /// ([`load`](crate::load)), and `last.safetensors`, from which training goes on.
+    #[must_use]
+    pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
+        Fit { folder: Some(folder.into()), ..self }
+    }
+
+    /// Goes on after the last epoch that is in the folder; from the beginning where there is none. The result is what one run would have
+    /// given.
+    #[must_use]
+    pub fn resume(self) -> Self {
+        Fit { resume: true, ..self }
+    }
+
+    /// With another way to show the progress.
+    #[must_use]
+    pub fn progress(self, progress: Progress) -> Self {
+        Fit { progress, ..self }
+    }
+
+    /// Trains `model`: `forward` computes its outputs from inputs, on a tape, and `loss` the loss from outputs and targets, which is to be a
+    /// mean over the samples. What is random on the tape comes from `generator`. Returns the history of all epochs.
+    ///
+    /// # Errors
+    ///
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the operation and the line that made it.
+    /// - There is no measure of the name that [`early_stopping`](Self::early_stopping) asks for: [`Error::Dataset`].
+    /// - What the data, the metrics, the optimiser and the files refuse.
+    pub fn run<M: Module<T>, O: Optimizer<T>>(
+        mut self,
+        model: &mut M,
+        optimizer: &mut O,
+        train: &DataLoader<(X, Y)>,
+        generator: &mut Generator,
+        forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
+        loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+    ) -> Result<History> {
+        let mut history = self.restore(model, optimizer, generator)?;
+        let mut reporter = Reporter::new(self.progress, self.epochs);
+        for epoch in history.epochs().len() as u64..self.epochs {
+            if self.stopping.should_stop() {
+                break;
+            }
+            reporter.begin(epoch + 1, train.len());
+            self.metrics.iter_mut().for_each(|(_, metric)| metric.reset());
+            let mut mean = Mean::default();
+            for (batch, samples) in train.epoch(epoch).enumerate() {
+                let (inputs, targets) = samples?;
+                if let Some((pace, schedule)) = &self.schedule {
+                    let step = epoch * train.len() as u64 + batch as u64;
+                    optimizer.set_lr((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }));
+                }
+                let before = generator.clone();
+                let (value, mut gradients, [outputs]) =
+                    Tape::training(generator).try_value_and_gradients_with(|tape| {
+                        let outputs = forward(model, tape, &inputs);
+                        (loss(outputs, &targets), [outputs])
+                    })?;
+                if let Some(what) = non_finite(model, value, &gradients) {
+                    let origin = origin(model, &before, |tape| loss(forward(model, tape, &inputs), &targets))?;
+                    return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
+                }
+                if let Some(max_norm) = self.clip_norm {
+                    gradients.clip_norm(max_norm);
+                }
+                optimizer.try_step(model, &gradients)?;
+                mean.add(value.to_f64(), train.batch_len(batch));
+                for (_, metric) in &mut self.metrics {
+                    metric.update(&outputs, &targets)?;
+                }
+                reporter.batch(mean.value());
+            }
+            let metrics = self.metrics.iter().map(|(name, metric)| (name.clone(), metric.value())).collect();
+            let train_scores = Scores { loss: mean.value(), metrics };
+            let mut metrics: Vec<_> =
+                self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
+            let validation = match self.validation {
+                Some(loader) => Some(evaluate(model, loader, &mut metrics, &forward, &loss)?),
+                None => None,
+            };
+            history.push(Epoch { lr: optimizer.learning_rate(), train: train_scores, validation });
+            self.keep(&history, model, optimizer, generator)?;
+            history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
+        }
+        Ok(history)
+    }
+
+    /// Where training goes on: sets what is given, and returns the epochs that are done.
+    fn restore<M: Module<T>, O: Optimizer<T>>(
+        &mut self,
+        model: &mut M,
+        optimizer: &mut O,
+        generator: &mut Generator,
+    ) -> Result<History> {
+        let Some(folder) = &self.folder else { return Ok(History::default()) };
+        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let last = folder.join(LAST);
+        if !self.resume || !last.exists() {
+            return Ok(History::default());
+        }
+        let saved = Checkpoint::open(last)?;
+        let names: Vec<&str> = self.metrics.iter().map(|(name, _)| &name[..]).collect();
+        let history = History::read(folder.join(LOG))?.resumed(saved.integer("epoch")? as usize, &names);
+        saved.load_model(model)?;
+        saved.load_optimizer("optimizer", optimizer, model)?;
+        *generator = saved.generator()?;
+        self.stopping.set_state((saved.number("best")?, saved.integer("waited")?));
+        Ok(history)
+    }
+
+    /// Says whether an epoch was the best, and writes what is written after it: the log first, whose epochs may be more than those of the
+    /// checkpoint.
+    fn keep<M: Module<T>, O: Optimizer<T>>(
+        &mut self,
+        history: &History,
+        model: &M,
+        optimizer: &O,
+        generator: &Generator,
+    ) -> Result<()> {
+        let Some(last) = history.last() else { return Ok(()) };
+        let Some(measure) = last.validation.as_ref().unwrap_or(&last.train).get(&self.monitor) else {
+            let name = &self.monitor;
+            return Err(Error::Dataset(format!("early stopping: there is no measure '{name}' (`metric`)")));
+        };
+        let improved = self.stopping.update(measure);
+        let Some(folder) = &self.folder else { return Ok(()) };
+        history.save(folder.join(LOG))?;
+        if improved {
+            save(model, folder.join(BEST))?;
+        }
+        let (best, waited) = self.stopping.state();
+        let checkpoint = Checkpoint::new().model(model).optimizer("optimizer", optimizer, model).generator(generator);
+        let checkpoint = checkpoint.integer("epoch", history.epochs().len() as u64);
+        checkpoint.number("best", best).integer("waited", waited).save(folder.join(LAST))
+    }
+}
+
+pub(super) const LOG: &str = "log.jsonl";
+
+pub(super) const BEST: &str = "best.safetensors";
+
+pub(super) const LAST: &str = "last.safetensors";
+
+impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fit { epochs, monitor, stopping, folder, .. } = self;
+        let mut text = f.debug_struct("Fit");
+        text.field("epochs", epochs).field("monitor", monitor).field("stopping", stopping).field("folder", folder);
+        text.finish_non_exhaustive()
+    }
+}
+
+/// Returns the text of an error if the loss or a gradient is NaN or infinite.
+fn non_finite<T: Float>(model: &impl Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
+    if !loss.is_finite() {
+        return Some(format!("the loss is {loss}"));
+    }
+    let path = model.first_non_finite(gradients)?;
+    Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
+}
+
+/// The operation that made what is not finite, in the loss or in its derivative: the step whose generator was `before` is recorded again, on
+/// a tape that stays.
+fn origin<T: Float>(
+    model: &impl Module<T>,
+    before: &Generator,
+    loss: impl for<'t> Fn(&'t Tape<T>) -> Var<'t, T>,
+) -> Result<Option<Box<NonFinite>>> {
+    let tape = Tape::training(&mut before.clone());
+    let loss = loss(&tape);
+    let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
+    let trained: Vec<Var<'_, T>> =
+        trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;
+    tape.try_vjp(&[(loss, tape.constant(&Tensor::ones(loss.shape())))], &trained)?;
+    Ok(tape.try_first_non_finite()?.map(Box::new))
+}

@@ -1,0 +1,29 @@
+//! Initial values of parameters: each function gives a tensor of a shape, drawn from a generator.
+//!
+//! | here | PyTorch, `torch.nn.init` |
+//! |---|---|
+//! | [`uniform`], [`normal`], [`truncated_normal`] | `uniform_`, `normal_`, `trunc_normal_` |
+//! | [`xavier_uniform`], [`xavier_normal`] | `xavier_uniform_`, `xavier_normal_` |
+//! | [`kaiming_uniform`], [`kaiming_normal`] | `kaiming_uniform_`, `kaiming_normal_` |
+//! | [`orthogonal`] | `orthogonal_` |
+//! | [`Nonlinearity::gain`], [`fans`] | `calculate_gain`, `_calculate_fan_in_and_fan_out` |
+//! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full` | `zeros_`, `ones_`, `constant_` |
+//!
+//! A weight has the shape `[out, in, …]`: of a dense layer `[out, in]`, of a convolution `[out, in / groups, …kernel]`. Its
+//! *fan in* is how many numbers an output is summed of, its *fan out* how many outputs an input goes to. Each element takes
+//! one word of the generator, in row-major order, in f64 arithmetic rounded once.
+
+mod fan;
+mod orthogonal;
+mod random;
+mod scaled;
+#[cfg(test)]
+mod tests;
+
+pub use fan::{Fan, Nonlinearity, fans, try_fans};
+pub use orthogonal::{orthogonal, try_orthogonal};
+pub use random::{normal, truncated_normal, try_normal, try_truncated_normal, try_uniform, uniform};
+pub use scaled::{
+    kaiming_normal, kaiming_uniform, try_kaiming_normal, try_kaiming_uniform, try_xavier_normal, try_xavier_uniform,
+    xavier_normal, xavier_uniform,
+};

@@ -1,0 +1,90 @@
+//! Uniform and normal distributions, without regard to the shape.
+
+use wengert_macros::twins;
+use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
+
+/// U(`low`, `high`), without `high`. PyTorch: `uniform_`.
+///
+/// ```
+/// use wengert_nn::init;
+/// use wengert_tensor::prelude::*;
+///
+/// let bias: Tensor<f32> = init::uniform([10], -0.1, 0.1, &mut Generator::new(0));
+/// assert!(bias.iter().all(|b| (-0.1..0.1).contains(&b)));
+/// ```
+///
+/// # Errors
+///
+/// As [`Tensor::try_uniform`].
+#[twins]
+pub fn try_uniform<T: Float>(
+    shape: impl Into<Sizes>,
+    low: f64,
+    high: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    Tensor::try_uniform(low, high, shape, generator)
+}
+
+/// The normal distribution. PyTorch: `normal_`.
+///
+/// # Errors
+///
+/// Where `std` is negative or NaN, or memory cannot hold the tensor.
+#[twins]
+pub fn try_normal<T: Float>(
+    shape: impl Into<Sizes>,
+    mean: f64,
+    std: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("normal");
+    let shape = shape.into().resolve_plain(at)?;
+    if std.is_nan() || std < 0.0 {
+        return Err(Error::Argument { message: format!("normal expects std >= 0.0, but found std {std}"), at });
+    }
+    drawn(&shape, || mean + std * generator.normal())
+}
+
+/// The normal distribution within [`low`, `high`], which are values as drawn, no multiples of `std`. PyTorch:
+/// `trunc_normal_`.
+///
+/// ```
+/// use wengert_nn::init;
+/// use wengert_tensor::prelude::*;
+///
+/// // What vision transformers begin with.
+/// let embedding: Tensor<f32> = init::truncated_normal([196, 64], 0.0, 0.02, -2.0, 2.0, &mut Generator::new(0));
+/// assert!((embedding.std(.., 1.0).item() - 0.02).abs() < 0.001);
+/// ```
+///
+/// # Errors
+///
+/// Where `low` is not below `high`, `std` is not positive, or memory cannot hold the tensor.
+#[twins]
+pub fn try_truncated_normal<T: Float>(
+    shape: impl Into<Sizes>,
+    mean: f64,
+    std: f64,
+    low: f64,
+    high: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("truncated_normal");
+    let shape = shape.into().resolve_plain(at)?;
+    let [least, most] = [low, high].map(|bound| (bound - mean) / std);
+    if std.is_nan() || std <= 0.0 || least.is_nan() || most.is_nan() || least >= most {
+        let message = format!(
+            "truncated_normal expects std > 0 and low < high, but found mean {mean}, std {std}, low {low}, high {high}"
+        );
+        return Err(Error::Argument { message, at });
+    }
+    drawn(&shape, || (mean + std * generator.truncated_normal(least, most)).clamp(low, high))
+}
+
+#[track_caller]
+pub(super) fn drawn<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
+    let mut drawn = Tensor::try_full(shape, T::ZERO)?;
+    drawn.make_mut().iter_mut().for_each(|element| *element = T::from_f64(draw()));
+    Ok(drawn)
+}

@@ -1,0 +1,110 @@
+//! Distributions whose width depends on the fans, so that values or gradients keep their size from layer to layer.
+
+use wengert_macros::twins;
+use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
+
+use crate::init::fan::{Fan, Nonlinearity, fans_at};
+use crate::init::random::drawn;
+
+/// U(-b, b) with b = `gain` √(6 / (fan in + fan out)): values and gradients keep their size as well as one distribution
+/// allows (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010).
+/// PyTorch: `xavier_uniform_`.
+///
+/// ```
+/// use wengert_nn::init::{self, Nonlinearity};
+/// use wengert_tensor::prelude::*;
+///
+/// let weight: Tensor<f32> = init::xavier_uniform([10, 20], Nonlinearity::Tanh.gain(), &mut Generator::new(0));
+/// assert!(weight.abs().amax(..).item() <= 5.0 / 3.0 * 0.2f32.sqrt());
+/// ```
+///
+/// # Errors
+///
+/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+#[twins]
+pub fn try_xavier_uniform<T: Float>(
+    shape: impl Into<Sizes>,
+    gain: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("xavier_uniform");
+    let shape = shape.into().resolve_plain(at)?;
+    let (inputs, outputs) = fans_at(&shape, at)?;
+    symmetric(&shape, gain * (6.0 / inputs.saturating_add(outputs) as f64).sqrt(), generator)
+}
+
+/// The normal distribution of mean 0 and standard deviation `gain` √(2 / (fan in + fan out)); see [`xavier_uniform`].
+/// PyTorch: `xavier_normal_`.
+///
+/// # Errors
+///
+/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+#[twins]
+pub fn try_xavier_normal<T: Float>(
+    shape: impl Into<Sizes>,
+    gain: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("xavier_normal");
+    let shape = shape.into().resolve_plain(at)?;
+    let (inputs, outputs) = fans_at(&shape, at)?;
+    let std = gain * (2.0 / inputs.saturating_add(outputs) as f64).sqrt();
+    drawn(&shape, || std * generator.normal())
+}
+
+/// U(-b, b) with b = gain √(3 / fan): values, or gradients, keep their size through a layer and its nonlinearity (K. He,
+/// X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", 2015). PyTorch: `kaiming_uniform_`.
+///
+/// ```
+/// use wengert_nn::init::{self, Fan, Nonlinearity};
+/// use wengert_tensor::prelude::*;
+///
+/// let weight: Tensor<f32> =
+///     init::kaiming_uniform([32, 16, 3, 3], Fan::In, Nonlinearity::Relu, &mut Generator::new(0));
+/// assert!(weight.abs().amax(..).item() <= (6.0f32 / 144.0).sqrt());
+/// ```
+///
+/// # Errors
+///
+/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+#[twins]
+pub fn try_kaiming_uniform<T: Float>(
+    shape: impl Into<Sizes>,
+    fan: Fan,
+    nonlinearity: Nonlinearity,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("kaiming_uniform");
+    let shape = shape.into().resolve_plain(at)?;
+    let std = kaiming(&shape, fan, nonlinearity, at)?;
+    symmetric(&shape, 3f64.sqrt() * std, generator)
+}
+
+/// The normal distribution of mean 0 and standard deviation gain / √fan; see [`kaiming_uniform`]. PyTorch:
+/// `kaiming_normal_`.
+///
+/// # Errors
+///
+/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+#[twins]
+pub fn try_kaiming_normal<T: Float>(
+    shape: impl Into<Sizes>,
+    fan: Fan,
+    nonlinearity: Nonlinearity,
+    generator: &mut Generator,
+) -> Result<Tensor<T>, Error> {
+    let at = Site::here("kaiming_normal");
+    let shape = shape.into().resolve_plain(at)?;
+    let std = kaiming(&shape, fan, nonlinearity, at)?;
+    drawn(&shape, || std * generator.normal())
+}
+
+fn kaiming(shape: &Shape, fan: Fan, nonlinearity: Nonlinearity, at: Site) -> Result<f64, Error> {
+    let (inputs, outputs) = fans_at(shape, at)?;
+    let fan = if fan == Fan::In { inputs } else { outputs };
+    Ok(nonlinearity.gain() / (fan as f64).sqrt())
+}
+
+fn symmetric<T: Float>(shape: &Shape, bound: f64, generator: &mut Generator) -> Result<Tensor<T>, Error> {
+    drawn(shape, || bound * (2.0 * generator.uniform() - 1.0))
+}

@@ -1,0 +1,75 @@
+//! The cosine of the angle between two vectors.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{
+    Arithmetic as _, ArrayOperand, Comparison as _, Functions as _, IntoArray, LossReduction, Masking as _,
+    Reductions as _, TensorLike,
+};
+use wengert_tensor::{Float, Shape, Site};
+
+use crate::loss::checks::{check_shape, reduced, refuse};
+use crate::loss::three::{FormulaOfThree, LossOfThree};
+
+const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
+
+/// 1 - cos of the angle between two vectors where the target is 1, max(0, cos - margin) where it is -1, 0 elsewhere. PyTorch:
+/// `nn.CosineEmbeddingLoss`, whose cosine adds 1e-12 to each sum of squares.
+///
+/// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second ones and targets `[n]`, or two vectors `[width]` and a
+/// target `[]`.
+///
+/// ```
+/// use wengert_nn::{LossReduction, CosineEmbeddingLoss};
+/// use wengert_tensor::prelude::*;
+///
+/// let (x, y) = (Tensor::from([[1.0, 0.0], [1.0, 0.0f32]]), Tensor::from([[0.0, 2.0], [3.0, 0.0]]));
+/// let each = CosineEmbeddingLoss::new().reduction(LossReduction::None);
+/// assert_eq!(each.of(&x, &y, &Tensor::from([1.0, -1.0])).to_vec(), [1.0, 1.0]);
+/// ```
+pub type CosineEmbeddingLoss = LossOfThree<CosineEmbedding>;
+
+/// The options of a [`CosineEmbeddingLoss`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CosineEmbedding {
+    margin: f64,
+}
+
+impl CosineEmbeddingLoss {
+    /// The cosine, from -1 to 1, below which vectors that do not belong together lose nothing; 0 by default.
+    pub fn margin(self, margin: f64) -> Self {
+        Self { formula: CosineEmbedding { margin }, ..self }
+    }
+}
+
+impl FormulaOfThree for CosineEmbedding {
+    fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error> {
+        const EPS: f64 = 1e-12;
+        let [first, second, target] = tensors;
+        let at = Site::here(COSINE_EMBEDDING_LOSS);
+        let shape = first.shape();
+        if !matches!(shape.rank(), 1 | 2) {
+            return Ok(refuse(at, format!("vectors are to be [n, width] or [width], not {shape}"))?);
+        }
+        check_shape("the second tensor", &second.shape(), &shape, at)?;
+        check_shape("the target", &target.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
+        let squares = (first.try_square()?.try_sum(-1)?.try_add(EPS)?, second.try_square()?.try_sum(-1)?.try_add(EPS)?);
+        let cosine = first.try_mul(second)?.try_sum(-1)?.try_div(&squares.0.try_mul(&squares.1)?.try_sqrt()?)?;
+        let near = cosine.try_neg()?.try_add(1.0)?.try_masked_fill(&target.try_ne(1.0)?, 0.0)?;
+        let far = cosine.try_sub(self.margin)?.try_relu()?.try_masked_fill(&target.try_ne(-1.0)?, 0.0)?;
+        reduced(near.try_add(&far)?, reduction)
+    }
+}
+
+/// [`CosineEmbeddingLoss::of`] with the default options. PyTorch: `nn.functional.cosine_embedding_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit.
+#[twins]
+pub fn try_cosine_embedding_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    first: P,
+    second: impl ArrayOperand<P::Array>,
+    target: impl ArrayOperand<P::Array>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    CosineEmbeddingLoss::new().try_of(first, second, target)
+}

@@ -1,0 +1,119 @@
+//! Cross-entropy.
+//!
+//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
+//! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ArrayOperand, ClassLosses, ClassOptions, Classes, IntoArray, TensorLike};
+use wengert_tensor::{Float, Tensor};
+
+use crate::loss::weighted::WeightedLoss;
+
+/// Softmax cross-entropy against class indices, with PyTorch's options. PyTorch: `torch.nn.CrossEntropyLoss`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::{CrossEntropyLoss, LossReduction};
+///
+/// let logits = Tensor::from([[0.0, 0.0], [3.0, 3.0f64]]);
+/// let targets = Tensor::from([1, -100]); // the second sample is ignored
+/// let loss = CrossEntropyLoss::new().reduction(LossReduction::None);
+/// assert_eq!(loss.of(&logits, &targets).to_vec(), [2.0f64.ln(), 0.0]);
+/// ```
+pub type CrossEntropyLoss<T = f32> = WeightedLoss<CrossEntropy, T>;
+
+/// The options of a [`CrossEntropyLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy {
+    pub(super) ignore_index: i64,
+    pub(super) label_smoothing: f64,
+}
+
+impl Default for CrossEntropy {
+    /// -100 ignored, no smoothing.
+    fn default() -> Self {
+        CrossEntropy { ignore_index: -100, label_smoothing: 0.0 }
+    }
+}
+
+#[twins]
+impl<T: Float> CrossEntropyLoss<T> {
+    /// With samples ignored that have this target; -100 by default.
+    pub fn ignore_index(self, ignore_index: i64) -> Self {
+        Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
+    }
+
+    /// With a share of the target, from 0 to 1, spread evenly over all classes; 0 by default.
+    pub fn label_smoothing(self, label_smoothing: f64) -> Self {
+        Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
+    }
+
+    /// The loss of `logits` (not normalised) against class indices:
+    ///
+    /// | `logits` | `targets` |
+    /// |---|---|
+    /// | `[c]` | `[]` |
+    /// | `[n, c]` | `[n]` |
+    /// | `[n, c, d1, …]` | `[n, d1, …]` |
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
+    /// smoothing is outside its range.
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        logits: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let logits = &logits.array();
+        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
+    }
+
+    /// The loss of `logits` against a probability for each class, in the shape of the logits. The mean is over all positions, and no
+    /// index is ignored.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes differ, there is not one weight per class, or the smoothing is outside its range.
+    pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        logits: P,
+        targets: impl ArrayOperand<P::Array>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let logits = &logits.array();
+        let targets = targets.into_array(logits);
+        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
+    }
+
+    fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
+        let CrossEntropy { ignore_index, label_smoothing } = self.formula;
+        ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }
+    }
+}
+
+/// [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
+/// `torch.nn.functional.cross_entropy`.
+///
+/// ```
+/// use wengert_autograd::prelude::*;
+/// use wengert_nn::cross_entropy;
+///
+/// let tape = Tape::<f64>::new();
+/// let logits = tape.var(&Tensor::from([[0.0, 0.0], [0.0, 0.0]]));
+/// let loss = cross_entropy(&logits, &Tensor::from([0, 1]));
+/// assert_eq!(loss.item(), 2.0f64.ln());
+/// assert_eq!(loss.backward().of(logits), &Tensor::from([[-0.25, 0.25], [0.25, -0.25]]));
+/// ```
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is neither a class nor -100.
+#[twins]
+pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    logits: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    CrossEntropyLoss::default().try_of(logits, targets)
+}

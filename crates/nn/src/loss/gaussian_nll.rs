@@ -1,0 +1,73 @@
+//! The negative log-likelihood of a normal distribution.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ArrayOperand, IntoArray, LikelihoodLosses as _, LossReduction, TensorLike};
+use wengert_tensor::{Float, Site};
+
+use crate::loss::checks::check_shape;
+use crate::loss::three::{FormulaOfThree, LossOfThree};
+
+const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
+
+/// Of numbers under normal distributions with a predicted mean and variance:
+/// [`gaussian_nll_loss`](wengert_tensor::ops::LikelihoodLosses::gaussian_nll_loss). PyTorch: `nn.GaussianNLLLoss`.
+///
+/// [`of`](LossOfThree::of) takes the means, targets of the same shape, and variances of that shape too, or with 1 as their last
+/// size, or without that dimension. It is an error too where a variance is negative.
+///
+/// ```
+/// use wengert_nn::gaussian_nll_loss;
+/// use wengert_tensor::prelude::*;
+///
+/// let (mean, target, variance) = (Tensor::from([1.0]), Tensor::from([3.0]), Tensor::from([1.0]));
+/// assert_eq!(gaussian_nll_loss(&mean, &target, &variance).item(), 2.0);
+/// ```
+pub type GaussianNllLoss = LossOfThree<GaussianNll>;
+
+/// The options of a [`GaussianNllLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct GaussianNll {
+    full: bool,
+    eps: f64,
+}
+
+impl Default for GaussianNll {
+    /// Without the constant, variances of at least 1e-6.
+    fn default() -> Self {
+        GaussianNll { full: false, eps: 1e-6 }
+    }
+}
+
+impl GaussianNllLoss {
+    /// Whether ln(2π) / 2 is added to each loss; not by default.
+    pub fn full(self, full: bool) -> Self {
+        Self { formula: GaussianNll { full, ..self.formula }, ..self }
+    }
+
+    /// What a variance is at least; 1e-6 by default.
+    pub fn eps(self, eps: f64) -> Self {
+        Self { formula: GaussianNll { eps, ..self.formula }, ..self }
+    }
+}
+
+impl FormulaOfThree for GaussianNll {
+    fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error> {
+        let [mean, target, variance] = tensors;
+        check_shape("the target", &target.shape(), &mean.shape(), Site::here(GAUSSIAN_NLL_LOSS))?;
+        mean.try_gaussian_nll_loss(target, variance, self.full, self.eps, reduction)
+    }
+}
+
+/// [`GaussianNllLoss::of`] with the default options. PyTorch: `nn.functional.gaussian_nll_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a variance is negative.
+#[twins]
+pub fn try_gaussian_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    mean: P,
+    target: impl ArrayOperand<P::Array>,
+    variance: impl ArrayOperand<P::Array>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    GaussianNllLoss::new().try_of(mean, target, variance)
+}

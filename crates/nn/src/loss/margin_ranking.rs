@@ -1,0 +1,63 @@
+//! The margin between two scores.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ArrayOperand, IntoArray, LossReduction, MarginLosses as _, TensorLike};
+use wengert_tensor::{Float, Site};
+
+use crate::loss::checks::check_shape;
+use crate::loss::three::{FormulaOfThree, LossOfThree};
+
+// What errors call the operations.
+const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
+
+/// The first of two scores should be larger by a margin where the target is 1, smaller by as much where it is -1:
+/// [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss). PyTorch: `nn.MarginRankingLoss`.
+///
+/// [`of`](LossOfThree::of) takes the first scores, the second ones and the target, all of one shape.
+///
+/// ```
+/// use wengert_nn::{MarginRankingLoss, margin_ranking_loss};
+/// use wengert_tensor::prelude::*;
+///
+/// let (first, second, target) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 1.0]), Tensor::from([1.0, 1.0]));
+/// assert_eq!(margin_ranking_loss(&first, &second, &target).item(), 1.0);
+/// assert_eq!(MarginRankingLoss::new().margin(3.0).of(&first, &second, &target).item(), 3.5);
+/// ```
+pub type MarginRankingLoss = LossOfThree<MarginRanking>;
+
+/// The options of a [`MarginRankingLoss`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarginRanking {
+    margin: f64,
+}
+
+impl MarginRankingLoss {
+    /// How far apart the scores should be; 0 by default.
+    pub fn margin(self, margin: f64) -> Self {
+        Self { formula: MarginRanking { margin }, ..self }
+    }
+}
+
+impl FormulaOfThree for MarginRanking {
+    fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error> {
+        let [first, second, target] = tensors;
+        let at = Site::here(MARGIN_RANKING_LOSS);
+        check_shape("the second tensor", &second.shape(), &first.shape(), at)?;
+        check_shape("the target", &target.shape(), &first.shape(), at)?;
+        first.try_margin_ranking_loss(second, target, self.margin, reduction)
+    }
+}
+
+/// [`MarginRankingLoss::of`] with the default options. PyTorch: `nn.functional.margin_ranking_loss`.
+///
+/// # Errors
+///
+/// Where the shapes differ.
+#[twins]
+pub fn try_margin_ranking_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    first: P,
+    second: impl ArrayOperand<P::Array>,
+    target: impl ArrayOperand<P::Array>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    MarginRankingLoss::new().try_of(first, second, target)
+}

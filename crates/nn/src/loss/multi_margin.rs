@@ -1,0 +1,99 @@
+//! The margin of the target's score over every other score.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{
+    Arithmetic as _, Indexing as _, IntoArray, Reductions as _, TensorLike, Views as _, try_one_hot,
+};
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::loss::checks::{as_batch, check_shape, reduced_batch, refuse};
+use crate::loss::weighted::WeightedLoss;
+
+// What errors call the operations.
+const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
+
+/// The target class y should have a score larger by a margin than each other class: the sum over these of
+/// wᵧ max(0, margin - xᵧ + xᵢ)ᵖ, divided by the number of classes. PyTorch: `torch.nn.MultiMarginLoss`.
+///
+/// ```
+/// use wengert_nn::{MultiMarginLoss, multi_margin_loss};
+/// use wengert_tensor::prelude::*;
+///
+/// let (scores, target) = (Tensor::from([[0.5, 1.0, 0.0, 2.0]]), Tensor::from([1]));
+/// assert_eq!(multi_margin_loss(&scores, &target).item(), 2.5 / 4.0);
+/// assert_eq!(MultiMarginLoss::new().p(2).of(&scores, &target).item(), 4.25 / 4.0);
+/// ```
+pub type MultiMarginLoss<T = f32> = WeightedLoss<MultiMargin, T>;
+
+/// The options of a [`MultiMarginLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct MultiMargin {
+    p: i32,
+    margin: f64,
+}
+
+impl Default for MultiMargin {
+    /// p 1, margin 1.
+    fn default() -> Self {
+        MultiMargin { p: 1, margin: 1.0 }
+    }
+}
+
+#[twins]
+impl<T: Float> MultiMarginLoss<T> {
+    /// The power of what is short of the margin, 1 or more; 1 by default.
+    pub fn p(self, p: i32) -> Self {
+        Self { formula: MultiMargin { p, ..self.formula }, ..self }
+    }
+
+    /// How much larger the score of the target should be; 1 by default.
+    pub fn margin(self, margin: f64) -> Self {
+        Self { formula: MultiMargin { margin, ..self.formula }, ..self }
+    }
+
+    /// The loss of scores `[n, c]` against classes `[n]`, or `[c]` against `[]`.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is no class, there is not one weight per class, or p is below 1.
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        scores: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let (scores, at) = (scores.array(), Site::here(MULTI_MARGIN_LOSS));
+        let MultiMargin { p, margin } = self.formula;
+        if p < 1 {
+            return Ok(refuse(at, format!("p is {p}, and is to be 1 or more"))?);
+        }
+        let shape = scores.shape();
+        let scores = as_batch(&scores, at)?;
+        let classes = scores.shape()[1];
+        check_shape("the target", targets.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
+        let targets = targets.try_reshape([scores.shape()[0]])?;
+        let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
+        let short = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
+        let short = if p == 1 { short } else { short.try_pow(p)? };
+        // The target is not compared with itself.
+        let others = 1 - try_one_hot(&targets, Some(classes))?;
+        let mut share = others.cast::<T>();
+        if let Some(weight) = &self.weight {
+            check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
+            share = share.try_mul(&weight.try_index_select(0, &targets)?.try_unsqueeze(1)?)?;
+        }
+        reduced_batch(short.try_mul(&scores.constant(&share))?.try_mean(1)?, &shape, self.reduction)
+    }
+}
+
+/// [`MultiMarginLoss::of`] with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is no class.
+#[twins]
+pub fn try_multi_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    scores: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    MultiMarginLoss::default().try_of(scores, targets)
+}

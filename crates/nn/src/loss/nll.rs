@@ -1,0 +1,69 @@
+//! The negative log-likelihood of a class.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{ClassLosses as _, ClassOptions, IntoArray, TensorLike};
+use wengert_tensor::{Float, Tensor};
+
+use crate::loss::weighted::WeightedLoss;
+
+/// Minus the log-probability of the target class, with PyTorch's options. PyTorch: `torch.nn.NLLLoss`.
+///
+/// ```
+/// use wengert_nn::nll_loss;
+/// use wengert_tensor::prelude::*;
+///
+/// let log_probs = Tensor::from([[0.5f64, 0.5], [0.2, 0.8]]).log();
+/// assert_eq!(nll_loss(&log_probs, &Tensor::from([0, -100])).item(), 2.0f64.ln());
+/// ```
+pub type NllLoss<T = f32> = WeightedLoss<NegativeLogLikelihood, T>;
+
+/// The options of an [`NllLoss`].
+#[derive(Clone, Copy, Debug)]
+pub struct NegativeLogLikelihood {
+    ignore_index: i64,
+}
+
+impl Default for NegativeLogLikelihood {
+    /// -100 ignored.
+    fn default() -> Self {
+        NegativeLogLikelihood { ignore_index: -100 }
+    }
+}
+
+#[twins]
+impl<T: Float> NllLoss<T> {
+    /// With samples ignored that have this target; -100 by default.
+    pub fn ignore_index(self, ignore_index: i64) -> Self {
+        Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
+    }
+
+    /// The loss of log-probabilities in the shapes of [`CrossEntropyLoss::of`].
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes do not fit, a target is neither a class nor ignored, or there is not one weight per class.
+    pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
+        &self,
+        log_probs: P,
+        targets: &Tensor<i64>,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let log_probs = log_probs.array();
+        let weight = self.weight.as_ref().map(|weight| log_probs.constant(weight));
+        let (ignore_index, reduction) = (self.formula.ignore_index, self.reduction);
+        let options = ClassOptions { weight: weight.as_ref(), ignore_index, label_smoothing: 0.0, reduction };
+        log_probs.try_nll_loss(targets, options)
+    }
+}
+
+/// [`NllLoss::of`] with the default options. PyTorch: `torch.nn.functional.nll_loss`.
+///
+/// # Errors
+///
+/// Where the shapes do not fit, or a target is neither a class nor -100.
+#[twins]
+pub fn try_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    log_probs: P,
+    targets: &Tensor<i64>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    NllLoss::default().try_of(log_probs, targets)
+}

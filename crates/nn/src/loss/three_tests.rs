@@ -1,0 +1,16 @@
+use wengert_tensor::Tensor;
+
+use super::*;
+
+#[test]
+fn shapes_that_differ_are_errors() {
+    let (column, row) = (Tensor::from([[1.0], [2.0]]), Tensor::from([1.0, 2.0]));
+    let error = try_margin_ranking_loss(&column, &row, &row).unwrap_err();
+    let sentence = "margin_ranking_loss: the second tensor has shape [2], expected [2, 1]: `reshape([2, 1])`";
+    assert_eq!(error.sentence(), sentence);
+    assert!(try_gaussian_nll_loss(&column, &row, &column).is_err());
+    assert!(try_triplet_margin_loss(&column, &column, &row).is_err());
+    assert!(try_cosine_embedding_loss(&column, &column, &column).is_err());
+    assert!(try_cosine_embedding_loss(&column, &column, &row).is_ok());
+    assert!(TripletMarginLoss::new().try_by_distance(&column, &row, &column, |x, _| x.clone()).is_err());
+}

@@ -1,0 +1,105 @@
+//! The distances of an anchor to a positive and a negative example.
+
+use wengert_macros::twins;
+use wengert_tensor::ops::{
+    Arithmetic as _, ArrayOperand, IntoArray, LossReduction, MarginLosses as _, TensorLike, TripletOptions,
+};
+use wengert_tensor::{Error, Float, Site};
+
+use crate::loss::checks::{check_shape, reduced};
+use crate::loss::three::{FormulaOfThree, LossOfThree};
+
+const TRIPLET_MARGIN_LOSS: &str = "triplet_margin_loss";
+
+const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_loss";
+
+/// An anchor should be nearer to the positive example than to the negative one, by a margin:
+/// [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch: `nn.TripletMarginLoss` and, by
+/// [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
+///
+/// [`of`](LossOfThree::of) takes the anchor, the positive and the negative, vectors `[…, width]` of one shape. Margin 1, Euclidean
+/// distances to which 1e-6 is added, no swap by default.
+///
+/// ```
+/// use wengert_nn::{TripletMarginLoss, triplet_margin_loss};
+/// use wengert_tensor::prelude::*;
+///
+/// let (anchor, positive, negative) = (Tensor::from([[0.0]]), Tensor::from([[1.0]]), Tensor::from([[-3.0f64]]));
+/// assert_eq!(triplet_margin_loss(&anchor, &positive, &negative).item(), 0.0);
+/// let loss = TripletMarginLoss::new().margin(3.0).by_distance(&anchor, &positive, &negative, |x, y| (x - y).abs().sum(1));
+/// assert_eq!(loss.item(), 1.0);
+/// ```
+pub type TripletMarginLoss = LossOfThree<TripletOptions>;
+
+#[twins]
+impl TripletMarginLoss {
+    /// How much nearer the positive should be; 1 by default.
+    pub fn margin(self, margin: f64) -> Self {
+        Self { formula: TripletOptions { margin, ..self.formula }, ..self }
+    }
+
+    /// The norm of the distance; 2 by default.
+    pub fn p(self, p: f64) -> Self {
+        Self { formula: TripletOptions { p, ..self.formula }, ..self }
+    }
+
+    /// What is added to every difference; 1e-6 by default.
+    pub fn eps(self, eps: f64) -> Self {
+        Self { formula: TripletOptions { eps, ..self.formula }, ..self }
+    }
+
+    /// Whether the distance from positive to negative counts where it is the smaller one.
+    pub fn swap(self, swap: bool) -> Self {
+        Self { formula: TripletOptions { swap, ..self.formula }, ..self }
+    }
+
+    /// [`of`](LossOfThree::of) with a distance of one's own; `p` and `eps` are not used.
+    ///
+    /// # Errors
+    ///
+    /// Where the shapes differ.
+    pub fn try_by_distance<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+        &self,
+        anchor: P,
+        positive: impl ArrayOperand<P::Array>,
+        negative: impl ArrayOperand<P::Array>,
+        distance: impl Fn(&P::Array, &P::Array) -> P::Array,
+    ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        let anchor = anchor.array();
+        let (positive, negative) = (positive.into_array(&anchor), negative.into_array(&anchor));
+        check_triple(&anchor, &positive, &negative, Site::here(TRIPLET_MARGIN_WITH_DISTANCE_LOSS))?;
+        let mut far = distance(&anchor, &negative);
+        if self.formula.swap {
+            far = far.try_minimum(&distance(&positive, &negative))?;
+        }
+        let short = distance(&anchor, &positive).try_sub(&far)?.try_add(self.formula.margin)?;
+        reduced(short.try_relu()?, self.reduction)
+    }
+}
+
+impl FormulaOfThree for TripletOptions {
+    fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error> {
+        let [anchor, positive, negative] = tensors;
+        check_triple(anchor, positive, negative, Site::here(TRIPLET_MARGIN_LOSS))?;
+        anchor.try_triplet_margin_loss(positive, negative, self, reduction)
+    }
+}
+
+fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site) -> Result<(), Error> {
+    check_shape("the positive", &positive.shape(), &anchor.shape(), at)?;
+    check_shape("the negative", &negative.shape(), &anchor.shape(), at)
+}
+
+/// [`TripletMarginLoss::of`] with the default options. PyTorch: `nn.functional.triplet_margin_loss`.
+///
+/// # Errors
+///
+/// Where the shapes differ, or they have no dimensions.
+#[twins]
+pub fn try_triplet_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
+    anchor: P,
+    positive: impl ArrayOperand<P::Array>,
+    negative: impl ArrayOperand<P::Array>,
+) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+    TripletMarginLoss::new().try_of(anchor, positive, negative)
+}

@@ -1,0 +1,167 @@
+//! Schedules that raise the learning rate and lower it again.
+
+use crate::schedule::cosine::cosine;
+use crate::schedule::schedule::Schedule;
+
+/// How a rate goes from one number to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Anneal {
+    /// Along half a wave of the cosine.
+    #[default]
+    Cos,
+    /// In a straight line.
+    Linear,
+}
+
+/// Up from `max_lr` / 25 to `max_lr` in the first 30% of the steps, then down to a 10000th of where it began. PyTorch:
+/// `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence", 2017), without its momentum. After the last step the rate
+/// stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneCycleLR {
+    max_lr: f64,
+    steps: u64,
+    pct_start: f64,
+    anneal: Anneal,
+    div_factor: f64,
+    final_div_factor: f64,
+    three_phase: bool,
+}
+
+impl OneCycleLR {
+    /// A cycle of `steps` steps. PyTorch: `total_steps`.
+    ///
+    /// # Panics
+    ///
+    /// Where `steps` is 0.
+    #[track_caller]
+    pub fn new(max_lr: f64, steps: u64) -> Self {
+        assert!(steps > 0, "OneCycleLR: expected at least 1 step, but got 0");
+        let (pct_start, div_factor, final_div_factor) = (0.3, 25.0, 1e4);
+        OneCycleLR { max_lr, steps, pct_start, anneal: Anneal::Cos, div_factor, final_div_factor, three_phase: false }
+    }
+
+    /// The share of the steps in which the rate rises.
+    ///
+    /// # Panics
+    ///
+    /// Where it is not from 0 to 1.
+    #[must_use]
+    #[track_caller]
+    pub fn pct_start(self, pct_start: f64) -> Self {
+        assert!((0.0..=1.0).contains(&pct_start), "OneCycleLR: expected a pct_start from 0 to 1, but got {pct_start}");
+        OneCycleLR { pct_start, ..self }
+    }
+
+    /// How the rate goes from one number to the next. PyTorch: `anneal_strategy`.
+    #[must_use]
+    pub fn anneal(self, anneal: Anneal) -> Self {
+        OneCycleLR { anneal, ..self }
+    }
+
+    /// The first rate is `max_lr` / `div_factor`.
+    #[must_use]
+    pub fn div_factor(self, div_factor: f64) -> Self {
+        OneCycleLR { div_factor, ..self }
+    }
+
+    /// The last rate is the first / `final_div_factor`.
+    #[must_use]
+    pub fn final_div_factor(self, final_div_factor: f64) -> Self {
+        OneCycleLR { final_div_factor, ..self }
+    }
+
+    /// Down to the first rate in as many steps as it rose, then to the last.
+    #[must_use]
+    pub fn three_phase(self) -> Self {
+        OneCycleLR { three_phase: true, ..self }
+    }
+}
+
+impl Schedule for OneCycleLR {
+    fn lr(&self, step: u64) -> f64 {
+        let last = (self.steps - 1) as f64;
+        let rise = self.pct_start * self.steps as f64 - 1.0;
+        let first = self.max_lr / self.div_factor;
+        let least = first / self.final_div_factor;
+        let phases: &[(f64, f64, f64)] = if self.three_phase {
+            &[(rise, first, self.max_lr), (2.0 * rise, self.max_lr, first), (last, first, least)]
+        } else {
+            &[(rise, first, self.max_lr), (last, self.max_lr, least)]
+        };
+        let (step, mut start) = ((step as f64).min(last), 0.0);
+        for &(end, from, to) in phases {
+            if step <= end {
+                let share = if end > start { (step - start) / (end - start) } else { 1.0 };
+                return match self.anneal {
+                    Anneal::Cos => cosine(from, to, share),
+                    Anneal::Linear => from + (to - from) * share,
+                };
+            }
+            start = end;
+        }
+        least
+    }
+}
+
+/// What happens to the height of the cycles of [`CyclicLR`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Cycle {
+    /// It stays.
+    #[default]
+    Triangular,
+    /// It is halved with each cycle.
+    Triangular2,
+    /// It is multiplied by this number with each step.
+    ExpRange(f64),
+}
+
+/// Up from `base_lr` to `max_lr` and down again, over and over ([`step_sizes`](Self::step_sizes)). PyTorch:
+/// `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its momentum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CyclicLR {
+    base_lr: f64,
+    max_lr: f64,
+    up: u64,
+    down: u64,
+    cycle: Cycle,
+}
+
+impl CyclicLR {
+    /// With 2000 steps up and 2000 down.
+    pub fn new(base_lr: f64, max_lr: f64) -> Self {
+        CyclicLR { base_lr, max_lr, up: 2000, down: 2000, cycle: Cycle::Triangular }
+    }
+
+    /// `up` steps up, `down` steps down. PyTorch: `step_size_up` and `step_size_down`.
+    ///
+    /// # Panics
+    ///
+    /// Where either is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn step_sizes(self, up: u64, down: u64) -> Self {
+        assert!(up > 0 && down > 0, "CyclicLR: expected at least 1 step up and 1 down, but got {up} and {down}");
+        CyclicLR { up, down, ..self }
+    }
+
+    /// What happens to the height. PyTorch: `mode`.
+    #[must_use]
+    pub fn cycle(self, cycle: Cycle) -> Self {
+        CyclicLR { cycle, ..self }
+    }
+}
+
+impl Schedule for CyclicLR {
+    fn lr(&self, step: u64) -> f64 {
+        let period = self.up + self.down;
+        let (cycles, done) = (step / period, step % period);
+        let share =
+            if done <= self.up { done as f64 / self.up as f64 } else { (period - done) as f64 / self.down as f64 };
+        let height = match self.cycle {
+            Cycle::Triangular => 1.0,
+            Cycle::Triangular2 => 0.5f64.powf(cycles as f64),
+            Cycle::ExpRange(gamma) => gamma.powf(step as f64),
+        };
+        self.base_lr + (self.max_lr - self.base_lr) * share * height
+    }
+}

@@ -1,0 +1,122 @@
+//! The trait of schedules, and the ways to combine them.
+
+/// A learning rate for each step. A number is a schedule that stays the same, a function of the step is one too (PyTorch:
+/// `LambdaLR`).
+///
+/// ```
+/// use wengert_nn::Schedule;
+/// use wengert_nn::schedule::CosineAnnealingLR;
+///
+/// let schedule = CosineAnnealingLR::new(0.1, 90).warmup(10);
+/// assert_eq!([0, 5, 10, 55, 100].map(|step| (schedule.lr(step) * 1e6).round() / 1e6), [0.0, 0.05, 0.1, 0.05, 0.0]);
+/// assert_eq!(0.1.lr(7), 0.1);
+/// assert_eq!((|step: u64| 1.0 / (1.0 + step as f64)).lr(1), 0.5);
+/// ```
+///
+/// Before each step: `optimizer.set_lr(schedule.lr(step))`.
+pub trait Schedule {
+    /// The learning rate of the step after `step` steps.
+    fn lr(&self, step: u64) -> f64;
+
+    /// This schedule after `steps` steps in which the rate rises in proportion to the step, from 0. As in
+    /// `get_cosine_schedule_with_warmup` of Hugging Face's transformers.
+    fn warmup(self, steps: u64) -> Warmup<Self>
+    where
+        Self: Sized,
+    {
+        Warmup { steps, schedule: self }
+    }
+
+    /// This schedule for the first `steps` steps, then `next`, from its beginning. PyTorch: `SequentialLR`.
+    ///
+    /// ```
+    /// use wengert_nn::Schedule;
+    /// use wengert_nn::schedule::ExponentialLR;
+    ///
+    /// let schedule = 1.0.then(2, ExponentialLR::new(1.0, 0.5));
+    /// assert_eq!([0, 1, 2, 3, 4].map(|step| schedule.lr(step)), [1.0, 1.0, 1.0, 0.5, 0.25]);
+    /// ```
+    fn then<N: Schedule>(self, steps: u64, next: N) -> SequentialLR<Self, N>
+    where
+        Self: Sized,
+    {
+        SequentialLR { steps, first: self, next }
+    }
+
+    /// The product of both. With rates that begin at 1, factors of this one. PyTorch: `ChainedScheduler`.
+    ///
+    /// ```
+    /// use wengert_nn::Schedule;
+    /// use wengert_nn::schedule::{ConstantLR, ExponentialLR};
+    ///
+    /// let schedule = ExponentialLR::new(0.8, 0.5).times(ConstantLR::new(1.0, 0.1, 2));
+    /// assert_eq!([0, 1, 2].map(|step| (schedule.lr(step) * 1e6).round() / 1e6), [0.08, 0.04, 0.2]);
+    /// ```
+    fn times<N: Schedule>(self, factor: N) -> ChainedLR<Self, N>
+    where
+        Self: Sized,
+    {
+        ChainedLR(self, factor)
+    }
+}
+
+impl Schedule for f64 {
+    fn lr(&self, _: u64) -> f64 {
+        *self
+    }
+}
+
+impl<F: Fn(u64) -> f64> Schedule for F {
+    fn lr(&self, step: u64) -> f64 {
+        self(step)
+    }
+}
+
+impl Schedule for Box<dyn Schedule> {
+    fn lr(&self, step: u64) -> f64 {
+        (**self).lr(step)
+    }
+}
+
+/// What [`Schedule::warmup`] returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warmup<S> {
+    steps: u64,
+    schedule: S,
+}
+
+impl<S: Schedule> Schedule for Warmup<S> {
+    fn lr(&self, step: u64) -> f64 {
+        match step.checked_sub(self.steps) {
+            Some(step) => self.schedule.lr(step),
+            None => self.schedule.lr(0) * step as f64 / self.steps as f64,
+        }
+    }
+}
+
+/// What [`Schedule::then`] returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequentialLR<S, N> {
+    steps: u64,
+    first: S,
+    next: N,
+}
+
+impl<S: Schedule, N: Schedule> Schedule for SequentialLR<S, N> {
+    fn lr(&self, step: u64) -> f64 {
+        match step.checked_sub(self.steps) {
+            Some(step) => self.next.lr(step),
+            None => self.first.lr(step),
+        }
+    }
+}
+
+/// What [`Schedule::times`] returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainedLR<S, N>(S, N);
+
+impl<S: Schedule, N: Schedule> Schedule for ChainedLR<S, N> {
+    fn lr(&self, step: u64) -> f64 {
+        self.0.lr(step) * self.1.lr(step)
+    }
+}

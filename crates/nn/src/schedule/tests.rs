@@ -1,0 +1,39 @@
+use super::*;
+
+/// The values of every schedule beside PyTorch's are compared in the tests across crates; here is what has no
+/// counterpart there.
+#[test]
+fn before_between_and_after() {
+    let warm = ExponentialLR::new(8.0, 0.5).warmup(4);
+    assert_eq!([0, 1, 3, 4, 5].map(|step| warm.lr(step)), [0.0, 2.0, 6.0, 8.0, 4.0]);
+    assert_eq!(3.0.warmup(0).lr(0), 3.0);
+    let three = 1.0.then(2, 2.0).then(4, 3.0);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|step| three.lr(step)), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+    let boxed: Vec<Box<dyn Schedule>> = vec![Box::new(three), Box::new(StepLR::new(1.0, 1, 0.5).times(4.0))];
+    assert_eq!([boxed[0].lr(9), boxed[1].lr(3)], [3.0, 0.5]);
+    assert_eq!((|step: u64| step as f64).then(3, 0.0).lr(2), 2.0);
+}
+
+#[test]
+fn after_its_last_step_a_schedule_stays() {
+    let far = u64::MAX;
+    assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 0).lr(0), 2.0);
+    assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 4).lr(far), 2.0);
+    assert_eq!(PolynomialLR::new(1.0, 4, 2.0).lr(far), 0.0);
+    assert_eq!(ExponentialLR::new(1.0, 0.5).lr(far), 0.0);
+    let cycle = OneCycleLR::new(1.0, 10);
+    assert_eq!((cycle.lr(9), cycle.lr(far)), (cycle.lr(10), 1.0 / 25.0 / 1e4));
+    // All of it a rise; none; a cycle of one step.
+    assert_eq!(cycle.clone().pct_start(1.0).lr(far), 1.0);
+    assert_eq!(cycle.clone().pct_start(0.0).three_phase().lr(far), 1.0 / 25.0 / 1e4);
+    assert!(OneCycleLR::new(1.0, 1).lr(0).is_finite());
+    let restarts = CosineAnnealingWarmRestarts::new(1.0, 3);
+    assert_eq!([restarts.lr(3 << 60), restarts.clone().t_mult(2).lr(9)], [1.0, 1.0]);
+    assert!(restarts.t_mult(7).lr(far).is_finite());
+}
+
+#[test]
+#[should_panic(expected = "StepLR: expected a step_size of at least 1, but got 0")]
+fn a_step_of_nothing_is_refused() {
+    StepLR::new(1.0, 0, 0.1);
+}
