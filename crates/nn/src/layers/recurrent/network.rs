@@ -176,7 +176,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
             }
             None => None,
         };
-        let mut rows = input.to_rows(x)?;
+        let mut rows = input.flatten_rows(x)?;
         if let Some(padding) = &padding {
             rows = padding.zero_padding(rows)?;
         }
@@ -186,7 +186,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         }
         let state = K::State::try_stack(&last)?;
         let state = if x.shape().rank() == 2 { state.try_reshaped(&outer)? } else { state };
-        Ok((input.from_rows(rows, self.directions() * sizes[0])?, state))
+        Ok((input.restore_order(rows, self.directions() * sizes[0])?, state))
     }
 
     /// Runs all layers over `rows`, `[t · n, in]`. Returns the outputs of the last layer and the last state of each cell.

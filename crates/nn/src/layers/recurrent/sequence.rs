@@ -68,14 +68,14 @@ impl Sequences {
 
     /// Returns the input as rows, `[t · n, features]`: the sequences of one step lie one after the other.
     #[track_caller]
-    pub(super) fn to_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+    pub(super) fn flatten_rows<'t, T: Float>(self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let step_first = if self.has_batch && self.batch_first { x.try_transpose(0, 1)? } else { x };
         step_first.try_reshape([self.steps * self.batch, self.features])
     }
 
-    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of [`to_rows`](Self::to_rows).
+    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of [`flatten_rows`](Self::flatten_rows).
     #[track_caller]
-    pub(super) fn from_rows<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
+    pub(super) fn restore_order<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
         if !self.has_batch {
             return rows.try_reshape([self.steps, width]);
         }
