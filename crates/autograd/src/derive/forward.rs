@@ -1,12 +1,12 @@
 //! Forward mode as a program transformation: records tangents from the inputs up to the requested outputs.
 
 use wengert_macros::twins;
+use wengert_tensor::ops::Views as _;
 use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Float, Site};
+use wengert_tensor::{Float, Site, Tensor};
 
-use crate::derive::reverse::gradient;
 use crate::record::DETACH;
-use crate::rules::{self, Mode};
+use crate::rules::{self, Primitive, Tangent};
 use crate::{Error, Tape, Var};
 
 #[twins]
@@ -66,21 +66,22 @@ impl<'t, T: Float> Tape<T> {
         }
         let deriving = self.derive();
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
-            let index = path.first + slot as Index;
-            let (op, operands) = deriving.on_behalf_of(index);
-            if matches!(op, Op::Alias(_)) && op != DETACH {
-                let operation = self.record.borrow().name(index);
-                // Refused even if the tangent is zero (after a `floor`).
-                let recorded = self.record.borrow().location(index);
-                return Err(Error::NotDifferentiable { operation, recorded, at });
+            let primitive = deriving.primitive(path.first + slot as Index, at);
+            if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
+                // An error even if the tangent is zero (after a `floor`).
+                return Err(primitive.undefined());
             }
-            for (position, &operand) in operands.iter().enumerate() {
-                let below = path.position(operand).filter(|_| rules::flows(op, position));
+            for (position, &operand) in primitive.inputs.iter().enumerate() {
+                let below = path.position(operand).filter(|_| rules::flows(primitive.op, position));
                 let Some(v) = below.and_then(|below| tangents[below]) else {
                     continue;
                 };
-                if let Some(term) = rules::derivative(self, index, op, &operands, position, v, Mode::Jvp, gradient, at)?
-                {
+                let term = match primitive.jvp(position, v)? {
+                    Tangent::Of(term) => Some(term),
+                    Tangent::Zero => None,
+                    Tangent::FromReverse => transposed_twice(&primitive, position, v)?,
+                };
+                if let Some(term) = term {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
                 }
             }
@@ -93,6 +94,20 @@ impl<'t, T: Float> Tape<T> {
             })
             .collect())
     }
+}
+
+/// Records J v by the reverse rule alone. The rule g ↦ Jᵀ g is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, at
+/// any g. `None` if it is zero.
+fn transposed_twice<'t, T: Float>(
+    primitive: &Primitive<'t, T>,
+    input: usize,
+    v: Var<'t, T>,
+) -> Result<Option<Var<'t, T>>, Error> {
+    let &Primitive { tape, index, at, .. } = primitive;
+    let zeros = Tensor::scalar(T::ZERO).expand(tape.at(index).shape());
+    let g = tape.leaf_at(&zeros, at);
+    let Some(transposed) = primitive.vjp(input, g)? else { return Ok(None) };
+    Ok(tape.reverse(&[(transposed, v)], &[g], at)?[0])
 }
 
 impl<'t, T: Float> Var<'t, T> {

@@ -3,10 +3,11 @@
 mod batching;
 mod forward;
 mod gradients;
-mod joined;
 mod path;
 mod recorded;
 mod reverse;
+#[cfg(test)]
+mod tests;
 
 pub use gradients::{Gradients, Key};
 pub use recorded::{Follow, RecordedGradients};

@@ -3,8 +3,9 @@
 use std::panic::Location;
 
 use wengert_tensor::plan::{Index, Inputs, Op};
-use wengert_tensor::{Float, compat};
+use wengert_tensor::{Float, Site, compat};
 
+use crate::rules::Primitive;
 use crate::{Tape, Var};
 
 /// The first input of an operation that a transformation passes through, with all later ones; `None` if there is none.
@@ -84,13 +85,20 @@ pub(crate) struct Deriving<'t, T: Float> {
     _rules: Option<compat::Guard>,
 }
 
-impl<T: Float> Deriving<'_, T> {
-    /// From now on, recorded nodes belong to what is made of node `index`. Returns its operation and its inputs.
+impl<'t, T: Float> Deriving<'t, T> {
+    /// Gives the nodes that are recorded from now on the line of node `index`. Returns its operation and its inputs.
     #[inline(always)]
     pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));
         (record.node(index).op, record.inputs(index))
+    }
+
+    /// Gives the nodes that are recorded from now on the line of node `index`. Returns its operation, to be differentiated for `at`.
+    #[inline(always)]
+    pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
+        let (op, inputs) = self.on_behalf_of(index);
+        Primitive { tape: self.tape, index, op, inputs, at }
     }
 }
 

@@ -5,14 +5,13 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Binary, Float, Site, Tensor};
+use wengert_tensor::plan::Index;
+use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
-use super::joined::{Joined, Term};
 use super::path::Path;
 use crate::parameter::Change;
-use crate::rules::{self, Mode, Slope};
+use crate::rules;
 use crate::{Error, Tape, Var};
 
 /// A loss, its gradients, and other values that were asked for.
@@ -139,89 +138,23 @@ impl<'t, T: Float> Tape<T> {
             .collect())
     }
 
+    /// Records the adjoints of all nodes on `path`, from the last to the first: each node adds to the adjoint of each of its inputs
+    /// its own adjoint times its derivative. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let deriving = self.derive();
-        let (mut joined, mut sums) = (Joined::new(gradient), Vec::new());
-        let mut end = path.marks.len();
-        while let Some(slot) = self.apply_slopes(path, adjoints, (joined.highest(), end), at)? {
-            end = slot;
-            if joined.highest() == Some(slot) {
-                for sum in self.joined(&mut joined, slot, at)? {
-                    adjoints.add(self, slot, sum, at)?;
-                }
-            }
+        for slot in (0..path.marks.len()).rev() {
             let Some(g) = adjoints.get(self, slot) else { continue };
-            let index = path.first + slot as Index;
-            let (op, inputs) = deriving.on_behalf_of(index);
-            for (position, &input) in inputs.iter().enumerate() {
-                let Some(below) = path.position(input).filter(|_| rules::flows(op, position)) else {
-                    continue;
-                };
-                let term = Term { node: index, input: position, g: g.index };
-                if self.postpone(&mut joined, below, term, &mut sums, at)? {
-                    for sum in sums.drain(..) {
-                        adjoints.add(self, below, sum, at)?;
-                    }
-                } else if let Some(term) =
-                    rules::derivative(self, index, op, &inputs, position, g, Mode::Vjp, gradient, at)?
-                {
+            let primitive = deriving.primitive(path.first + slot as Index, at);
+            for (position, &input) in primitive.inputs.iter().enumerate() {
+                let below = path.position(input).filter(|_| rules::flows(primitive.op, position));
+                let Some(below) = below else { continue };
+                if let Some(term) = primitive.vjp(position, g)? {
                     adjoints.add(self, below, term, at)?;
                 }
             }
         }
         Ok(())
     }
-
-    /// The derivatives of nodes that have a [`Slope`], in descending order below slot `end`. They need no formula and no shape
-    /// check, so the tape is borrowed only once. Returns the slot of the first node without a slope, or for which terms are `waiting`.
-    fn apply_slopes(
-        &'t self,
-        path: &Path,
-        adjoints: &mut Adjoints,
-        (waiting, end): (Option<usize>, usize),
-        at: Site,
-    ) -> Result<Option<usize>, Error> {
-        let mut guard = self.record.borrow_mut();
-        let record = &mut *guard;
-        for slot in (0..end).rev() {
-            let g = adjoints.0[slot];
-            if waiting == Some(slot) {
-                return Ok(waiting);
-            }
-            if g == NONE {
-                continue;
-            }
-            let index = path.first + slot as Index;
-            let node = record.node(index);
-            let (Some([x, y]), Some(first), Some(second)) = (node.pair(), Slope::of(node.op, 0), Slope::of(node.op, 1))
-            else {
-                return Ok(Some(slot));
-            };
-            let location = record.location(index);
-            for (slope, input, other) in [(first, x, y), (second, y, x)] {
-                let Some(below) = path.position(input) else { continue };
-                let total = match (adjoints.0[below], slope.times(record, [g, other], node.shape, location)) {
-                    (NONE, term) => term,
-                    (total, Some(term)) => {
-                        record.push_located(Op::Binary(Binary::Add), [total, term], node.shape, Some(location))
-                    }
-                    (_, None) => None,
-                };
-                let Some(total) = total else { return Err(Error::TapeFull { at }) };
-                adjoints.0[below] = total;
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// The gradient of ⟨output, seed⟩ with respect to `input`; `None` if the output does not depend on it.
-pub(super) fn gradient<'t, T: Float>(
-    seeded: (Var<'t, T>, Var<'t, T>),
-    input: Var<'t, T>,
-    at: Site,
-) -> Result<Option<Var<'t, T>>, Error> {
-    Ok(input.tape.reverse(&[seeded], &[input], at)?[0])
 }
 
 /// The nodes of the statistics that buffers move towards.
@@ -258,6 +191,7 @@ impl Adjoints {
         Some(self.0[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
     }
 
+    #[inline]
     fn add<'t, T: Float>(&mut self, tape: &'t Tape<T>, slot: usize, term: Var<'t, T>, at: Site) -> Result<(), Error> {
         self.0[slot] = rules::accumulate(self.get(tape, slot), term, at)?.index;
         Ok(())

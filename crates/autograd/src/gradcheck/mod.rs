@@ -390,6 +390,8 @@ fn replay<'t, T: Float>(
     match op {
         Op::Other(number) => other.record_operation(record.operation(number).clone(), &operands, &shape, at),
         Op::View(number) => operands[0].apply_view(record.view(number).clone(), at),
+        Op::Embed(number) => operands[0].apply_embed(record.view(number).clone(), &shape, at),
+        Op::Cat(axis) => other.record_cat(&operands, axis as usize, &shape, at),
         op => match operands[..] {
             [x] => other.push(op, [x.index], |record| record.intern(&shape), at),
             [x, y] => other.push(op, [x.index, y.index], |record| record.intern(&shape), at),

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Form, Index, Op};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
 /// The operation that passes on its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its mark is
@@ -150,6 +150,11 @@ impl<T: Float, O> Record<T, O> {
         self.expression.add_view(view)
     }
 
+    /// The operation for the adjoint of `view`.
+    pub(crate) fn add_embed(&mut self, view: View) -> Op {
+        self.expression.add_embed(view)
+    }
+
     /// The operation that passes on its input but refuses to be differentiated, on behalf of `name`.
     pub(crate) fn add_opaque(&mut self, name: &'static str) -> Op {
         self.names.push(name);
@@ -203,15 +208,30 @@ impl<T: Float, O> Record<T, O> {
     ) -> Option<Index> {
         let location = self.on_behalf_of.or(Some(location));
         self.locate(inputs, location);
-        let index = self.expression.push_other(self.operations.len() as u32, inputs, shape)?;
+        let index = self.expression.push_list(Op::Other(self.operations.len() as u32), inputs, shape)?;
         self.operations.push(operation);
         self.locations.push(location);
         Some(index)
     }
 
-    /// Says what the value of an operation with parameters is made of.
-    pub(crate) fn set_form(&mut self, index: Index, form: Form) {
-        self.expression.set_form(index, form);
+    /// States that the result of an operation with parameters is its first input.
+    pub(crate) fn set_alias(&mut self, index: Index) {
+        self.expression.set_alias(index);
+    }
+
+    /// Appends a node for the concatenation of any number of inputs along a dimension.
+    pub(crate) fn push_cat(
+        &mut self,
+        axis: usize,
+        inputs: &[Index],
+        shape: u32,
+        location: &'static Location<'static>,
+    ) -> Option<Index> {
+        let location = self.on_behalf_of.or(Some(location));
+        self.locate(inputs, location);
+        let index = self.expression.push_list(Op::Cat(axis as u32), inputs, shape)?;
+        self.locations.push(location);
+        Some(index)
     }
 
     /// Sets the line of those inputs that have none.
@@ -239,6 +259,8 @@ impl<T: Float, O> Record<T, O> {
             Op::Reduce(op) => op.name(),
             Op::Matmul => "matmul",
             Op::View(number) => self.view(number).name(),
+            Op::Embed(_) => "embed",
+            Op::Cat(_) => "cat",
             Op::Other(number) => self.operations[number as usize].1,
         }
     }

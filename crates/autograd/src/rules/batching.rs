@@ -44,6 +44,14 @@ pub(crate) fn batched<'t, T: Float>(
             let view = tape.record.borrow().view(number).batched(call.size);
             x.apply_view(view, at)
         }
+        Op::Embed(number) => {
+            let view = tape.record.borrow().view(number).batched(call.size);
+            x.apply_embed(view, &shape, at)
+        }
+        Op::Cat(axis) => {
+            let parts: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
+            Var::apply_cat(&parts, axis as usize + 1, at)
+        }
         Op::Other(number) => {
             let operation = tape.record.borrow().operation(number).clone();
             let Some(result) = operation.batch(call) else { return one_by_one(tape, &operation, call) };

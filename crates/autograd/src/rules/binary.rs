@@ -2,69 +2,47 @@
 //!
 //! Ties and edge cases follow PyTorch: half to each of two equal operands of `maximum`; at NaN the gradient goes to both.
 
-use std::panic::Location;
-
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where_};
-use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Binary, Float, Unary};
+use wengert_tensor::plan::Op;
+use wengert_tensor::{Binary, Float};
 
+use super::mode::Formula;
 use super::power;
 use crate::Var;
-use crate::tape::Record;
 
-/// A derivative ∂z/∂xᵢ that exists already as a node or a constant: reverse mode applies it without recording a formula.
-pub(crate) enum Slope {
+/// The derivative of a sum, a difference or a product with respect to one operand: a number, or the other operand.
+#[derive(Clone, Copy)]
+pub(super) enum LinearFactor {
     One,
     MinusOne,
-    /// The other operand.
     Other,
 }
 
-impl Slope {
-    /// The slopes of sums, differences and products, which make up most of a program.
-    #[inline]
-    pub(crate) fn of(op: Op, input: usize) -> Option<Slope> {
-        match (op, input) {
-            (Op::Binary(Binary::Add), _) => Some(Slope::One),
-            (Op::Binary(Binary::Sub), 0) => Some(Slope::One),
-            (Op::Binary(Binary::Sub), _) => Some(Slope::MinusOne),
-            (Op::Binary(Binary::Mul), _) => Some(Slope::Other),
-            _ => None,
-        }
-    }
-
-    /// Records the product with `v`, which has the operands' `shape`, under this line. `None` if the tape is full.
+impl LinearFactor {
     #[inline(always)]
-    pub(crate) fn times<T: Float>(
-        self,
-        record: &mut Record<T>,
-        [v, other]: [Index; 2],
-        shape: u32,
-        location: &'static Location<'static>,
-    ) -> Option<Index> {
-        match self {
-            Slope::One => Some(v),
-            Slope::MinusOne => record.push_located(Op::Unary(Unary::Neg), [v], shape, Some(location)),
-            Slope::Other => record.push_located(Op::Binary(Binary::Mul), [v, other], shape, Some(location)),
+    pub(super) fn of(op: Op, input: usize) -> Option<LinearFactor> {
+        match (op, input) {
+            (Op::Binary(Binary::Add), _) | (Op::Binary(Binary::Sub), 0) => Some(LinearFactor::One),
+            (Op::Binary(Binary::Sub), _) => Some(LinearFactor::MinusOne),
+            (Op::Binary(Binary::Mul), _) => Some(LinearFactor::Other),
+            _ => None,
         }
     }
 }
 
-/// The other derivatives: ∂z/∂x · v for `input` 0, ∂z/∂y · v for 1. The outer `None` means that there is no derivative, the inner
-/// one that it is zero.
+/// Records ∂z/∂x · v for `input` 0, and ∂z/∂y · v for `input` 1.
 pub(super) fn derivative<'t, T: Float>(
     op: Binary,
     input: usize,
-    x: Var<'t, T>,
-    y: Var<'t, T>,
+    [x, y]: [Var<'t, T>; 2],
     z: Var<'t, T>,
     v: Var<'t, T>,
-) -> Option<Option<Var<'t, T>>> {
+) -> Formula<'t, T> {
     let zero = || v.zeros_like();
-    Some(Some(match (op, input) {
+    Formula::Is(match (op, input) {
         (Binary::Div, 0) => v / y,
         (Binary::Div, _) => -v * (z / y),
-        (Binary::Pow, 0) => return Some(power::to_base(x, y, v)),
+        (Binary::Pow, 0) => return power::to_base(x, y, v),
         (Binary::Pow, _) => power::to_exponent(x, y, z, v),
         (Binary::Maximum, 0) => larger(x, y, v),
         (Binary::Maximum, _) => larger(y, x, v),
@@ -79,7 +57,7 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Hypot, _) => v * (y / z),
         // ±1, depending on whether the sign was changed; 0 where x is 0.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
-        (Binary::Copysign, _) => return Some(None),
+        (Binary::Copysign, _) => return Formula::Zero,
         (Binary::Fmod, 0) => v,
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
@@ -95,33 +73,33 @@ pub(super) fn derivative<'t, T: Float>(
             let outside = x.lt(y).logical_or(x.gt(1.0 - y));
             where_(&outside, &zero(), v / (x * (1.0 - x)))
         }
-        (Binary::LogitWithin, _) => return Some(None),
+        (Binary::LogitWithin, _) => return Formula::Zero,
         (Binary::Xlogy, 0) => where_(&x.eq(0.0).logical_and(y.le(0.0)), &zero(), v.xlogy(y)),
         (Binary::Xlogy, _) => v * x / y,
         (Binary::Xlog1py, 0) => where_(&x.eq(0.0).logical_and(y.le(-1.0)), &zero(), v.xlog1py(y)),
         (Binary::Xlog1py, _) => v * x / (y + 1.0),
         (Binary::Nextafter, 0) => where_(&x.eq(y), &zero(), v),
-        (Binary::Nextafter, _) => return Some(None),
+        (Binary::Nextafter, _) => return Formula::Zero,
         // ∂/∂y ζ(x, y) = -x ζ(x + 1, y); like PyTorch, there is no derivative with respect to x.
         (Binary::Zeta, 1) => v * -x * (x + 1.0).zeta(y),
-        (Binary::FloorDivide, _) => return Some(None),
-        _ => return None,
-    }))
+        (Binary::FloorDivide, _) => return Formula::Zero,
+        _ => return Formula::Undefined,
+    })
 }
 
-/// 1 / (x² + y²), 0 at the origin.
+/// Records 1 / (x² + y²), and 0 at the origin.
 fn inverse_square<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
     let square = x * x + y * y;
     where_(&square.eq(0.0), &x.zeros_like(), square.reciprocal())
 }
 
-/// `v` where `x` is larger (or either is NaN), half of it at a tie, 0 where it is smaller.
+/// Records `v` where `x` is larger or either operand is NaN, half of `v` at a tie, and 0 where `x` is smaller.
 fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
     let shared = where_(&x.eq(y), &(v * 0.5), v);
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Half of `v` at a tie; otherwise all of it to the selected operand: `x` where it `wins` or `y` is NaN.
+/// Records half of `v` at a tie, and otherwise `v` for the selected operand: `x` where it `wins` or `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();
@@ -129,11 +107,11 @@ fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v:
     where_(&x.eq(y), &(v * 0.5), chosen)
 }
 
-/// z = mask ? x : y. `v` for the selected side, 0 for the other.
-pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
+/// Records the derivative of z = mask ? x : y: `v` for the selected side, 0 for the other.
+pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     match input {
-        1 => Some(where_(&mask, &v, v.zeros_like())),
-        2 => Some(where_(&mask, &v.zeros_like(), v)),
-        _ => None,
+        1 => Formula::Is(where_(&mask, &v, v.zeros_like())),
+        2 => Formula::Is(where_(&mask, &v.zeros_like(), v)),
+        _ => Formula::Zero,
     }
 }

@@ -1,21 +1,21 @@
-//! Which rule gives the derivative of a node, and which inputs are differentiable.
+//! Chooses the rule of a recorded operation, and checks what a custom rule returns.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
+use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
-use super::binary::Slope;
-use super::mode::Mode;
+use super::binary::LinearFactor;
+use super::mode::{Formula, Mode};
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
-use crate::tape::Reverse;
+use crate::tape::Record;
 use crate::{Call, Error, Tape, Var};
 
-/// The first differentiable input of an operation; all later inputs are differentiable too. `None` if none is, so that derivatives
-/// stop at this node.
+/// Returns the first differentiable input of an operation; all later inputs are differentiable too. `None` if no input is, so that
+/// derivatives stop at this node.
 #[inline]
 pub(crate) fn flows_from(op: Op) -> Option<usize> {
     match op {
@@ -25,113 +25,167 @@ pub(crate) fn flows_from(op: Op) -> Option<usize> {
     }
 }
 
-/// Whether the operation is differentiable with respect to input number `input`.
+/// Returns true if the operation is differentiable with respect to input number `input`.
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     flows_from(op).is_some_and(|first| input >= first)
 }
 
-/// The derivative of node `index` with respect to its input number `input`, applied to `v`: the incoming gradient in reverse mode,
-/// the input's tangent in forward mode. `None` if it is zero. `op` and `inputs` are the node's; `reverse` is reverse mode, for
-/// operations that have no rule for forward mode.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn derivative<'t, T: Float>(
-    tape: &'t Tape<T>,
-    index: Index,
-    op: Op,
-    inputs: &[Index],
-    input: usize,
-    v: Var<'t, T>,
-    mode: Mode,
-    reverse: Reverse<'t, T>,
-    at: Site,
-) -> Result<Option<Var<'t, T>>, Error> {
-    if let Some(slope) = Slope::of(op, input) {
-        let mut record = tape.record.borrow_mut();
-        let (shape, location) = (record.node(index).shape, record.location(index));
-        let Some(term) = slope.times(&mut record, [v.index, inputs[1 - input]], shape, location) else {
-            return Err(Error::TapeFull { at });
-        };
-        return Ok(Some(tape.at(term)));
-    }
-    let said = || {
-        let record = tape.record.borrow();
-        (record.name(index), record.location(index))
-    };
-    let none = || {
-        let (operation, recorded) = said();
-        Err(Error::NotDifferentiable { operation, recorded, at })
-    };
-    let z = tape.at(index);
-    let x = tape.at(inputs[input]);
-    let first = tape.at(inputs[0]);
-    let result = match op {
-        Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => None,
-        Op::Alias(_) => return none(),
-        Op::Unary(op) => match unary::derivative(op, x, z, v) {
-            Some(result) => result,
-            None => return none(),
-        },
-        Op::Binary(op) => match binary::derivative(op, input, first, tape.at(inputs[1]), z, v) {
-            Some(result) => result,
-            None => return none(),
-        },
-        Op::Select => binary::choice(input, first, v),
-        Op::Expand => Some(match mode {
-            Mode::Vjp => summed(v, &x.shape(), at)?,
-            Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
-        }),
-        Op::Reshape => Some(match mode {
-            Mode::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
-            Mode::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
-        }),
-        Op::Reduce(op) => reduction::derivative(op, x, z, v, mode),
-        Op::Matmul => Some(linear::derivative(input, first, tape.at(inputs[1]), v, mode, at)?),
-        Op::View(number) => {
-            let view = tape.record.borrow().view(number).clone();
-            Some(movement::derivative(view, x, v, mode, at)?)
-        }
-        Op::Other(number) => {
-            let operation = tape.record.borrow().operation(number).clone();
-            if !operation.is_differentiable() {
-                return none();
-            }
-            let inputs = inputs.iter().map(|&input| tape.at(input)).collect();
-            let call = Call { inputs, output: z, reverse, error: RefCell::default(), at };
-            let result = match mode {
-                Mode::Vjp => operation.vjp(&call, input, v),
-                Mode::Jvp => operation.jvp(&call, input, v),
-            };
-            if let Some(error) = call.error.take() {
-                return Err(error);
-            }
-            result
-        }
-    };
-    if let Some(result) = &result {
-        let expected = if mode == Mode::Vjp { x } else { z };
-        if !std::ptr::eq(result.tape, tape) {
-            return Err(Error::OtherTape { at });
-        }
-        if !result.same_shape(&expected) {
-            let (got, expected) = (Box::new(result.shape()), Box::new(expected.shape()));
-            let (operation, recorded) = said();
-            return Err(Error::RuleShape { rule: mode.name(), operation, input, got, expected, recorded });
-        }
-    }
-    Ok(result)
+/// A recorded operation that is differentiated.
+pub(crate) struct Primitive<'t, T: Float> {
+    pub(crate) tape: &'t Tape<T>,
+    /// The node of its result.
+    pub(crate) index: Index,
+    pub(crate) op: Op,
+    pub(crate) inputs: Inputs,
+    /// The line that asked for the derivative.
+    pub(crate) at: Site,
 }
 
-/// `v` summed over the dimensions that an expansion from `shape` added or stretched.
+/// A forward derivative.
+pub(crate) enum Tangent<'t, T: Float> {
+    Zero,
+    Of(Var<'t, T>),
+    /// The operation has no forward rule; the tangent follows from its reverse rule.
+    FromReverse,
+}
+
+impl<'t, T: Float> Primitive<'t, T> {
+    /// Returns the incoming gradient `g` times the derivative with respect to input number `input`. `None` if it is zero.
+    ///
+    /// # Errors
+    ///
+    /// If the operation has no derivative, or a custom rule returns a wrong shape.
+    #[inline]
+    pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
+        if let Some(factor) = LinearFactor::of(self.op, input) {
+            return self.times(factor, input, g).map(Some);
+        }
+        match self.formula(input, g, Mode::Vjp)? {
+            Formula::Is(result) => self.check(Mode::Vjp, input, result).map(Some),
+            Formula::Zero => Ok(None),
+            Formula::Undefined | Formula::FromReverse => Err(self.undefined()),
+        }
+    }
+
+    /// Returns the derivative with respect to input number `input` times the input's tangent `v`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`vjp`](Self::vjp).
+    pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Tangent<'t, T>, Error> {
+        if let Some(factor) = LinearFactor::of(self.op, input) {
+            return self.times(factor, input, v).map(Tangent::Of);
+        }
+        match self.formula(input, v, Mode::Jvp)? {
+            Formula::Is(result) => self.check(Mode::Jvp, input, result).map(Tangent::Of),
+            Formula::Zero => Ok(Tangent::Zero),
+            Formula::FromReverse => Ok(Tangent::FromReverse),
+            Formula::Undefined => Err(self.undefined()),
+        }
+    }
+
+    /// Records `v` times a factor. Sums, differences and products are most of a program, so this skips the checks of other rules.
+    #[inline]
+    fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let shape = |record: &mut Record<T>| record.node(self.index).shape;
+        match factor {
+            LinearFactor::One => Ok(v),
+            LinearFactor::MinusOne => self.tape.push(Op::Unary(Unary::Neg), [v.index], shape, self.at),
+            LinearFactor::Other => {
+                self.tape.push(Op::Binary(Binary::Mul), [v.index, self.inputs[1 - input]], shape, self.at)
+            }
+        }
+    }
+
+    /// Returns the error that says that this operation has no derivative.
+    pub(crate) fn undefined(&self) -> Error {
+        let record = self.tape.record.borrow();
+        let (operation, recorded) = (record.name(self.index), record.location(self.index));
+        Error::NotDifferentiable { operation, recorded, at: self.at }
+    }
+
+    /// Records the derivative with respect to input number `input`, applied to `v`.
+    fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
+        let (tape, at) = (self.tape, self.at);
+        let z = tape.at(self.index);
+        let x = tape.at(self.inputs[input]);
+        let operand = |position: usize| tape.at(self.inputs[position]);
+        Ok(match self.op {
+            Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => Formula::Zero,
+            Op::Alias(_) => Formula::Undefined,
+            Op::Unary(op) => unary::derivative(op, x, z, v),
+            Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
+            Op::Select => binary::choice(input, operand(0), v),
+            Op::Expand => Formula::Is(match mode {
+                Mode::Vjp => summed(v, &x.shape(), at)?,
+                Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
+            }),
+            Op::Reshape => Formula::Is(match mode {
+                Mode::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
+                Mode::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
+            }),
+            Op::Reduce(op) => Formula::Is(reduction::derivative(op, x, z, v, mode)),
+            Op::Matmul => Formula::Is(linear::derivative(input, operand(0), operand(1), v, mode, at)?),
+            Op::View(number) => {
+                let view = tape.record.borrow().view(number).clone();
+                Formula::Is(movement::derivative(view, x, v, mode, at)?)
+            }
+            Op::Embed(number) => {
+                let view = tape.record.borrow().view(number).clone();
+                Formula::Is(movement::embedded(view, z, v, mode, at)?)
+            }
+            Op::Cat(axis) => Formula::Is(movement::concatenated(axis as usize, &self.inputs, input, z, v, mode)?),
+            Op::Other(number) => self.custom(number, input, v, mode),
+        })
+    }
+
+    /// Records the derivative of the operation with parameters number `number`.
+    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
+        let operation = self.tape.record.borrow().operation(number).clone();
+        if !operation.is_differentiable() {
+            return Formula::Undefined;
+        }
+        let inputs = self.inputs.iter().map(|&input| self.tape.at(input)).collect();
+        let call = Call { inputs, output: self.tape.at(self.index), lacks_jvp: Cell::new(false) };
+        let result = match mode {
+            Mode::Vjp => operation.vjp(&call, input, v),
+            Mode::Jvp => operation.jvp(&call, input, v),
+        };
+        match result {
+            _ if call.lacks_jvp.get() => Formula::FromReverse,
+            Some(result) => Formula::Is(result),
+            None => Formula::Zero,
+        }
+    }
+
+    /// Refuses the result of a rule that is of another tape or shape.
+    fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        if !std::ptr::eq(result.tape, self.tape) {
+            return Err(Error::OtherTape { at: self.at });
+        }
+        let expected = self.tape.at(if mode == Mode::Vjp { self.inputs[input] } else { self.index });
+        if result.same_shape(&expected) {
+            return Ok(result);
+        }
+        let (got, expected) = (Box::new(result.shape()), Box::new(expected.shape()));
+        let record = self.tape.record.borrow();
+        let (operation, recorded) = (record.name(self.index), record.location(self.index));
+        Err(Error::RuleShape { rule: mode.name(), operation, input, got, expected, recorded })
+    }
+}
+
+/// Sums `v` over the dimensions that an expansion from `shape` added or stretched.
 fn summed<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
     let Some(expansion) = Expansion::new(shape, &v.shape()) else {
-        unreachable!("what was expanded from {shape} sums to it")
+        unreachable!("{} was expanded from {shape}", v.shape())
     };
     let axes = expansion.reduced();
     let sum = if axes.is_empty() { v } else { v.apply_reduce(Reduction::Sum, &axes, at)? };
     if expansion.added().is_empty() { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
-/// Adds `term` to `total`, if there is a total already.
+/// Returns the sum of `term` and `total`, or `term` if there is no total yet.
+#[inline]
 pub(crate) fn accumulate<'t, T: Float>(
     total: Option<Var<'t, T>>,
     term: Var<'t, T>,

@@ -1,7 +1,6 @@
 //! Operations that return their input unchanged, with another derivative or subject to a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
-use wengert_tensor::plan::Form;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::mode::{Mode, elementwise};
@@ -34,8 +33,8 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
         Ok(inputs[0].clone())
     }
 
-    fn form(&self) -> Option<Form> {
-        Some(Form::First)
+    fn is_alias(&self) -> bool {
+        true
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

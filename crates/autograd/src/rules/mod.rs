@@ -42,12 +42,10 @@ mod variance;
 mod windows;
 
 pub(crate) use batching::{batched, example_of};
-pub(crate) use binary::Slope;
 pub(crate) use cumulative::CumSum;
-pub(crate) use derivative::{accumulate, derivative, flows, flows_from};
+pub(crate) use derivative::{Primitive, Tangent, accumulate, flows, flows_from};
 pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};
-pub(crate) use mode::Mode;
-pub(crate) use movement::{Cat, Embed, IndexAdd, IndexSelect, ScatterAdd, Take};
+pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
 pub(crate) use power::Root;
 pub(crate) use reduction::product_over;

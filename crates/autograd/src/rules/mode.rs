@@ -1,4 +1,4 @@
-//! The two modes of differentiation, and helpers of all rules.
+//! The two modes of differentiation, and the functions that all rules share.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Error, Operation, Var};
 
-/// The mode for which a rule is called.
+/// A mode of differentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Reverse: from the output to an input.
@@ -25,18 +25,29 @@ impl Mode {
     }
 }
 
-/// A placeholder site for a rule, which does not know the line of its operation: the tape replaces it.
+/// The derivative of one operation with respect to one input, applied to a gradient or a tangent.
+pub(super) enum Formula<'t, T: Float> {
+    Is(Var<'t, T>),
+    Zero,
+    /// The operation has no derivative with respect to this input.
+    Undefined,
+    /// Forward mode only: the operation has a reverse rule and no forward rule.
+    FromReverse,
+}
+
+/// Returns a placeholder for the line of an operation, which a rule does not know. The tape replaces it.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-/// An operation on each element by itself, of one shape: the same for a batch.
+/// Records an elementwise operation for a batch: the same operation on the batched inputs.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
     recorded(inputs[0].tape.record_operation(Rc::new(operation), &inputs, &call.shape(), call.at))
 }
 
+/// Raises the error of a recording at the caller's line; a rule has no other way to report it.
 pub(super) fn recorded<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

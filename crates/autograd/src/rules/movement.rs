@@ -5,13 +5,14 @@ use std::any::Any;
 use std::rc::Rc;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Form, Op};
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or an [`Embed`].
+/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or zeros to which
+/// elements are added.
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -41,35 +42,37 @@ pub(super) fn is_transpose(view: &View) -> bool {
     order.iter().enumerate().all(|(position, &axis)| axis == transposed(position))
 }
 
-/// The adjoint of a view: zeros, to which elements are added at the positions that the view reads.
-pub(crate) struct Embed {
-    pub(crate) view: View,
-    pub(crate) shape: Shape,
+/// Records the derivative of the adjoint of a view: the view in reverse mode, its adjoint in forward mode.
+pub(super) fn embedded<'t, T: Float>(
+    view: View,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+    mode: Mode,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    match mode {
+        Mode::Vjp => v.apply_view(view, at),
+        Mode::Jvp => v.apply_embed(view, &z.shape(), at),
+    }
 }
 
-impl<T: Float> Operation<T> for Embed {
-    fn name(&self) -> &'static str {
-        "embed"
-    }
-
-    fn shape(&self, _inputs: &[Shape]) -> Result<Shape, String> {
-        Ok(self.shape.clone())
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_embed(self.view.clone(), &self.shape, site("embed"))?)
-    }
-
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_view(self.view.clone(), site("embed")))
-    }
-
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_embed(self.view.clone(), &self.shape, site("embed")))
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        recorded(call.batched(0).apply_embed(self.view.batched(call.size), &call.shape(), call.at))
+/// Records the derivative of a concatenation along `axis` with respect to part number `input`: a slice in reverse mode, the adjoint
+/// of the slice in forward mode.
+pub(super) fn concatenated<'t, T: Float>(
+    axis: usize,
+    parts: &[Index],
+    input: usize,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+    mode: Mode,
+) -> Result<Var<'t, T>, Error> {
+    let at = site("cat");
+    let size = |&part: &Index| z.tape.record.borrow().shape(part)[axis];
+    let start = parts[..input].iter().map(size).sum();
+    let slice = View::Slice { axis, start, len: size(&parts[input]), step: 1 };
+    match mode {
+        Mode::Vjp => v.apply_view(slice, at),
+        Mode::Jvp => v.apply_embed(slice, &z.shape(), at),
     }
 }
 
@@ -239,53 +242,6 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
     let operation = IndexAdd { axis: first.axis, indices, size: first.size };
     drop(record);
     Some(x.tape.record_operation(Rc::new(operation), &inputs, &x.shape(), at))
-}
-
-/// Concatenation along a dimension. Its adjoint for one part is a slice.
-pub(crate) struct Cat {
-    pub(crate) axis: usize,
-}
-
-impl Cat {
-    /// The view of part number `input` in the result.
-    fn window<T: Float>(&self, call: &Call<'_, T>, input: usize) -> View {
-        let size = |part: &Var<'_, T>| part.shape()[self.axis];
-        let start = call.inputs()[..input].iter().map(size).sum();
-        View::Slice { axis: self.axis, start, len: size(&call.inputs()[input]), step: 1 }
-    }
-}
-
-impl<T: Float> Operation<T> for Cat {
-    fn name(&self) -> &'static str {
-        "cat"
-    }
-
-    fn shape(&self, inputs: &[Shape]) -> Result<Shape, String> {
-        let mut shape = inputs[0].clone();
-        shape[self.axis] = inputs.iter().map(|input| input[self.axis]).sum();
-        Ok(shape)
-    }
-
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(TensorLike::apply_cat(inputs, self.axis, site("cat"))?)
-    }
-
-    fn form(&self) -> Option<Form> {
-        Some(Form::Joined(self.axis))
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_view(self.window(call, input), site("cat")))
-    }
-
-    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_embed(self.window(call, input), &call.output().shape(), site("cat")))
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let parts: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-        recorded(Var::apply_cat(&parts, self.axis + 1, call.at))
-    }
 }
 
 #[cfg(test)]

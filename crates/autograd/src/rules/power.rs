@@ -4,30 +4,30 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_}
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use super::mode::recorded;
+use super::mode::{Formula, recorded};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0. `None` if it is zero everywhere.
-pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
+/// Records ∂/∂x xʸ · v = v y xʸ⁻¹, and 0 wherever y = 0.
+pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     match plain_number(y) {
-        Some(0.0) => None,
-        Some(exponent) => Some(v * slope(x, exponent)),
-        None => Some(where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))),
+        Some(0.0) => Formula::Zero,
+        Some(exponent) => Formula::Is(v * slope(x, exponent)),
+        None => Formula::Is(where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))),
     }
 }
 
-/// n xⁿ⁻¹ for a number n.
+/// Records n xⁿ⁻¹ for a number n.
 fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
     if n == 2.0 { x * 2.0 } else { x.pow(n - 1.0) * n }
 }
 
-/// ∂/∂y xʸ · v = v xʸ ln x, and 0 at x = 0, y ≥ 0.
+/// Records ∂/∂y xʸ · v = v xʸ ln x, and 0 at x = 0, y ≥ 0.
 pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
     let flat = x.eq(0.0).logical_and(y.ge(0.0));
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
-/// The number that `y` repeats, if it was recorded as one.
+/// Returns the number that `y` repeats, if it was recorded as one number.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;

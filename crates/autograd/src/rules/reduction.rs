@@ -15,11 +15,11 @@ pub(super) fn derivative<'t, T: Float>(
     z: Var<'t, T>,
     v: Var<'t, T>,
     mode: Mode,
-) -> Option<Var<'t, T>> {
+) -> Var<'t, T> {
     let (from, to) = (x.shape(), z.shape());
     match (op, mode) {
-        (Reduction::Sum, Mode::Vjp) => Some(v.expand(&from)),
-        (Reduction::Sum, Mode::Jvp) => Some(v.sum_to(&to)),
+        (Reduction::Sum, Mode::Vjp) => v.expand(&from),
+        (Reduction::Sum, Mode::Jvp) => v.sum_to(&to),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
             // Ties share the gradient equally. With a NaN no element is equal: 0/0 makes the whole gradient of `amax` NaN; that of
             // `max` goes to the NaNs.
@@ -27,10 +27,10 @@ pub(super) fn derivative<'t, T: Float>(
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
             let share = chosen / chosen.sum_to(&to).expand(&from);
-            Some(match mode {
+            match mode {
                 Mode::Vjp => v.expand(&from) * share,
                 Mode::Jvp => (v * share).sum_to(&to),
-            })
+            }
         }
         // Prod is recorded as a tree of products, which have their own rules.
         _ => unreachable!("{} is not recorded", op.name()),

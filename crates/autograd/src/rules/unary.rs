@@ -6,20 +6,16 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::{Float, Site, Unary};
 
+use super::mode::Formula;
 use crate::Var;
 use crate::error::raise;
 
-/// ∂z/∂x · v. The outer `None` means that there is no derivative, the inner one that it is zero.
-pub(super) fn derivative<'t, T: Float>(
-    op: Unary,
-    x: Var<'t, T>,
-    z: Var<'t, T>,
-    v: Var<'t, T>,
-) -> Option<Option<Var<'t, T>>> {
-    Some(Some(match op {
+/// Records ∂z/∂x · v.
+pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
+    Formula::Is(match op {
         Unary::Neg => -v,
         Unary::Abs => v * x.sign(),
-        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Some(None),
+        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Formula::Zero,
         Unary::Reciprocal => -v * z * z,
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
@@ -75,6 +71,6 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Digamma => v * x.trigamma(),
         // ζ(2, x), whose derivative is -2 ζ(3, x).
         Unary::Trigamma => v * x.filled(&x.shape(), T::from_f64(3.0)).zeta(x) * -2.0,
-        _ => return None,
-    }))
+        _ => return Formula::Undefined,
+    })
 }

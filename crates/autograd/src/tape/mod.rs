@@ -5,5 +5,5 @@ mod tape;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use tape::Record;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};
-pub(crate) use tape::{Record, Reverse};

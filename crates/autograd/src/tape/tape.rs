@@ -3,15 +3,14 @@
 //! This file records; it computes nothing and knows no derivative.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 use wengert_macros::twins;
-use wengert_tensor::ops::Views as _;
-use wengert_tensor::plan::{Form, Index, Inputs, Op};
+use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
 use crate::Error;
@@ -270,13 +269,28 @@ impl<T: Float> Tape<T> {
         let indices = self.indices(inputs, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.intern(shape);
-        let (name, form) = (operation.name(), operation.form());
+        let (name, is_alias) = (operation.name(), operation.is_alias());
         let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
             return Err(Error::TapeFull { at });
         };
-        if let Some(form) = form {
-            record.set_form(index, form);
+        if is_alias {
+            record.set_alias(index);
         }
+        Ok(Var::new(self, index))
+    }
+
+    /// Records the concatenation of `parts` along `axis`.
+    pub(crate) fn record_cat<'t>(
+        &'t self,
+        parts: &[Var<'t, T>],
+        axis: usize,
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Var<'t, T>, Error> {
+        let indices = self.indices(parts, at)?;
+        let mut record = self.record.borrow_mut();
+        let shape = record.intern(shape);
+        let index = record.push_cat(axis, &indices, shape, at.location).ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }
 
@@ -490,11 +504,10 @@ pub trait Operation<T: Float>: Any {
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
-    /// What the result is made of, where that is known without running it; the engine then does not call [`run`](Self::run), whose result
-    /// would be the same.
+    /// Returns true if the result is the first input. The engine then does not call [`run`](Self::run).
     #[doc(hidden)]
-    fn form(&self) -> Option<Form> {
-        None
+    fn is_alias(&self) -> bool {
+        false
     }
 
     /// Reverse mode: the upstream gradient `g`, of the result's shape, times the derivative with respect to input number
@@ -507,7 +520,9 @@ pub trait Operation<T: Float>: Any {
     /// Without it, forward mode is the derivative of [`vjp`](Self::vjp) with respect to its upstream gradient, in which it is linear:
     /// right, but a longer program.
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        call.by_two_reverses(v, |g| self.vjp(call, input, g))
+        let _ = (input, v);
+        call.lacks_jvp.set(true);
+        None
     }
 
     /// Batching: the results for all examples, the batch dimension first, from inputs of which some have the batch dimension first.
@@ -530,14 +545,9 @@ pub trait Operation<T: Float>: Any {
 pub struct Call<'t, T: Float = f32> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
     pub(crate) output: Var<'t, T>,
-    pub(crate) reverse: Reverse<'t, T>,
-    /// What went wrong in a rule that cannot say so.
-    pub(crate) error: RefCell<Option<Error>>,
-    pub(crate) at: Site,
+    /// Set where forward mode finds that the operation has no rule for it.
+    pub(crate) lacks_jvp: Cell<bool>,
 }
-
-/// Reverse mode, which lies above the tape: the gradient of an output with this seed with respect to an input.
-pub(crate) type Reverse<'t, T> = fn((Var<'t, T>, Var<'t, T>), Var<'t, T>, Site) -> Result<Option<Var<'t, T>>, Error>;
 
 impl<'t, T: Float> Call<'t, T> {
     /// Input number `position`.
@@ -558,16 +568,6 @@ impl<'t, T: Float> Call<'t, T> {
     /// The result.
     pub fn output(&self) -> Var<'t, T> {
         self.output
-    }
-
-    /// J v from `vjp`, which is g ↦ Jᵀ g: the derivative of ⟨Jᵀ g, v⟩ with respect to g, at any g.
-    fn by_two_reverses(&self, v: Var<'t, T>, vjp: impl FnOnce(Var<'t, T>) -> Option<Var<'t, T>>) -> Option<Var<'t, T>> {
-        let zeros = Tensor::scalar(T::ZERO).expand(self.output.shape());
-        let g = self.output.tape.leaf_at(&zeros, self.at);
-        (self.reverse)((vjp(g)?, v), g, self.at).unwrap_or_else(|error| {
-            self.error.replace(Some(error));
-            None
-        })
     }
 }
 

@@ -8,8 +8,7 @@ use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, S
 
 use crate::record::DETACH;
 use crate::rules::{
-    Cat, CumSum, Embed, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Slopes, Softmax, Take, Variance,
-    WithDerivative,
+    CumSum, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Slopes, Softmax, Take, Variance, WithDerivative,
 };
 use crate::{Error, Var};
 
@@ -116,7 +115,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Embed { view, shape: shape.clone() }), &[*self], shape, at)
+        let op = self.tape.record.borrow_mut().add_embed(view);
+        self.record_over(op, shape, at)
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
@@ -184,7 +184,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let mut shape = parts[0].shape();
         shape[axis] = parts.iter().map(|part| part.shape()[axis]).sum();
-        parts[0].tape.record_operation(Rc::new(Cat { axis }), parts, &shape, at)
+        parts[0].tape.record_cat(parts, axis, &shape, at)
     }
 }
 

@@ -127,6 +127,8 @@ pub trait Evaluate<T: Float> {
             }
             (Op::Matmul, [x, y]) => x.apply_matmul(y, at)?,
             (Op::View(number), [x]) => x.apply_view(expression.view(number).clone(), at)?,
+            (Op::Embed(number), [x]) => x.apply_embed(expression.view(number).clone(), shape, at)?,
+            (Op::Cat(axis), parts) => Tensor::apply_cat(parts, axis as usize, at)?,
             (Op::Other(_), operands) => self.run_other(node, operands)?,
             (Op::Number(number), []) => Tensor::scalar(expression.number(number)),
             (op, operands) => unreachable!("{op:?} of {} operands", operands.len()),
@@ -235,8 +237,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let result = self.added_product(step, shapes)?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
-            Work::Join { node, shapes, chain, first } => {
-                let result = self.join(step, *node, shapes, (*chain, *first))?;
+            Work::Join { axis, shapes, chain, first } => {
+                let result = self.join(step, *axis, shapes, (*chain, *first))?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
             work => {
@@ -287,11 +289,14 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             Work::Copy(view, shape) => {
                 Ok(self.over(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.copied(at)?)
             }
-            Work::Node(node, shapes) if self.maker.expression().op(*node) == Op::Matmul => {
-                let over = |position: usize| self.over(&step.reads[position], &shapes[position], at);
-                let (x, y) = (over(0)?, over(1)?);
+            Work::Product([left, right]) => {
+                let (x, y) = (self.over(&step.reads[0], left, at)?, self.over(&step.reads[1], right, at)?);
                 Ok(x.apply_matmul(&y, at)?)
             }
+            Work::Embed(view, [from, to]) => {
+                Ok(self.over(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
+            }
+            Work::Cat(axis, shapes) => Ok(Tensor::apply_cat(&self.operands(step, shapes, at)?, *axis, at)?),
             Work::Node(node, shapes) => {
                 let operands = self.operands(step, shapes, at)?;
                 self.maker.compute(*node, &operands)
@@ -306,7 +311,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     fn join(
         &mut self,
         step: &Step<T>,
-        node: Index,
+        axis: usize,
         shapes: &[Shape],
         (chain, first): (usize, usize),
     ) -> Result<Tensor<T>, E::Error> {
@@ -324,12 +329,16 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                     part
                 }
                 None if layout.is_contiguous() && layout.numel() == own.len() => own.clone(),
-                None => return self.maker.compute(node, &operands),
+                None => return Ok(Tensor::apply_cat(&operands, axis, at)?),
             });
         }
         match Storage::joined(parts) {
-            Some(all) => Ok(Tensor::from_parts(all, Layout::contiguous(self.maker.expression().shape(node).clone()))),
-            None => self.maker.compute(node, &operands),
+            Some(all) => {
+                let mut shape = shapes[0].clone();
+                shape[axis] = shapes.iter().map(|part| part[axis]).sum();
+                Ok(Tensor::from_parts(all, Layout::contiguous(shape)))
+            }
+            None => Ok(Tensor::apply_cat(&operands, axis, at)?),
         }
     }
 

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use crate::engine::bound::BoundProgram;
-use crate::engine::plan::expression::{Expression, Form};
 use crate::engine::plan::steps::{Chains, Source, Step, Work};
 use crate::engine::program::{Output, Program};
 use crate::{Float, Shape, View};
@@ -21,12 +20,14 @@ const SHORTEST: usize = 1 << 10;
 const LONGEST_ROW: usize = 1 << 12;
 
 /// A concatenation among the steps, where the sizes before its dimension are `shape[..axis]`.
-fn concatenation<'s, T: Float>(expression: &Expression<T>, step: &'s Step<T>) -> Option<(&'s [Shape], usize)> {
-    let Work::Node(node, shapes) = &step.work else { return None };
-    match expression.form(*node) {
-        Some(Form::Joined(axis)) if expression.shape(*node).numel() >= SHORTEST => Some((shapes, axis)),
-        _ => None,
-    }
+fn concatenation<T>(step: &Step<T>) -> Option<(&[Shape], usize)> {
+    let Work::Cat(axis, shapes) = &step.work else { return None };
+    (numel(shapes) >= SHORTEST).then_some((shapes, *axis))
+}
+
+/// Returns the number of elements of all parts.
+fn numel(shapes: &[Shape]) -> usize {
+    shapes.iter().map(|shape| shape.numel()).sum()
 }
 
 /// Which dimension of `space` is dimension `axis` of `shape`, where leading sizes of 1 are all that they differ in.
@@ -42,12 +43,7 @@ fn buffer<T>(source: &Source<T>) -> Option<u32> {
 
 /// Makes one output of values of one program that are joined, not along the first dimension. Those that nothing else reads are no
 /// longer written by themselves.
-pub(super) fn side_by_side<T: Float>(
-    expression: &Expression<T>,
-    steps: &mut Vec<Step<T>>,
-    roots: &[(Source<T>, Shape)],
-    buffers: u32,
-) {
+pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Source<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     read.filter_map(buffer).for_each(|buffer| readers[buffer as usize] += 1);
@@ -58,7 +54,7 @@ pub(super) fn side_by_side<T: Float>(
         let producer = |source: &Source<T>| buffer(source).and_then(|buffer| made[buffer as usize]);
         let first = step.reads.first().and_then(producer);
         let place = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
-        if let (Some(place), Some((shapes, axis))) = (place, concatenation(expression, &step))
+        if let (Some(place), Some((shapes, axis))) = (place, concatenation(&step))
             && let Some(output) = joined(&done[place], &step, shapes, axis)
         {
             step.reads.iter().filter_map(buffer).for_each(|buffer| readers[buffer as usize] -= 1);
@@ -106,21 +102,16 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
 type Part = (Option<u32>, usize);
 
 /// Finds memory for parts that follow each other, and turns the concatenations into steps that expect them there.
-pub(super) fn chains<T: Float>(
-    expression: &Expression<T>,
-    steps: &mut [Step<T>],
-    roots: &[(Source<T>, Shape)],
-    buffers: u32,
-) -> Chains {
+pub(super) fn chains<T: Float>(steps: &mut [Step<T>], roots: &[(Source<T>, Shape)], buffers: u32) -> Chains {
     let origins = Origins::new(steps, roots, buffers);
     let mut lists: Vec<(usize, Vec<Part>)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        let Some((shapes, axis)) = concatenation(expression, step) else { continue };
+        let Some((shapes, axis)) = concatenation(step) else { continue };
         let parts: Vec<Part> =
             step.reads.iter().zip(shapes).map(|(read, shape)| origins.part(read, shape.numel())).collect();
         let in_place: usize = parts.iter().filter(|(buffer, _)| buffer.is_some()).map(|&(_, count)| count).sum();
         let in_order = shapes.iter().all(|shape| shape[..axis].iter().all(|&size| size == 1));
-        if in_order && 2 * in_place >= expression.shape(step.node).numel() {
+        if in_order && 2 * in_place >= numel(shapes) {
             lists.push((number, parts));
         }
     }
@@ -130,8 +121,8 @@ pub(super) fn chains<T: Float>(
     for (number, parts) in lists {
         let Some((chain, first)) = found.add(&parts) else { continue };
         let step = &mut steps[number];
-        if let Work::Node(node, shapes) = &mut step.work {
-            step.work = Work::Join { node: *node, shapes: std::mem::take(shapes), chain, first };
+        if let Work::Cat(axis, shapes) = &mut step.work {
+            step.work = Work::Join { axis: *axis, shapes: std::mem::take(shapes), chain, first };
         }
     }
     found

@@ -44,19 +44,15 @@ pub enum Op {
     Reduce(Reduction),
     /// The matrix product.
     Matmul,
-    /// A view, by its place in [`Expression::view`]: elements in other places, none computed.
+    /// A view of the input, by its number in [`Expression::view`].
     View(u32),
-    /// An operation that the maker knows, by its number, of any number of inputs.
+    /// The adjoint of a view, by its number in [`Expression::view`]: zeros of the node's shape, to which the input is added at the
+    /// positions that the view reads.
+    Embed(u32),
+    /// The concatenation of any number of inputs along this dimension.
+    Cat(u32),
+    /// An operation of the host, by the host's number, with any number of inputs.
     Other(u32),
-}
-
-/// What the value of an [`Op::Other`] is made of, where the planner may know it: values that are there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// It is the first input. The others are for the derivative.
-    First,
-    /// The inputs one after the other along this dimension.
-    Joined(usize),
 }
 
 /// One operation of an [`Expression`].
@@ -64,8 +60,8 @@ pub enum Form {
 pub struct Node {
     /// What it does.
     pub op: Op,
-    /// Up to three inputs; of an [`Op::Other`], where its inputs start in [`Expression::inputs`], how many they are, and its [`Form`], if
-    /// it has one.
+    /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`]: the position of its inputs in the expression's list, their number, and 1
+    /// if the result is the first input.
     operands: [Index; 3],
     arity: u8,
     /// The number of its shape.
@@ -170,7 +166,7 @@ impl<T: Scalar> Expression<T> {
     pub fn operands(&self, index: Index) -> &[Index] {
         let node = &self.nodes[index as usize];
         match node.op {
-            Op::Other(_) => &self.inputs[node.operands[0] as usize..][..node.operands[1] as usize],
+            Op::Cat(_) | Op::Other(_) => &self.inputs[node.operands[0] as usize..][..node.operands[1] as usize],
             _ => &node.operands[..usize::from(node.arity)],
         }
     }
@@ -207,11 +203,21 @@ impl<T: Scalar> Expression<T> {
 
     /// The operation that is `view`. The first few views are kept once.
     pub fn add_view(&mut self, view: View) -> Op {
+        Op::View(self.view_number(view))
+    }
+
+    /// The operation that is the adjoint of `view`.
+    pub fn add_embed(&mut self, view: View) -> Op {
+        Op::Embed(self.view_number(view))
+    }
+
+    fn view_number(&mut self, view: View) -> u32 {
         let known = self.views.iter().take(SCANNED).position(|known| *known == view);
-        Op::View(known.unwrap_or_else(|| {
+        let number = known.unwrap_or_else(|| {
             self.views.push(view);
             self.views.len() - 1
-        }) as u32)
+        });
+        number as u32
     }
 
     /// Appends a node; `None` where no number is left for it.
@@ -227,43 +233,36 @@ impl<T: Scalar> Expression<T> {
         Some(index as Index)
     }
 
-    /// Appends a node of an operation that the maker knows by `number`.
-    pub fn push_other(&mut self, number: u32, inputs: &[Index], shape: u32) -> Option<Index> {
+    /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`].
+    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
         let start = Index::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
-        self.push(Op::Other(number), [start, inputs.len() as u32], shape)
+        self.push(op, [start, inputs.len() as u32, 0], shape)
     }
 
-    /// Says what the value of an [`Op::Other`] is made of.
-    pub fn set_form(&mut self, index: Index, form: Form) {
-        self.nodes[index as usize].operands[2] = match form {
-            Form::First => 1,
-            Form::Joined(axis) => axis as Index + 2,
-        };
+    /// States that the result of an [`Op::Other`] is its first input. The other inputs are for the derivative.
+    pub fn set_alias(&mut self, index: Index) {
+        self.nodes[index as usize].operands[2] = 1;
     }
 
-    /// What the value of an [`Op::Other`] is made of, where that was said.
+    /// Returns true if the node is an [`Op::Other`] whose result is its first input.
     #[inline]
-    pub(super) fn form(&self, index: Index) -> Option<Form> {
+    pub(super) fn is_alias(&self, index: Index) -> bool {
         let node = &self.nodes[index as usize];
-        match (node.op, node.operands[2]) {
-            (Op::Other(_), 1) => Some(Form::First),
-            (Op::Other(_), form @ 2..) => Some(Form::Joined(form as usize - 2)),
-            _ => None,
-        }
+        matches!(node.op, Op::Other(_)) && node.operands[2] == 1
     }
 
-    /// The inputs of which a node's value is computed.
+    /// Returns the inputs from which a node's value is computed.
     #[inline]
     pub(super) fn read(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
-        if self.form(index) == Some(Form::First) { &operands[..1] } else { operands }
+        if self.is_alias(index) { &operands[..1] } else { operands }
     }
 
-    /// Appends a node with any number of inputs.
+    /// Appends a node of any operation.
     pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
         match (op, inputs) {
-            (Op::Other(number), inputs) => self.push_other(number, inputs, shape),
+            (Op::Cat(_) | Op::Other(_), inputs) => self.push_list(op, inputs, shape),
             (op, &[]) => self.push(op, [], shape),
             (op, &[x]) => self.push(op, [x], shape),
             (op, &[x, y]) => self.push(op, [x, y], shape),

@@ -13,10 +13,11 @@ mod products;
 mod schedule;
 mod simplification;
 mod steps;
+mod sums;
 mod values;
 
 pub use cache::plan_for;
-pub use expression::{ByNode, Expression, Form, Index, Inputs, Node, Op};
+pub use expression::{ByNode, Expression, Index, Inputs, Node, Op};
 pub use part::Part;
 pub use schedule::plan;
 pub use simplification::{set_simplification, simplification};

@@ -52,6 +52,7 @@ impl<T: Scalar> Part<T> {
                     Op::Variable(read - 1)
                 }
                 Op::View(number) => part.expression.add_view(whole.view(number).clone()),
+                Op::Embed(number) => part.expression.add_embed(whole.view(number).clone()),
                 Op::Other(_) => {
                     others += 1;
                     Op::Other(others - 1)
@@ -61,8 +62,8 @@ impl<T: Scalar> Part<T> {
             let operands = if part.computed[place] { whole.operands(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| part.places[input]).collect();
             part.expression.push_any(op, &inputs, shape);
-            if let (true, Some(form)) = (part.computed[place], whole.form(node)) {
-                part.expression.set_form(place as Index, form);
+            if part.computed[place] && whole.is_alias(node) {
+                part.expression.set_alias(place as Index);
             }
         }
         part

@@ -4,19 +4,13 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::plan::expression::{Expression, Op};
 use crate::engine::plan::steps::{Source, Step, Work};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
 /// Replaces steps that only add products, to each other or to one other value, by products that accumulate in the same order.
-pub(super) fn accumulate<T: Float>(
-    expression: &Expression<T>,
-    steps: Vec<Step<T>>,
-    roots: &[(Source<T>, Shape)],
-    buffers: u32,
-) -> Vec<Step<T>> {
+pub(super) fn accumulate<T: Float>(steps: Vec<Step<T>>, roots: &[(Source<T>, Shape)], buffers: u32) -> Vec<Step<T>> {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     for source in read {
@@ -24,15 +18,14 @@ pub(super) fn accumulate<T: Float>(
             readers[*buffer as usize] += 1;
         }
     }
-    // Of each buffer the product that is written there and read once.
+    // For each buffer, the position of the product that is written there and read once, and the shape of its result.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {
-        if let Work::Node(node, _) = step.work
-            && expression.op(node) == Op::Matmul
+        if let Work::Product(shapes) = &step.work
             && readers[step.writes[0] as usize] == 1
         {
-            products[step.writes[0] as usize] = Some((done.len(), node));
+            products[step.writes[0] as usize] = Some((done.len(), product_shape(shapes)));
         }
         let Some((shape, terms)) = sum_of(&step) else {
             done.push(Some(step));
@@ -40,41 +33,44 @@ pub(super) fn accumulate<T: Float>(
         };
         let product_of = |source: &Source<T>| match *source {
             // Values are kept without leading sizes of 1.
-            Source::Buffer(buffer) => products[buffer as usize].filter(|&(_, node)| {
-                let own = expression.shape(node);
-                own.ends_with(&shape) && own.numel() == shape.numel()
-            }),
+            Source::Buffer(buffer) => products[buffer as usize]
+                .as_ref()
+                .filter(|(_, own)| own.ends_with(&shape) && own.numel() == shape.numel())
+                .map(|&(position, _)| position),
             Source::Known(_) | Source::Number(_) => None,
         };
         // What the products are accumulated onto: the first term, or the second if that is no product.
         let mut terms: SmallVec<[Source<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
-        let positions: Option<SmallVec<[usize; 4]>> =
-            terms.iter().map(|term| product_of(term).map(|(position, _)| position)).collect();
+        let positions: Option<SmallVec<[usize; 4]>> = terms.iter().map(product_of).collect();
         let Some(positions) = positions.filter(|_| other.is_none_or(|other| other < 2)) else {
             done.push(Some(step));
             continue;
         };
         for (number, &position) in positions.iter().enumerate() {
             let product = done[position].take();
-            let Some(Step { work: Work::Node(_, shapes), mut reads, writes, node, .. }) = product else {
+            let Some(Step { work: Work::Product(shapes), mut reads, writes, node, .. }) = product else {
                 unreachable!("a product is read once")
             };
             reads.push(sum);
-            let work = Work::AddedProduct([shapes[0].clone(), shapes[1].clone(), expression.shape(node).clone()]);
+            let result = product_shape(&shapes);
+            let [left, right] = shapes;
+            let work = Work::AddedProduct([left, right, result]);
             let writes = if number + 1 == positions.len() { step.writes.clone() } else { writes };
             let added = Step { work, reads, writes, drops: smallvec![], node };
-            sum = result(&added);
+            sum = Source::Buffer(added.writes[0]);
             done.push(Some(added));
         }
     }
     done.into_iter().flatten().collect()
 }
 
-/// Where the result of a step with one result is.
-fn result<T>(step: &Step<T>) -> Source<T> {
-    Source::Buffer(step.writes[0])
+/// Returns the shape of the product of two matrices of these shapes.
+fn product_shape([left, right]: &[Shape; 2]) -> Shape {
+    let mut shape = left.clone();
+    shape[left.rank() - 1] = right[right.rank() - 1];
+    shape
 }
 
 /// The shape of a step whose result is the sum of its operands, from left to right, and their order.

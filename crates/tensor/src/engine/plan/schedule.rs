@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
-use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Index};
 use crate::engine::plan::steps::{Plan, Source, Step, Work};
-use crate::engine::plan::values::{Definition, Id, ShapeId, Value, Values};
+use crate::engine::plan::values::{Concatenation, Definition, Id, ShapeId, Value, Values};
 use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{AxisSet, Output, Program};
 use crate::scalar::instruction::Instruction;
@@ -116,12 +116,7 @@ impl<T: Float> Schedule<'_, T> {
 
     /// The operands of a value.
     fn reads(&self, id: Id) -> SmallVec<[Id; 3]> {
-        match self.values.list[id as usize].definition {
-            Definition::Node(node) => {
-                self.expression.operands(node).iter().map(|&input| self.values.of(input)).collect()
-            }
-            definition => definition.operands(),
-        }
+        self.values.reads(self.expression, id)
     }
 
     /// The kernel in which a value can be read while it is computed, over the shape `space`.
@@ -161,7 +156,11 @@ impl<T: Float> Schedule<'_, T> {
         let value = self.values.list[id as usize];
         match value.definition {
             Definition::Known(_) | Definition::Number(_) => self.placements[id as usize] = Placement::Source,
-            Definition::Node(_) | Definition::View(..) => self.alone(id),
+            Definition::Node(_)
+            | Definition::View(..)
+            | Definition::Embed(..)
+            | Definition::Product(..)
+            | Definition::Cat(_) => self.alone(id),
             Definition::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
             definition => {
                 let operands = definition.operands();
@@ -359,9 +358,9 @@ impl<T: Float> Schedule<'_, T> {
             .iter()
             .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
             .collect();
-        let mut steps = products::accumulate(self.expression, steps, &roots, buffers.count);
-        concatenation::side_by_side(self.expression, &mut steps, &roots, buffers.count);
-        let chains = concatenation::chains(self.expression, &mut steps, &roots, buffers.count);
+        let mut steps = products::accumulate(steps, &roots, buffers.count);
+        concatenation::side_by_side(&mut steps, &roots, buffers.count);
+        let chains = concatenation::chains(&mut steps, &roots, buffers.count);
         drops(&mut steps, &roots, buffers.count);
         Plan { steps, buffers: buffers.count as usize, chains, roots }
     }
@@ -380,8 +379,8 @@ impl<T: Float> Schedule<'_, T> {
         for &(_, id) in &self.singles {
             for (position, read) in self.reads(id).into_iter().enumerate() {
                 let rows = match self.values.list[id as usize].definition {
-                    Definition::Node(node) if self.expression.op(node) == Op::Matmul && position == 1 => {
-                        Some(self.expression.shape(node)).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
+                    Definition::Product((_, left), _) if position == 1 => {
+                        Some(&self.values.shapes[left as usize]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
                     }
                     _ => None,
                 };
@@ -410,6 +409,18 @@ impl<T: Float> Schedule<'_, T> {
                 } else {
                     Work::View(view.clone(), from.clone())
                 }
+            }
+            Definition::Embed(view, (_, from), to) => {
+                let [from, to] = [from, to].map(|shape| self.values.shapes[shape as usize].clone());
+                Work::Embed(self.values.views[view as usize].clone(), [from, to])
+            }
+            Definition::Product((_, left), (_, right)) => {
+                Work::Product([left, right].map(|shape| self.values.shapes[shape as usize].clone()))
+            }
+            Definition::Cat(number) => {
+                let Concatenation { axis, parts } = &self.values.concatenations[number as usize];
+                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
+                Work::Cat(*axis, shapes.collect())
             }
             _ => {
                 let shapes =

@@ -34,10 +34,16 @@ pub enum Work {
     Copy(View, Shape),
     /// The matrix product of the first two operands, added to the third; over these shapes.
     AddedProduct([Shape; 3]),
-    /// The concatenation of a node, whose operands have these shapes and belong into parts of a chain, from the `first` on.
+    /// The matrix product of two operands of these shapes.
+    Product([Shape; 2]),
+    /// The adjoint of a view: from an operand of the first shape to the second.
+    Embed(View, [Shape; 2]),
+    /// The concatenation of operands of these shapes along a dimension.
+    Cat(usize, SmallVec<[Shape; 2]>),
+    /// The concatenation of operands that belong into parts of a chain, from the `first` on.
     Join {
-        /// The node.
-        node: Index,
+        /// The dimension.
+        axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
         /// The chain.

@@ -9,10 +9,12 @@
 //! sum is reordered, and no infinity or NaN appears or vanishes.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use smallvec::SmallVec;
 
-use crate::engine::plan::expression::{ByNode, Expression, Form, Index, Op};
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
+use crate::engine::plan::sums;
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::broadcast;
@@ -38,20 +40,50 @@ pub(super) enum Definition {
     Reduce(Reduction, Id, AxisSet),
     /// A view, among [`Values::views`], of an operand of this shape, leading sizes of 1 included.
     View(u32, ShapeId, Id),
-    /// By the operation of this node, of whole operands: a product, a custom one.
+    /// The adjoint of a view, among [`Values::views`]: from an operand to the second shape.
+    Embed(u32, Shaped, ShapeId),
+    /// The matrix product of two operands.
+    Product(Shaped, Shaped),
+    /// A concatenation, among [`Values::concatenations`].
+    Cat(u32),
+    /// By the operation of this node, of whole operands: a custom one.
     Node(Index),
 }
 
+/// An operand with its shape, leading sizes of 1 included.
+pub(super) type Shaped = (Id, ShapeId);
+
+/// A concatenation of parts along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Concatenation {
+    pub(super) axis: usize,
+    pub(super) parts: Vec<Shaped>,
+}
+
 impl Definition {
-    /// The operands, except those of a node.
+    /// Returns the operands, except those of a node and of a concatenation.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
-        match *self {
-            Definition::Known(_) | Definition::Number(_) | Definition::Node(_) => SmallVec::new(),
-            Definition::Unary(_, x) | Definition::Reduce(_, x, _) | Definition::View(_, _, x) => {
-                SmallVec::from_slice(&[x])
+        let mut operands = SmallVec::new();
+        let mut copy = *self;
+        copy.map(|id| {
+            operands.push(id);
+            id
+        });
+        operands
+    }
+
+    /// Replaces each operand, except those of a node and of a concatenation.
+    pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
+        match self {
+            Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}
+            Definition::Unary(_, x)
+            | Definition::Reduce(_, x, _)
+            | Definition::View(_, _, x)
+            | Definition::Embed(_, (x, _), _) => *x = of(*x),
+            Definition::Binary(_, x, y) | Definition::Compare(_, x, y) | Definition::Product((x, _), (y, _)) => {
+                (*x, *y) = (of(*x), of(*y));
             }
-            Definition::Binary(_, x, y) | Definition::Compare(_, x, y) => SmallVec::from_slice(&[x, y]),
-            Definition::Select(mask, x, y) => SmallVec::from_slice(&[mask, x, y]),
+            Definition::Select(mask, x, y) => (*mask, *x, *y) = (of(*mask), of(*x), of(*y)),
         }
     }
 
@@ -78,10 +110,12 @@ pub(super) struct Values<T> {
     pub(super) shapes: Vec<Shape>,
     pub(super) numbers: Vec<T>,
     pub(super) views: Vec<View>,
+    pub(super) concatenations: Vec<Concatenation>,
     shape_ids: HashMap<Shape, ShapeId>,
     known: HashMap<Definition, Id>,
+    known_concatenations: HashMap<Concatenation, u32>,
     /// By node.
-    of: Vec<Id>,
+    pub(super) of: Vec<Id>,
     simplify: bool,
 }
 
@@ -89,7 +123,7 @@ pub(super) struct Values<T> {
 const AXES: usize = AxisSet::BITS as usize;
 
 /// No value.
-const NONE: Id = Id::MAX;
+pub(super) const NONE: Id = Id::MAX;
 
 /// The shape of a number.
 const SCALAR: ShapeId = 0;
@@ -104,8 +138,10 @@ impl<T: Float> Values<T> {
             shapes: vec![Shape::scalar()],
             numbers: Vec::new(),
             views: Vec::new(),
+            concatenations: Vec::new(),
             shape_ids: HashMap::from([(Shape::scalar(), SCALAR)]),
             known: HashMap::new(),
+            known_concatenations: HashMap::new(),
             of: vec![NONE; last],
             simplify,
         };
@@ -119,7 +155,32 @@ impl<T: Float> Values<T> {
         for &root in roots {
             values.define_input(expression, root);
         }
-        values
+        if simplify { sums::rewritten(values, expression, roots) } else { values }
+    }
+
+    /// Takes shapes, numbers and views over into values of the same expression, of which there is none yet.
+    pub(super) fn emptied(&mut self) -> Self {
+        Values {
+            list: Vec::with_capacity(self.list.len()),
+            shapes: take(&mut self.shapes),
+            numbers: take(&mut self.numbers),
+            views: take(&mut self.views),
+            concatenations: Vec::new(),
+            shape_ids: take(&mut self.shape_ids),
+            known: HashMap::with_capacity(self.known.len()),
+            known_concatenations: HashMap::new(),
+            of: Vec::new(),
+            simplify: self.simplify,
+        }
+    }
+
+    /// Returns the operands of a value.
+    pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
+        match self.list[id as usize].definition {
+            Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
+            Definition::Cat(number) => self.concatenations[number as usize].parts.iter().map(|&(id, _)| id).collect(),
+            definition => definition.operands(),
+        }
     }
 
     /// The value of a node.
@@ -151,7 +212,7 @@ impl<T: Float> Values<T> {
         let id = |values: &Self, position: usize| values.of[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
-            Op::Other(_) if expression.form(index) == Some(Form::First) => id(self, 0),
+            Op::Other(_) if expression.is_alias(index) => id(self, 0),
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
                 let (x, to) = (id(self, 0), expression.shape(index));
@@ -181,11 +242,61 @@ impl<T: Float> Values<T> {
                 let x = id(self, 0);
                 self.reduce(op, x, expression.shape(operands[0]), expression.shape(index), index)
             }
+            Op::Matmul => {
+                let [x, y] = [0, 1].map(|position| self.shaped(expression, operands[position]));
+                self.product(x, y, index)
+            }
+            Op::Embed(number) => {
+                let x = self.shaped(expression, operands[0]);
+                let view = self.view_number(expression.view(number).clone());
+                let to = self.intern_shape(expression.shape(index));
+                let shape = self.intern_trimmed(expression.shape(index));
+                self.intern(Definition::Embed(view, x, to), shape, index)
+            }
+            Op::Cat(axis) => {
+                let parts = operands.iter().map(|&part| self.shaped(expression, part)).collect();
+                self.concatenation(Concatenation { axis: axis as usize, parts }, index)
+            }
             _ => {
                 let shape = self.intern_trimmed(expression.shape(index));
                 self.push(Definition::Node(index), shape, index)
             }
         }
+    }
+
+    /// Returns the value of a node with the node's shape.
+    fn shaped(&mut self, expression: &Expression<T>, node: Index) -> Shaped {
+        (self.of(node), self.intern_shape(expression.shape(node)))
+    }
+
+    /// Returns the value of the matrix product of `x` and `y`.
+    pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
+        let (left, right) = (&self.shapes[x.1 as usize], &self.shapes[y.1 as usize]);
+        let mut result = left.clone();
+        result[left.rank() - 1] = right[right.rank() - 1];
+        let shape = self.intern_trimmed(&result);
+        self.intern(Definition::Product(x, y), shape, node)
+    }
+
+    /// Returns the shape of a concatenation, leading sizes of 1 included.
+    pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
+        let mut shape = self.shapes[parts[0].1 as usize].clone();
+        shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
+        shape
+    }
+
+    /// Returns the value of a concatenation.
+    pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
+        let shape = self.concatenated_shape(&concatenation);
+        let shape = self.intern_trimmed(&shape);
+        let known = self.known_concatenations.get(&concatenation).filter(|_| self.simplify);
+        let number = known.copied().unwrap_or_else(|| {
+            let number = self.concatenations.len() as u32;
+            self.concatenations.push(concatenation.clone());
+            self.known_concatenations.insert(concatenation, number);
+            number
+        });
+        self.intern(Definition::Cat(number), shape, node)
     }
 
     fn push(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
@@ -194,12 +305,12 @@ impl<T: Float> Values<T> {
     }
 
     /// The number of a shape without its leading sizes of 1.
-    fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
+    pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
-    fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
+    pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
             return id;
@@ -210,7 +321,7 @@ impl<T: Float> Values<T> {
         id
     }
 
-    fn number(&mut self, value: T, node: Index) -> Id {
+    pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
             self.numbers.push(value);
@@ -220,7 +331,7 @@ impl<T: Float> Values<T> {
     }
 
     /// The value of this definition: where plans are simplified, one for all equal definitions.
-    fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
+    pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
         if !self.simplify {
             return self.push(definition, shape, node);
         }
@@ -239,7 +350,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
+    pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
             if let Some(id) = self.trivial(definition) {
                 return id;
@@ -303,7 +414,7 @@ impl<T: Float> Values<T> {
     }
 
     /// `view`, from the shape `from` to the shape `to`, of `x`. Two permutations or reshapes in a row are one.
-    fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {
@@ -335,11 +446,16 @@ impl<T: Float> Values<T> {
                 return x;
             }
         }
+        let number = self.view_number(view);
+        self.intern(Definition::View(number, source, x), result, node)
+    }
+
+    fn view_number(&mut self, view: View) -> u32 {
         let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
             self.views.push(view);
             self.views.len() - 1
         });
-        self.intern(Definition::View(number as u32, source, x), result, node)
+        number as u32
     }
 
     /// `op` of `x`, which has the shape `from` when expanded, over the dimensions in which `from` and `to` differ.

@@ -1,0 +1,148 @@
+//! Sums of gradients as the planner rewrites them.
+
+use wengert_tensor::plan::{Index, Step, Work, plan};
+use wengert_tensor::program::Output;
+
+use crate::prelude::*;
+
+fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
+    let shape = shape.into();
+    let count = shape.iter().product::<usize>();
+    Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
+}
+
+/// Returns the number of products, and of concatenations and filled arrays of zeros, in the plan of these values.
+fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
+    let record = tape.record.borrow();
+    let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let steps = plan(&record, &record.values, &roots, true).steps;
+    let is_product = |step: &&Step<f64>| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
+    let is_concatenation = |step: &&Step<f64>| match &step.work {
+        Work::Cat(..) | Work::Join { .. } | Work::Embed(..) => true,
+        Work::Fused(bound) => {
+            bound.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
+        }
+        _ => false,
+    };
+    (steps.iter().filter(is_product).count(), steps.iter().filter(is_concatenation).count())
+}
+
+fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
+    assert_eq!(got.shape(), want.shape());
+    for (got, want) in got.iter().zip(want.iter()) {
+        assert!((got - want).abs() < 1e-12, "{got} is not {want}");
+    }
+}
+
+/// One product for the weight, and one for each step's input.
+#[test]
+fn a_weight_used_many_times_has_one_product() {
+    for transposed in [false, true] {
+        let tape = Tape::<f64>::new();
+        let own = if transposed { wave([3, 4], 0.3).t().contiguous() } else { wave([3, 4], 0.3) };
+        let (x, w) = (tape.var(&wave([10, 3], 0.1)), tape.var(&own));
+        let weight = if transposed { w.t() } else { w };
+        let step = |number: isize| x.narrow(0, 2 * number, 2).matmul(weight).sin().sum(..);
+        let loss = (1..5).fold(step(0), |sum, number| sum + step(number));
+        let [dx, dw] = loss.grad([x, w]);
+        // The products of the forward pass, of the inputs' gradients, and of the weight's gradient.
+        assert_eq!(count(&tape, [dx, dw]).0, 5 + 5 + 1);
+        let whole = x.matmul(weight).sin().sum(..).grad([x, w]);
+        assert_close(&dx.value(), &whole[0].value());
+        assert_close(&dw.value(), &whole[1].value());
+        // And again: the joined gradient is differentiated itself.
+        let again = (dw.square().sum(..) + dx.square().sum(..)).grad([x, w]);
+        let expected = (whole[1].square().sum(..) + whole[0].square().sum(..)).grad([x, w]);
+        assert_close(&again[0].value(), &expected[0].value());
+        assert_close(&again[1].value(), &expected[1].value());
+    }
+}
+
+/// The steps' gradients come in the order of the inputs' slices for these, and in reverse for the weight of the states.
+#[test]
+fn the_gradients_of_a_sequence_are_joined_once() {
+    let last = crate::transforms::objective(|[x, u, h]| {
+        (0..5).fold(h, |h, step| (x.narrow(0, 2 * step, 2) + h.matmul(u)).tanh()).sum(..)
+    });
+    let (x, u, h) = (wave([10, 4], 0.1), wave([4, 4], 0.2), wave([2, 4], 0.3));
+    for weight_first in [false, true] {
+        let tape = Tape::<f64>::new();
+        let (first, second) = if weight_first { (&u, &x) } else { (&x, &u) };
+        let [first, second] = [tape.var(first), tape.var(second)];
+        let [x, u] = if weight_first { [second, first] } else { [first, second] };
+        let gradients = last([x, u, tape.constant(&h)]).grad([x, u]);
+        // One of the gradients, and one of the states.
+        assert_eq!(count(&tape, gradients).1, 2);
+    }
+    crate::gradcheck(last, [&x, &u, &h]).unwrap();
+}
+
+/// Many rows and a small weight: joining would copy more than it saves.
+#[test]
+fn products_of_many_rows_stay_apart() {
+    let tape = Tape::<f64>::new();
+    let (x, w) = (tape.var(&wave([40, 2], 0.1)), tape.var(&wave([2, 2], 0.2)));
+    let gradients = (x.matmul(w).matmul(w).matmul(w).sum(..)).grad([w]);
+    // The last product of the forward pass is not needed.
+    assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
+}
+
+/// The keys of a block are all up to its last one, so their gradients are sums of slices that start at one place.
+#[test]
+fn causal_attention_has_the_gradients_of_its_mask() {
+    use wengert_tensor::ops::AttentionMask;
+    let keep = Tensor::from_fn([200, 200], |at| at[1] <= at[0]);
+    let gradients = |keep: Option<&Tensor<bool>>| {
+        let tape = Tape::<f64>::new();
+        let [q, k, v] = [0.1, 0.2, 0.3].map(|seed| tape.var(&wave([2, 1, 200, 3], seed)));
+        let mask = keep.map_or(AttentionMask::Causal, AttentionMask::Keep);
+        let loss = q.scaled_dot_product_attention(k, v, mask, None).square().sum(..);
+        let first = loss.grad([q, k, v]);
+        let again = first[1].square().sum(..).grad([q, k, v]);
+        [first, again].map(|gradients| gradients.map(|gradient| gradient.value()))
+    };
+    let (got, want) = (gradients(None), gradients(Some(&keep)));
+    for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+        assert_close(got, want);
+    }
+}
+
+/// In order, with gaps, overlapping, along two dimensions, empty, and several elements apart.
+#[test]
+fn slices_are_joined_where_they_do_not_overlap() {
+    let x = wave([3, 12], 0.5);
+    let check = |slices: &[(isize, isize, isize, isize)], others: usize| {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&x);
+        let mut loss = x.square().sum(..);
+        for &(axis, start, end, step) in slices {
+            loss += x.slice(axis, Some(start), Some(end), step).sin().sum(..);
+        }
+        let times = Tensor::from_fn(x.shape(), |at| {
+            let has = |&&(axis, start, end, step): &&(isize, isize, isize, isize)| {
+                let i = at[axis as usize] as isize;
+                (start..end).contains(&i) && (i - start) % step == 0
+            };
+            slices.iter().filter(has).count() as f64
+        });
+        let expected = x.value() * 2.0 + x.value().cos() * times;
+        let [dx] = loss.grad([x]);
+        assert_eq!(count(&tape, [dx]).1, others, "{slices:?}");
+        assert_close(&dx.value(), &expected);
+    };
+    check(&[(1, 0, 4, 1), (1, 4, 8, 1), (1, 8, 12, 1)], 1);
+    check(&[(1, 8, 12, 1), (1, 0, 4, 1), (1, 4, 8, 1)], 1);
+    check(&[(1, 1, 3, 1), (1, 9, 11, 1), (1, 5, 6, 1)], 1);
+    check(&[(1, 2, 5, 1)], 1);
+    // Where slices overlap, the parts between their starts and ends are added.
+    check(&[(1, 0, 7, 1), (1, 5, 12, 1)], 1);
+    check(&[(1, 0, 3, 1), (1, 0, 7, 1), (1, 0, 12, 1)], 1);
+    check(&[(1, 2, 9, 1), (1, 0, 2, 1), (1, 2, 5, 1), (1, 2, 9, 1), (1, 10, 11, 1)], 1);
+    check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
+    // Equal gradients are one value.
+    check(&[(1, 0, 12, 1); 40], 1);
+    // Slices of one start are cut at the ends of all.
+    check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);
+    check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
+    check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);
+}

@@ -1,0 +1,364 @@
+//! Rewrites sums whose terms compute less together than apart. Gradients contain them: an array that is read many times has one term for
+//! each reader.
+//!
+//! | sum | rewritten |
+//! |---|---|
+//! | of adjoints of slices: zeros, each with one part filled in | one concatenation of the parts |
+//! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over the rows of all, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
+//!
+//! The first is the gradient of a sequence that is read step by step; the second that of a weight that every step uses for few rows.
+//! Sums are reordered, so the last bits of a result may differ.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::engine::plan::expression::{Expression, Index};
+use crate::engine::plan::values::{Concatenation, Definition, Id, NONE, ShapeId, Shaped, Value, Values};
+use crate::{Binary, Float, Shape, View};
+
+/// Elements of the operands of a joined product, at most: their concatenations are copies. Measured nowhere; 64 MiB of f32 are little
+/// beside the activations of a model with so many rows.
+const MOST_ELEMENTS: usize = 1 << 24;
+
+/// Parts per slice, at most, when slices that overlap are cut where others begin or end. More parts make more steps of few elements.
+const MOST_PARTS: usize = 8;
+
+/// The adjoint of a slice: elements `start..end` of a dimension are `x`.
+#[derive(Clone, Copy)]
+struct Slice {
+    start: usize,
+    end: usize,
+    x: Shaped,
+}
+
+/// Two matrices: the product of the transpose of the first and the second.
+type Product = [Shaped; 2];
+
+/// The terms of a sum, by kind.
+#[derive(Default)]
+struct Sum {
+    /// The adjoints of slices, by their dimension and the shape of the whole.
+    slices: Vec<((usize, ShapeId), Vec<Slice>)>,
+    products: Vec<Product>,
+    /// Products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ, for a weight that was read transposed.
+    transposed: Vec<Product>,
+    others: Vec<Id>,
+}
+
+/// Rewrites the sums that `roots` need.
+pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>, roots: &[Index]) -> Values<T> {
+    let sums = Reading::new(&old, expression, roots).sums();
+    if sums.is_empty() {
+        return old;
+    }
+    let values = old.emptied();
+    let mut rewriting = Rewriting { values, new: vec![NONE; old.list.len()], rows: HashMap::new() };
+    for (id, &value) in old.list.iter().enumerate() {
+        rewriting.new[id] = match sums.get(&(id as Id)) {
+            Some(sum) => rewriting.sum(sum, value.node),
+            None => rewriting.copied(&old, value),
+        };
+    }
+    let new = |&id: &Id| if id == NONE { NONE } else { rewriting.new[id as usize] };
+    rewriting.values.of = old.of.iter().map(new).collect();
+    rewriting.values
+}
+
+/// The values as they were.
+struct Reading<'a, T: Float> {
+    values: &'a Values<T>,
+    /// How often each value is read.
+    readers: Vec<u32>,
+    /// For each value, true if it is the adjoint of a slice or a sum of nothing else. Sums may share them: of two gradients with some
+    /// equal parts, each is one concatenation.
+    of_slices: Vec<bool>,
+}
+
+impl<'a, T: Float> Reading<'a, T> {
+    fn new(values: &'a Values<T>, expression: &Expression<T>, roots: &[Index]) -> Self {
+        let mut readers = vec![0; values.list.len()];
+        roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
+        for id in (0..readers.len()).rev() {
+            if readers[id] > 0 {
+                values.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
+            }
+        }
+        let mut reading = Reading { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
+        for id in 0..values.list.len() as Id {
+            let is_of_slices = |id: Id| reading.of_slices[id as usize];
+            let own = match reading.addends(id) {
+                Some([x, y]) => is_of_slices(x) && is_of_slices(y),
+                None => reading.slice(id).is_some(),
+            };
+            reading.of_slices.push(own);
+        }
+        reading
+    }
+
+    /// Returns the sums with terms that can be joined, by the value of the whole sum.
+    fn sums(&self) -> HashMap<Id, Sum> {
+        let mut sums = HashMap::new();
+        let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
+        if (0..self.readers.len() as Id).filter(|&id| candidates(id)).nth(1).is_none() {
+            return sums;
+        }
+        let mut inner = vec![false; self.readers.len()];
+        for id in (0..self.readers.len()).rev() {
+            if self.readers[id] > 0 && !inner[id] && self.addends(id as Id).is_some() {
+                let sum = self.sum(id as Id, &mut inner);
+                if sum.products.len() > 1 || sum.transposed.len() > 1 || sum.slices.iter().any(|(_, all)| all.len() > 1)
+                {
+                    sums.insert(id as Id, sum);
+                }
+            }
+        }
+        sums
+    }
+
+    /// Returns the operands of an addition, both of the result's shape.
+    fn addends(&self, id: Id) -> Option<[Id; 2]> {
+        let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
+        else {
+            return None;
+        };
+        let fits = |id: Id| self.values.list[id as usize].shape == shape;
+        (fits(x) && fits(y)).then_some([x, y])
+    }
+
+    /// Sorts the terms of the sum `root`, and marks the additions that nothing else reads.
+    fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
+        let mut sum = Sum::default();
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            let is_inner = id == root || self.readers[id as usize] == 1 || self.of_slices[id as usize];
+            if let Some([x, y]) = self.addends(id).filter(|_| is_inner) {
+                inner[id as usize] = self.readers[id as usize] == 1;
+                open.extend([y, x]);
+            } else if let Some((along, slice)) = self.slice(id) {
+                match sum.slices.iter_mut().find(|(own, _)| *own == along) {
+                    Some((_, slices)) => slices.push(slice),
+                    None => sum.slices.push((along, vec![slice])),
+                }
+            } else if let Some(product) = self.product(id) {
+                sum.products.push(product);
+            } else if let Some(product) = self.transposed(id).and_then(|x| self.product(x)) {
+                sum.transposed.push(product);
+            } else {
+                sum.others.push(id);
+            }
+        }
+        sum
+    }
+
+    /// Returns the definition of a value that has one reader.
+    fn read_once(&self, id: Id) -> Option<Definition> {
+        (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
+    }
+
+    /// Returns the slice of which a value is the adjoint, with its dimension and the shape of the whole.
+    fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
+        let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
+        match self.values.views[view as usize] {
+            View::Slice { axis, start, len: len @ 1.., step: 1 } => {
+                Some(((axis, whole), Slice { start, end: start + len, x }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the matrix of which a value, read once, is the transpose.
+    fn transposed(&self, id: Id) -> Option<Id> {
+        match self.read_once(id)? {
+            Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
+            _ => None,
+        }
+    }
+
+    fn is_transpose(&self, view: u32) -> bool {
+        matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
+    }
+
+    /// Returns the product xᵀ g that a value is, if joining its rows with others' copies fewer elements than it saves.
+    fn product(&self, id: Id) -> Option<Product> {
+        let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
+        let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
+        if !self.is_transpose(view) {
+            return None;
+        }
+        let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
+        let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
+        // Joining copies the operands. Each product apart is written, and read again for the sum.
+        let copied = rows_left * (k + n);
+        (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
+    }
+}
+
+/// The values in the making.
+struct Rewriting<T> {
+    values: Values<T>,
+    /// For each old value, the new one.
+    new: Vec<Id>,
+    /// The order of the parts of each concatenation along the first dimension, by the parts in ascending order.
+    rows: HashMap<Vec<Id>, Vec<Id>>,
+}
+
+impl<T: Float> Rewriting<T> {
+    /// Returns an old operand's new value, with its shape.
+    fn operand(&self, (id, shape): Shaped) -> Shaped {
+        (self.new[id as usize], shape)
+    }
+
+    /// Defines a value as it was, of the new operands.
+    fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
+        definition.map(|id| self.new[id as usize]);
+        match definition {
+            Definition::View(view, from, x) => {
+                let (view, from) =
+                    (self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone());
+                let to = view.shape(&from);
+                self.values.view(view, x, &from, &to, node)
+            }
+            Definition::Cat(number) => {
+                let Concatenation { axis, parts } = &old.concatenations[number as usize];
+                let parts = parts.iter().map(|&part| self.operand(part)).collect();
+                self.concatenation(*axis, parts, node)
+            }
+            definition => self.values.intern(definition, shape, node),
+        }
+    }
+
+    /// Defines a concatenation, and notes the order of its parts.
+    fn concatenation(&mut self, axis: usize, parts: Vec<Shaped>, node: Index) -> Id {
+        if axis == 0 {
+            let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
+            self.rows.entry(sorted(order.clone())).or_insert(order);
+        }
+        self.values.concatenation(Concatenation { axis, parts }, node)
+    }
+
+    /// Defines a rewritten sum: the terms that stay, in their order, then the joined ones.
+    fn sum(&mut self, sum: &Sum, node: Index) -> Id {
+        let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
+        for (along, slices) in &sum.slices {
+            let operand = |slice: &Slice| Slice { x: self.operand(slice.x), ..*slice };
+            let mut slices: Vec<Slice> = slices.iter().map(operand).collect();
+            slices.sort_by_key(|slice| (slice.start, slice.end));
+            self.slices(*along, &slices, node, &mut terms);
+        }
+        for (products, is_transposed) in [(&sum.products, false), (&sum.transposed, true)] {
+            let mut rest = &products[..];
+            while !rest.is_empty() {
+                let mut elements = 0;
+                let is_over = |product: &Product| {
+                    elements += product.iter().map(|x| self.values.shapes[x.1 as usize].numel()).sum::<usize>();
+                    elements > MOST_ELEMENTS
+                };
+                let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
+                let joined = rest[..count].iter().map(|product| product.map(|x| self.operand(x))).collect();
+                let product = self.product(joined, node);
+                terms.push(if is_transposed { self.transposed(product, node).0 } else { product.0 });
+                rest = &rest[count..];
+            }
+        }
+        let add = |total, term| self.values.elementwise(Definition::Binary(Binary::Add, total, term), node);
+        terms.into_iter().reduce(add).unwrap_or_else(|| unreachable!("a sum has terms"))
+    }
+
+    /// Defines the transpose of a matrix.
+    fn transposed(&mut self, (x, from): Shaped, node: Index) -> Shaped {
+        let from = self.values.shapes[from as usize].clone();
+        let to = [from[1], from[0]].into();
+        let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
+        (x, self.values.intern_shape(&to))
+    }
+
+    /// Adds to `terms` the sum of the adjoints of `slices`, sorted by start, as concatenations.
+    fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
+        let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let place = |cut: usize| cuts.partition_point(|&other| other < cut);
+        let parts: usize = slices.iter().map(|slice| place(slice.end) - place(slice.start)).sum();
+        if parts > MOST_PARTS * slices.len() {
+            let (first, second) = slices.split_at(slices.len() / 2);
+            self.slices(along, first, node, terms);
+            self.slices(along, second, node, terms);
+        } else {
+            terms.push(self.cut(along, slices, cuts, node));
+        }
+    }
+
+    /// Defines the sum of the adjoints of `slices`: between each two of `cuts` the sum of the slices there, or zeros.
+    fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
+        let whole = self.values.shapes[whole as usize].clone();
+        let last = whole[axis];
+        cuts.splice(..0, (cuts[0] > 0).then_some(0));
+        cuts.extend((cuts[cuts.len() - 1] < last).then_some(last));
+        let mut parts: Vec<Shaped> = Vec::with_capacity(cuts.len());
+        for range in cuts.windows(2).map(|cuts| cuts[0]..cuts[1]) {
+            let mut shape = whole.clone();
+            shape[axis] = range.len();
+            let mut total = None;
+            for slice in slices.iter().filter(|slice| slice.start <= range.start && range.end <= slice.end) {
+                let part = self.part(*slice, axis, range.clone(), &shape, node);
+                let add = |total| self.values.elementwise(Definition::Binary(Binary::Add, total, part), node);
+                total = Some(total.map_or(part, add));
+            }
+            let part = total.unwrap_or_else(|| self.values.number(T::ZERO, node));
+            parts.push((part, self.values.intern_shape(&shape)));
+        }
+        match parts[..] {
+            [(part, _)] if self.values.list[part as usize].shape == self.values.intern_trimmed(&whole) => part,
+            _ => self.concatenation(axis, parts, node),
+        }
+    }
+
+    /// Defines a range of what a slice adds to.
+    fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
+        if range == (slice.start..slice.end) {
+            return slice.x.0;
+        }
+        let from = self.values.shapes[slice.x.1 as usize].clone();
+        let view = View::Slice { axis, start: range.start - slice.start, len: range.len(), step: 1 };
+        self.values.view(view, slice.x.0, &from, to, node)
+    }
+
+    /// Defines the sum of products as one product over the rows of all. The rows keep the order in which one of the operands was
+    /// concatenated before, or get that of the program, which is the order of the slices that the steps of a sequence read.
+    fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
+        products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
+        for side in [1, 0] {
+            let parts = products.iter().map(|product| product[side].0).collect();
+            if let Some(order) = self.rows.get(&sorted(parts)) {
+                arrange(&mut products, side, order);
+                break;
+            }
+        }
+        let [left, right] = [0, 1].map(|side| {
+            let parts: Vec<Shaped> = products.iter().map(|product| product[side]).collect();
+            if let [part] = parts[..] {
+                return part;
+            }
+            let concatenation = Concatenation { axis: 0, parts };
+            let shape = self.values.concatenated_shape(&concatenation);
+            (self.concatenation(0, concatenation.parts, node), self.values.intern_shape(&shape))
+        });
+        let left = self.transposed(left, node);
+        let shape = [left.1, right.1].map(|shape| self.values.shapes[shape as usize].clone());
+        (self.values.product(left, right, node), self.values.intern_shape(&[shape[0][0], shape[1][1]]))
+    }
+}
+
+/// Brings products into the order in which their operands on one side come in `order`.
+fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
+    products.sort_by_key(|product| product[side].0);
+    let mut positions: Vec<usize> = (0..order.len()).collect();
+    positions.sort_by_key(|&position| order[position]);
+    let ascending = products.to_vec();
+    positions.into_iter().zip(ascending).for_each(|(position, product)| products[position] = product);
+}
+
+fn sorted(mut ids: Vec<Id>) -> Vec<Id> {
+    ids.sort_unstable();
+    ids
+}
