@@ -1,29 +1,29 @@
-//! What the tables of `docs/` say of each operation, read so that it can be compared with what is so.
+//! Reads the tables of `docs/`, to compare them with the operations.
 
 use std::collections::BTreeSet;
 
 use crate::sources::{self, text};
 use wengert::tensor::{Binary, Compare, Reduction, Unary};
 
-/// One line of `docs/operations.md`.
+/// A line of `docs/operations.md`.
 #[derive(Debug)]
 pub struct Line {
     pub name: String,
     pub broadcasts: String,
-    /// The name of the form that changes its operand; empty where there is none.
+    /// The name of the in-place form, or empty.
     pub in_place: String,
-    /// Whether it has a derivative in reverse mode, in forward mode, and a second one.
+    /// Whether the operation has a derivative in reverse mode, a derivative in forward mode, and a second derivative.
     pub derivatives: [bool; 3],
     pub accuracy: String,
 }
 
-/// The lines of all tables of operations in `docs/operations.md`.
+/// Returns the lines of all tables in `docs/operations.md`.
 pub fn operations() -> Vec<Line> {
     text("docs/operations.md").lines().filter_map(line).collect()
 }
 
-/// The table with which the page of a type begins: the families of `docs/operations.md`, each operation a link to its documentation
-/// in the module `ops`, which is called `module` there.
+/// Returns the table at the beginning of a type's page: the families of `docs/operations.md`, with a link from each operation
+/// to its documentation. `module` is the path of the module `ops` in the links.
 pub fn table(module: &str) -> String {
     let homes = sources::homes();
     let link = |name: &str| {
@@ -52,7 +52,7 @@ pub fn table(module: &str) -> String {
     format!("| family | operations |\n|---|---|\n{}\n", rows.join("\n"))
 }
 
-/// The pages are written by `WENGERT_WRITE_DOCS=1 cargo test --test laws the_pages_of_tensors`.
+/// `WENGERT_WRITE_DOCS=1 cargo test -p wengert-tests --test laws the_pages_of_tensors` writes the pages.
 #[test]
 fn the_pages_of_tensors_and_variables_list_every_operation() {
     for (path, module) in [
@@ -70,7 +70,7 @@ fn the_pages_of_tensors_and_variables_list_every_operation() {
     }
 }
 
-/// A line of eight columns that begins with a name in code.
+/// Reads a line of eight columns that begins with a name in backticks.
 fn line(text: &str) -> Option<Line> {
     let cells: Vec<&str> = text.split('|').map(str::trim).collect();
     let [_, name, broadcasts, in_place, reverse, forward, second, _, accuracy, _] = cells[..] else { return None };
@@ -89,8 +89,8 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// Every primitive's name: of the elementwise ones and reductions from their lists, of views and of the operations that have
-/// a rule of their own from the lines that name them.
+/// Returns the names of all primitives: elementwise primitives and reductions from their lists, views and operations with their
+/// own rule from the lines that define their names.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));
@@ -103,7 +103,7 @@ fn primitives() -> BTreeSet<String> {
         let mut lines = rules.lines();
         while let Some(line) = lines.next() {
             if line.contains("fn name(&self) -> &'static str") {
-                // One, or one of two.
+                // A line has one name, or one of two.
                 names
                     .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));
             }
@@ -124,8 +124,8 @@ fn the_page_of_derivatives_has_every_primitive() {
     }
     let page = text("docs/derivatives.md");
     let first_cells = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
-    // Comparisons have a sentence instead of lines.
-    let sentence = page.lines().filter(|line| line.starts_with("Nothing flows through"));
+    // Comparisons are in a sentence, not in a table.
+    let sentence = page.lines().filter(|line| line.starts_with("No gradient flows through"));
     let named: BTreeSet<&str> =
         first_cells.chain(sentence).flat_map(|text| text.split('`').skip(1).step_by(2)).collect();
     let missing: Vec<_> = primitives.iter().filter(|name| !named.contains(name.as_str())).collect();
