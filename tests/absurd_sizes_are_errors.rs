@@ -1,4 +1,5 @@
-//! What memory cannot hold is an error, never an abort; what needs no memory works.
+//! A size that memory cannot hold is an error and never aborts the process. An operation that needs no memory works on any
+//! size.
 
 use wengert::tensor::prelude::*;
 use wengert::tensor::{Error, Layout};
@@ -6,7 +7,7 @@ use wengert::tensor::{Error, Layout};
 const MEBI: isize = 1 << 20;
 const TEBI: isize = 1 << 40;
 
-/// 2⁵⁸ elements in one place.
+/// Returns a tensor of 2⁵⁸ elements that are stored once.
 fn huge() -> Tensor<f32> {
     Tensor::scalar(1.0).expand([TEBI, MEBI / 4])
 }
@@ -65,7 +66,7 @@ fn every_kind_of_operation() {
         x.try_to_vec().map(|_| x.clone()),
         x.try_to_ndarray().map(|_| x.clone()),
         x.try_isnan().map(|_| x.clone()),
-        // Counted on a mask of as many elements.
+        // Counts a mask with as many elements.
         x.try_count_nonzero(..).map(|_| x.clone()),
         wengert::tensor::ops::try_cat(&[x.clone(), x.clone()], 0),
         wengert::tensor::ops::try_stack(&[x.clone(), x.clone()], 1),
@@ -95,7 +96,7 @@ fn in_place() {
 }
 
 #[test]
-fn a_divisor_is_looked_at_once() {
+fn a_divisor_is_checked_once() {
     let ones = Tensor::scalar(1i64).expand([1isize << 58]);
     assert!(is_out_of_memory(ones.try_remainder(&ones)));
     let zero = Tensor::scalar(0i64).expand([1isize << 58]);
@@ -110,7 +111,7 @@ fn joined_sizes_are_counted() {
 }
 
 #[test]
-fn sizes_beside_a_zero_are_not_multiplied() {
+fn sizes_next_to_a_zero_are_not_multiplied() {
     let x = Tensor::<f32>::zeros([3usize, 1 << 62, 1 << 62, 0]);
     let views = [
         x.select(0, 2),
@@ -135,11 +136,11 @@ fn sizes_beside_a_zero_are_not_multiplied() {
 }
 
 #[test]
-fn what_needs_no_memory_works() {
+fn operations_without_memory_work_on_any_size() {
     let x = huge();
     let text = x.to_string();
     assert!(text.starts_with("Tensor<f32> [1099511627776, 262144]\n[[1.0, 1.0, 1.0, ...") && text.len() < 1000);
-    // A sum over an expanded dimension is a product; the largest of equal numbers is one of them.
+    // A sum over an expanded dimension is a product, and the largest of equal numbers is one of them.
     assert_eq!(x.sum(..).item(), 2f32.powi(58));
     assert_eq!((x.amax(0).numel(), x.amin(..).item()), (1 << 18, 1.0));
     assert!(x.mean_keepdim(0).narrow(1, 0, 5).to_vec() == [1.0; 5]);
@@ -155,7 +156,7 @@ fn tensors_cross_threads() {
     crosses::<Tensor<f32>>();
     crosses::<Tensor<bool>>();
     crosses::<Error>();
-    // One that shares the memory of an array as well.
+    // This tensor shares its memory with an array.
     let array = ndarray::ArcArray::from(vec![1.0f64, 2.0]);
     let x = Tensor::from(array.clone());
     let sum = std::thread::spawn(move || x.sum(..).item()).join();

@@ -1,8 +1,8 @@
-//! Broadcasting, against `ndarray` and against a loop over indices, on random shapes and layouts.
+//! Broadcasting equals `ndarray`'s and equals a loop over indices, on random shapes and layouts.
 //!
-//! `ndarray`'s `broadcast` goes one way, from an array to a shape that is given; its operators on references join both
-//! sides as ours do, up to two operands. So the joined shape of any number of operands is held against the rule written
-//! out here, and each operand's expansion against `ndarray`'s.
+//! `ndarray`'s `broadcast` expands an array to a given shape. Its operators join two operands, as ours do. Therefore the joined
+//! shape of any number of operands is compared with the rule written out here, and the expansion of each operand is compared
+//! with `ndarray`'s.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use wengert::tensor::prelude::*;
 use wengert::tensor::{Shape, broadcast};
 use wengert_tests::{Recipe, Thinning, integers, recipes, shapes, thinnings};
 
-/// The rule as the notes state it, one dimension at a time from the last.
+/// Returns the joined shape by the rule of the broadcasting notes, one dimension at a time from the last.
 fn rule(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     let mut joined = vec![1; rank];
@@ -27,7 +27,7 @@ fn rule(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     Some(joined)
 }
 
-/// The element of `x` that `index` of a broadcast result reads.
+/// Returns the element of `x` that a broadcast result reads at `index`.
 fn element(x: &Tensor<f64>, index: &[usize]) -> f64 {
     let own = &index[index.len() - x.rank()..];
     let clipped: Vec<usize> =
@@ -44,11 +44,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_joined_shape_is_that_of_the_rule(
-        shape in shapes(), thinned in vec(thinnings(), 0..4), strangers in vec(shapes(), 0..2),
+    fn the_joined_shape_follows_the_rule(
+        shape in shapes(), thinned in vec(thinnings(), 0..4), unrelated in vec(shapes(), 0..2),
     ) {
         let mut all: Vec<Vec<usize>> = thinned.iter().map(|thinning| thinning.of(&shape)).collect();
-        all.extend(strangers);
+        all.extend(unrelated);
         let expected = rule(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let own: Vec<Shape> = all.iter().map(|sizes| Shape::from(&sizes[..])).collect();
         let joined = broadcast::join(&own.iter().collect::<Vec<_>>());
@@ -65,18 +65,18 @@ proptest! {
     }
 
     #[test]
-    fn operations_equal_those_of_ndarray_and_a_loop(
+    fn operations_equal_ndarray_and_a_loop(
         shape in shapes(), t in thinnings(), u in thinnings(), a in recipes(), b in recipes(), seed in any::<u64>(),
     ) {
         let [x, y] = operands(&shape, [(&t, &a), (&u, &b)], seed);
-        let joined = rule(&[x.shape(), y.shape()]).expect("both are thinned out of one shape");
+        let joined = rule(&[x.shape(), y.shape()]).expect("both shapes come from one shape");
         let (theirs, others) = (x.as_ndarray(), y.as_ndarray());
         type Operation = fn(f64, f64) -> f64;
         let table: [(&str, Tensor<f64>, _, Operation); 4] = [
             ("add", x.add(&y), &theirs + &others, |x, y| x + y),
             ("sub", x.sub(&y), &theirs - &others, |x, y| x - y),
             ("mul", &x * &y, &theirs * &others, |x, y| x * y),
-            // By what is never zero.
+            // The divisor is never zero.
             ("div", &x / (&y + 0.5), &theirs / (&others + 0.5), |x, y| x / (y + 0.5)),
         ];
         for (name, ours, theirs, loops) in table {
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn shapes_that_do_not_meet_are_refused_by_both_rules() {
+fn both_rules_refuse_shapes_that_do_not_fit() {
     let table: [(&[usize], &[usize]); 4] =
         [(&[5, 2, 4, 1], &[3, 1, 1]), (&[0], &[2, 2]), (&[2], &[3]), (&[4, 32, 14, 14], &[32])];
     for (a, b) in table {

@@ -120,6 +120,7 @@ fn the_pool_changes_nothing_and_can_be_emptied() {
     let with = bits(&programs::<f32>());
     assert!(pool_statistics().held_bytes > 0);
     let capacity = pool_statistics().capacity;
+    assert_eq!(capacity, 1 << 30, "README.md states the default");
     set_pool_capacity(0);
     assert_eq!(pool_statistics().held_buffers, 0);
     let reused = pool_statistics().reused;

@@ -1,13 +1,13 @@
-//! A file of tests that nobody lists would be left out in silence: this fails by its name.
+//! A test file without a `mod` line would not run, and nobody would notice. This test fails with its name.
 
 use std::collections::BTreeSet;
 
 use crate::sources::files;
 
-/// Where the programs and the library of this package begin: the paths in `Cargo.toml`.
+/// The roots of the programs and of the library of this package: the paths in `Cargo.toml`.
 const ROOTS: [&str; 4] = ["tests/lib.rs", "tests/main.rs", "tests/alone.rs", "tests/conformance/main.rs"];
 
-/// The files in `all` that no `mod` line leads to from one of the `roots`. Each of `all` is a path and a text.
+/// Returns the files in `all` that no `mod` line reaches from one of the `roots`. Each entry of `all` is a path and a text.
 fn unreached<'f>(all: &'f [(String, String)], roots: &[&str]) -> Vec<&'f str> {
     let mut open: Vec<&str> = roots.to_vec();
     let mut reached = BTreeSet::new();
@@ -16,7 +16,7 @@ fn unreached<'f>(all: &'f [(String, String)], roots: &[&str]) -> Vec<&'f str> {
         else {
             continue;
         };
-        // The modules of `a/mod.rs` and of the roots lie beside it, those of `a.rs` in `a/`.
+        // The modules of `a/mod.rs` and of the roots lie in the same folder; the modules of `a.rs` lie in `a/`.
         let beside = path.ends_with("/mod.rs") || roots.contains(&file);
         let folder =
             if beside { path.rsplit_once('/').map_or("", |(folder, _)| folder) } else { &path[..path.len() - 3] };
@@ -44,7 +44,7 @@ fn every_file_under_tests_is_compiled() {
 }
 
 #[test]
-fn a_file_that_nobody_lists_is_found() {
+fn a_file_without_a_mod_line_is_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let all = [
         file("tests/forgotten.rs", "#[test] fn never() {}"),

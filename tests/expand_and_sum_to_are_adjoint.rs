@@ -1,12 +1,12 @@
 //! The law behind every gradient of a broadcast: `<expand x, g> = <x, sum_to g>`, for every x and g.
 //!
-//! The data are small integers in f64, so that both sides are exact and equal, whatever the order of their sums.
+//! The data are small integers in f64. Both sides are therefore exact and equal, in any order of additions.
 
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
 use wengert_tests::{integers, recipes, shapes, thinnings};
 
-/// The inner product of two tensors of one shape.
+/// Returns the inner product of two tensors of equal shapes.
 fn inner(x: &Tensor<f64>, y: &Tensor<f64>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     x.iter().zip(y.iter()).map(|(x, y)| x * y).sum()
@@ -26,7 +26,7 @@ proptest! {
         prop_assert_eq!(expanded.shape(), g.shape());
         prop_assert_eq!(summed.shape(), x.shape());
         prop_assert_eq!(inner(&expanded, &g), inner(&x, &summed));
-        // And of what is summed and expanded itself: the second derivative passes here again.
+        // The law also holds for tensors that are summed and expanded themselves; second derivatives need this.
         prop_assert_eq!(inner(&summed.expand(&shape[..]), &expanded), inner(&summed, &expanded.sum_to(x.shape())));
     }
 }
@@ -41,15 +41,15 @@ fn the_law_by_hand() {
 }
 
 #[test]
-fn against_nothing_the_sum_is_zero() {
+fn the_sum_over_no_elements_is_zero() {
     let g = Tensor::<f64>::ones([0, 3]);
     assert_eq!(g.sum_to([1, 3]), Tensor::zeros([1, 3]));
     assert_eq!(g.sum_to([0, 3]).shape(), &[0, 3]);
 }
 
 #[test]
-fn a_wrong_adjoint_is_noticed() {
-    // Keeping the first of the expanded elements instead of summing them.
+fn a_wrong_adjoint_is_found() {
+    // This wrong adjoint keeps the first of the expanded elements instead of summing them.
     let (x, g) = (Tensor::from([3.0]), Tensor::from([1.0, 2.0]));
     assert_ne!(inner(&x.expand([2]), &g), inner(&x, &g.narrow(0, 0, 1)));
 }

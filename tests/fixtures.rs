@@ -1,5 +1,5 @@
-//! What PyTorch computes for layers, losses, optimisers and schedules: the files in `tests/fixtures`, read once.
-//! `tests/fixtures/README.md` has their format.
+//! Reads the expected values of layers, losses, optimisers and schedules that PyTorch computed. `tests/fixtures/README.md`
+//! describes the files.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use wengert::prelude::*;
 
-/// How far f64 may be from PyTorch, as a share of the largest element.
+/// The largest difference from PyTorch in f64, relative to the largest element of the tensor.
 pub const TOLERANCE: f64 = 1e-10;
 
 static TENSORS: LazyLock<SafeTensors<'static>> = LazyLock::new(|| {
@@ -21,74 +21,74 @@ static INDEX: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&text).expect("make_nn.py writes JSON")
 });
 
-/// A file in `tests/fixtures`.
+/// Returns the path of a file in `tests/fixtures`.
 pub fn path(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(file)
 }
 
-/// The cases whose names begin with `prefix`, in alphabetical order.
+/// Returns the cases whose names begin with `prefix`, in alphabetical order.
 pub fn cases(prefix: &str) -> Vec<Fixture> {
     let all = INDEX["cases"].as_object().expect("cases have names");
     all.keys().filter(|name| name.starts_with(prefix)).map(|name| fixture(name)).collect()
 }
 
-/// One case: `lstm/2_layers_bidirectional`.
+/// Returns one case by its name, for example `lstm/2_layers_bidirectional`.
 #[track_caller]
 pub fn fixture(name: &str) -> Fixture {
     let about = INDEX["cases"].get(name).unwrap_or_else(|| panic!("there is no case '{name}' in nn.json"));
     Fixture { name: name.to_owned(), about }
 }
 
-/// How the parameters of a layer begin, by name: `initial("Linear")["parameters"]["weight"]["bound"]`.
+/// Returns the distribution of a layer's initial parameters: `initial("Linear")["parameters"]["weight"]["bound"]`.
 pub fn initial(layer: &str) -> &'static Value {
     &INDEX["initial"][layer]
 }
 
-/// The tensors of one case, and what the index says of it.
+/// The tensors of one case and its entry in `nn.json`.
 pub struct Fixture {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
-    /// Its line in `nn.json`.
+    /// The entry in `nn.json`.
     pub about: &'static Value,
 }
 
 impl Fixture {
-    /// The tensor of this name, in f64: `weight_ih_l0`, `input`, `output`, `upstream`, `grad.weight_ih_l0`.
+    /// Returns a tensor of the case in f64, for example `weight_ih_l0`, `input`, `output`, `upstream` or `grad.weight_ih_l0`.
     #[track_caller]
     pub fn get(&self, tensor: &str) -> Tensor<f64> {
         self.read(tensor, Dtype::F64, f64::from_le_bytes)
     }
 
-    /// A tensor of i64: `lengths`, the target of a class loss.
+    /// Returns a tensor of i64, for example `lengths` or the target of a classification loss.
     #[track_caller]
     pub fn integers(&self, tensor: &str) -> Tensor<i64> {
         self.read(tensor, Dtype::I64, i64::from_le_bytes)
     }
 
-    /// A tensor of truth values: `attn_mask`.
+    /// Returns a tensor of booleans, for example `attn_mask`.
     #[track_caller]
     pub fn mask(&self, tensor: &str) -> Tensor<bool> {
         self.read(tensor, Dtype::BOOL, |[byte]: [u8; 1]| byte != 0)
     }
 
-    /// Whether the case has this tensor.
+    /// Returns whether the case has this tensor.
     pub fn has(&self, tensor: &str) -> bool {
         TENSORS.tensor(&self.key(tensor)).is_ok()
     }
 
-    /// An option by its PyTorch name.
+    /// Returns an option by its PyTorch name.
     #[track_caller]
     pub fn option(&self, name: &str) -> &'static Value {
         self.about["options"].get(name).unwrap_or_else(|| panic!("{}: there is no option '{name}'", self.name))
     }
 
-    /// A number among the options.
+    /// Returns an option that is a number.
     #[track_caller]
     pub fn number(&self, name: &str) -> f64 {
         self.option(name).as_f64().unwrap_or_else(|| panic!("{}: '{name}' is no number", self.name))
     }
 
-    /// Fails where `found` is not the tensor of this name, within [`TOLERANCE`].
+    /// Panics if `found` differs from the tensor of this name by more than [`TOLERANCE`].
     #[track_caller]
     pub fn check(&self, tensor: &str, found: &Tensor<f64>) {
         let expected = self.get(tensor);

@@ -1,4 +1,4 @@
-//! Every layer begins as its PyTorch counterpart does, and gives its results, gradients and running statistics.
+//! Every layer has the initial values, results, gradients and running statistics of its PyTorch counterpart.
 
 use serde_json::Value;
 use wengert::nn::{
@@ -12,7 +12,7 @@ use wengert::prelude::*;
 
 use crate::fixtures::{Fixture, cases, fixture, initial};
 
-/// Layers in the index that are no layers here, or that other tests compare.
+/// The entries of `nn.json` that are not layers here, or that other tests compare.
 const LEFT_OUT: [&str; 13] = [
     "CosineSimilarity",
     "GRU",
@@ -33,12 +33,12 @@ fn try_option(case: &Fixture, name: &str) -> Option<&'static Value> {
     case.about["options"].get(name)
 }
 
-/// An option that is a truth value, or what it is by default.
+/// Returns a boolean option, or its default.
 fn flag(case: &Fixture, name: &str, default: bool) -> bool {
     try_option(case, name).map_or(default, |value| value.as_bool().unwrap())
 }
 
-/// An option that is a number or several, as sizes.
+/// Returns an option with one or several sizes.
 fn sizes(case: &Fixture, name: &str, default: isize) -> Vec<isize> {
     match try_option(case, name) {
         None => vec![default],
@@ -51,7 +51,7 @@ fn size(case: &Fixture, name: &str) -> isize {
     case.number(name) as isize
 }
 
-/// The sizes of the last dimensions that a layer normalizes over: those of the option, or the last one of the input.
+/// Returns the sizes of the dimensions that a layer normalizes over: the option, or the last size of the input.
 fn normalized_shape(case: &Fixture) -> Vec<isize> {
     let input = case.get("input").shape().to_vec();
     sizes(case, "normalized_shape", input[input.len() - 1] as isize)
@@ -61,7 +61,7 @@ fn generator() -> Generator {
     Generator::new(1)
 }
 
-/// The settings that convolutions and transposed ones share.
+/// Returns the settings that convolutions and transposed convolutions share.
 fn convolution<const D: usize, const TRANSPOSED: bool>(
     case: &Fixture,
     builder: ConvBuilder<D, TRANSPOSED>,
@@ -129,7 +129,7 @@ fn over_dimensions<const D: usize>(case: &Fixture, kind: &str) -> Option<Box<dyn
     })
 }
 
-/// The layer that a case describes, with one input; `None` where it is none of these.
+/// Returns the layer with one input that a case describes, or `None` if the case describes another layer.
 fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
     let kind = case.about["layer"].as_str().unwrap();
     if let Some((kind, dimensions)) = ["1d", "2d", "3d"].iter().find_map(|d| Some((kind.strip_suffix(d)?, *d))) {
@@ -221,14 +221,14 @@ fn load(case: &Fixture, model: &mut (impl Module<f64> + ?Sized)) {
     }
 }
 
-/// Compares the output, and the gradients of the inputs and the parameters.
+/// Compares the output and the gradients of the inputs and the parameters.
 fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f64>, inputs: &[(&str, Var<'_, f64>)]) {
     case.check("output", &output.value());
     let gradients = (output * case.get("upstream")).sum(..).backward();
     for (name, input) in inputs {
         let (name, gradient) = (format!("grad.{name}"), gradients.of(*input));
         if case.name == "activation/celu" {
-            // PyTorch's derivative takes 1/α in f32 (`1.0/alpha.toFloat()` in its derivatives.yaml).
+            // PyTorch's derivative rounds 1/α to f32 (`1.0/alpha.toFloat()` in its derivatives.yaml).
             let off = gradient - case.get(&name);
             assert!(off.iter().all(|off| off.abs() < 1e-7), "{}/{name}", case.name);
         } else {
@@ -240,8 +240,8 @@ fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f6
     }
 }
 
-/// Cases that the functions below compare.
-fn is_apart(case: &Fixture) -> bool {
+/// Returns whether one of the functions below compares the case.
+fn has_its_own_test(case: &Fixture) -> bool {
     let apart = ["batch_norm", "bilinear/", "embedding", "instance_norm2d/statistics"];
     apart.iter().any(|prefix| case.name.starts_with(prefix))
 }
@@ -249,7 +249,7 @@ fn is_apart(case: &Fixture) -> bool {
 #[test]
 fn layers_with_one_input() {
     let mut compared = 0;
-    for case in cases("").into_iter().filter(|case| !is_apart(case)) {
+    for case in cases("").into_iter().filter(|case| !has_its_own_test(case)) {
         let Some(kind) = case.about["layer"].as_str() else { continue };
         let Some(mut layer) = layer(&case) else {
             assert!(LEFT_OUT.contains(&kind), "{}: nothing compares {kind}", case.name);
@@ -318,7 +318,7 @@ fn embedding_bags() {
     }
 }
 
-/// Three batches in training, with the gradients of each, then the statistics, then one in evaluation.
+/// Compares three training batches with their gradients, then the statistics, then one batch in evaluation.
 fn running_statistics(case: &Fixture, mut layer: impl Layer<f64>) {
     load(case, &mut layer);
     for step in 0..3 {
@@ -378,7 +378,7 @@ fn instance_norm_with_statistics() {
     );
 }
 
-/// Layers of `initial`.
+/// The layers of `initial`.
 const BEGUN: [&str; 18] = [
     "Linear",
     "Bilinear",
@@ -400,8 +400,8 @@ const BEGUN: [&str; 18] = [
     "RMSNorm",
 ];
 
-/// The layer of a line of `initial`, with its options.
-fn begun(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
+/// Returns the new layer of an entry of `initial`, with its options.
+fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     match kind {
         "Linear" => Box::new(Linear::new(16, 8, generator)),
         "Bilinear" => Box::new(Bilinear::new(16, 4, 8, generator)),
@@ -424,8 +424,8 @@ fn begun(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Moments of 300 layers each: the variance of so many numbers, at least 900, is within 6 standard deviations (each at most
-/// √(2 / n) of it, for a normal distribution), and the mean within 6 · σ / √n.
+/// Checks the moments of 300 layers. The variance of n numbers (at least 900) lies within 6 standard deviations, each at most
+/// √(2 / n) of it for a normal distribution. The mean lies within 6 · σ / √n.
 #[test]
 fn initial_values() {
     for kind in BEGUN {
@@ -433,10 +433,10 @@ fn initial_values() {
         for (name, law) in about["parameters"].as_object().unwrap() {
             let mut values = Vec::new();
             for _ in 0..300 {
-                let model = begun(kind, generator);
+                let model = new_layer(kind, generator);
                 let parameters = model.named_parameters();
                 let (_, parameter) = parameters.iter().find(|(path, _)| path == name).unwrap();
-                // The padding row of an embedding is apart.
+                // The padding row of an embedding is checked separately.
                 let rows = parameter.value.to_vec();
                 let padding = if kind == "Embedding" { 3 * 4..4 * 4 } else { 0..0 };
                 assert!(rows[padding.clone()].iter().all(|&value| value == 0.0), "{kind}.{name}");

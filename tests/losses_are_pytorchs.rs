@@ -1,4 +1,4 @@
-//! Every loss gives PyTorch's values and gradients, with each reduction.
+//! Every loss has PyTorch's values and gradients, with each reduction.
 
 use wengert::nn::{
     BceLoss, BceWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CtcLoss, GaussianNllLoss, HingeEmbeddingLoss,
@@ -26,7 +26,7 @@ fn reduction(case: &Fixture) -> LossReduction {
     }
 }
 
-/// A loss type with the option that is a tensor, where the case has it.
+/// Returns a loss type with the option that is a tensor, if the case has it.
 macro_rules! with_tensor {
     ($loss:expr, $case:expr, $($option:ident),*) => {{
         let mut loss = $loss;
@@ -48,7 +48,7 @@ fn cosine_distance<'t>(x: &Var<'t, f64>, y: &Var<'t, f64>) -> Var<'t, f64> {
     1.0 - x.cosine_similarity(y, 1, 1e-8)
 }
 
-/// The loss of a case, of its inputs as variables.
+/// Returns the loss of a case for its inputs as variables.
 fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
     let (x, reduction) = (inputs[0], reduction(case));
     let target = || x.tape().constant(&case.get("target"));
@@ -62,7 +62,7 @@ fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
         "CTCLoss" => {
             let loss = CtcLoss::new().zero_infinity(flag(case, "zero_infinity", false)).reduction(reduction);
             let (inputs, targets) = (lengths(case, "input_lengths"), lengths(case, "target_lengths"));
-            // PyTorch's gradient is the one before log_softmax, which changes nothing else where it was applied already.
+            // PyTorch's gradient refers to the input of log_softmax. A second log_softmax changes nothing else.
             loss.of(x.log_softmax(2), &case.integers("target"), &inputs, &targets)
         }
         "CosineEmbeddingLoss" => {
@@ -85,7 +85,7 @@ fn loss<'t>(case: &Fixture, inputs: &[Var<'t, f64>]) -> Var<'t, f64> {
         "KLDivLoss" => {
             let loss = KlDivLoss::new().log_target(flag(case, "log_target", false)).reduction(reduction);
             let loss = loss.of(x, target());
-            // The mean over the samples, where PyTorch's name for it is a reduction.
+            // The mean over the samples, which is a reduction in PyTorch.
             if case.option("reduction") == "batchmean" { loss / x.shape()[0] as f64 } else { loss }
         }
         "L1Loss" => L1Loss::new().reduction(reduction).of(x, target()),

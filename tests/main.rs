@@ -1,10 +1,11 @@
-//! The laws that cross crates, one module each, in one program: what they share is compiled and linked once. Those that change
-//! or measure what the whole process shares are in `alone.rs`.
+//! The laws that cross crates, one module each. One program compiles and links their shared code once. Tests that change
+//! or measure a property of the whole process are in `alone.rs`.
 
 mod a_killed_run_ends_the_same;
 mod absurd_sizes_are_errors;
 mod broadcasting_equals_ndarray;
 mod copy_on_write;
+mod damaged_files_are_errors;
 mod every_file_runs;
 mod expand_and_sum_to_are_adjoint;
 mod fixtures;
@@ -13,6 +14,7 @@ mod layers_are_pytorchs;
 mod levels;
 mod losses_are_pytorchs;
 mod optimizers_are_pytorchs;
+mod pages;
 mod schedules_are_pytorchs;
 mod semantics;
 mod sequences_are_pytorchs;

@@ -1,4 +1,5 @@
-//! Every optimiser makes the steps of its PyTorch counterpart, 100 of them, alone and with groups, clipping, schedules and averages.
+//! Every optimiser makes the same 100 steps as its PyTorch counterpart: alone, and with groups, clipping, schedules and
+//! averages.
 
 use wengert::nn::schedule::{CosineAnnealingLR, StepLR};
 use wengert::nn::{
@@ -16,7 +17,7 @@ struct Model {
     bias: Parameter<f64>,
 }
 
-/// What all cases train.
+/// The training problem of all cases.
 struct Problem {
     x: Tensor<f64>,
     y: Tensor<f64>,
@@ -38,7 +39,7 @@ impl Problem {
     }
 }
 
-/// A number among the options, or what it is without.
+/// Returns a numeric option, or `default`.
 fn option(case: &Fixture, name: &str, default: f64) -> f64 {
     case.about["options"].get(name).map_or(default, |value| value.as_f64().unwrap())
 }
@@ -54,7 +55,7 @@ fn betas(case: &Fixture, default: [f64; 2]) -> [f64; 2] {
     }
 }
 
-/// 100 steps, with what the case says beside its optimiser.
+/// Trains for 100 steps with the clipping, the schedule and the average of the case.
 fn train<O: Optimizer<f64>>(case: &Fixture, optimizer: O, group: impl FnOnce(O, &serde_json::Value) -> O) {
     let mut optimizer = optimizer.weight_decay(option(case, "weight_decay", default_decay(case)));
     if flag(case, "maximize") {
@@ -107,7 +108,7 @@ fn default_decay(case: &Fixture) -> f64 {
     if case.name.contains("/adamw/") { 0.01 } else { 0.0 }
 }
 
-/// Compares after the steps that the fixtures have.
+/// Compares with the fixtures, which have the steps 1, 10 and 100.
 fn check(case: &Fixture, step: u64, model: &Model, prefix: &str) {
     if case.has(&format!("{prefix}weight.{step}")) {
         case.check(&format!("{prefix}weight.{step}"), &model.weight.value);
@@ -167,7 +168,8 @@ fn a_hundred_steps_are_pytorchs() {
                 let lbfgs = lbfgs.history_size(case.number("history_size") as usize);
                 let searches = case.about["options"].get("line_search_fn").is_some();
                 let mut lbfgs = if searches { lbfgs.strong_wolfe() } else { lbfgs };
-                // Without a search the path is unstable: PyTorch's own ends elsewhere by 0.01 where a weight begins 1e-15 away.
+                // Without a line search the path is unstable: if a weight begins 1e-15 away, PyTorch's own result differs by
+                // 0.01.
                 for step in 1..=if searches { 100 } else { 10 } {
                     let mut model = std::mem::replace(&mut problem.model, Problem::new().model);
                     lbfgs.step(&mut model, |model| problem.measured(model));
@@ -187,7 +189,7 @@ fn a_hundred_steps_are_pytorchs() {
                 let ([minus, plus], [min, max]) = (pair("etas", [0.5, 1.2]), pair("step_sizes", [1e-6, 50.0]));
                 train(&case, Rprop::new(lr).etas(minus, plus).step_sizes(min, max), |o, _| o);
             }
-            // The problem itself.
+            // The entry of the problem itself.
             _ => seen -= 1,
         }
     }

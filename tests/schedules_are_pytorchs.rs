@@ -1,4 +1,4 @@
-//! Every schedule gives the rates of its PyTorch counterpart, for 50 steps.
+//! Every schedule has the learning rates of its PyTorch counterpart, for 50 steps.
 
 use wengert::nn::Schedule;
 use wengert::nn::schedule::{
@@ -9,7 +9,7 @@ use wengert::prelude::*;
 
 use crate::fixtures::{Fixture, cases};
 
-/// The schedule that a case describes.
+/// Returns the schedule that a case describes.
 fn schedule(case: &Fixture) -> Box<dyn Schedule> {
     let (lr, number) = (case.number("lr"), |name: &str| case.number(name));
     let steps = |name: &str| number(name) as u64;
@@ -61,7 +61,7 @@ fn schedule(case: &Fixture) -> Box<dyn Schedule> {
             LinearLR::new(lr, 0.25, 1.0, 5).then(5, ExponentialLR::new(lr, 0.9)).then(20, StepLR::new(lr, 4, 0.5)),
         ),
         "chained" => Box::new(ConstantLR::new(lr, 0.1, 6).times(ExponentialLR::new(1.0, 0.9))),
-        name => panic!("no schedule is compared with the case '{name}'"),
+        name => panic!("the case '{name}' has no schedule here"),
     }
 }
 
@@ -97,7 +97,7 @@ fn plateaus() {
                 "cooldown" => plateau.cooldown(number.unwrap() as u64),
                 "min_lr" => plateau.min_lr(number.unwrap()),
                 "eps" => plateau.eps(number.unwrap()),
-                name => panic!("{}: the option '{name}' is not known here", case.name),
+                name => panic!("{}: unknown option '{name}'", case.name),
             };
         }
         let rates: Vec<f64> = case.get("measures").iter().map(|measure| plateau.step(measure)).collect();

@@ -1,6 +1,6 @@
-//! The broadcasting notes, statement by statement, on eager tensors: shapes, values and the exact sentences.
+//! The statements of the broadcasting notes on eager tensors: shapes, values and exact messages.
 //!
-//! In the order of the notes: the general rule, in place, compatibility, and what it is for (images and tables).
+//! The order is the order of the notes: the general rule, in place, compatibility, and uses (images and tables).
 
 use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +20,14 @@ fn ones(shape: &[usize]) -> Tensor<f64> {
     Tensor::ones(shape)
 }
 
-/// `0, 1, 2, …` in row-major order, so that no two elements are alike.
+/// Returns `0, 1, 2, …` in row-major order, so all elements differ.
 fn counting(shape: &[usize]) -> Tensor<f64> {
     let count = shape.iter().product();
     Tensor::from_vec((0..count).map(|value: usize| value as f64).collect(), shape)
 }
 
-/// What the rule means, element by element: each result takes the operands' elements at its own index, counted from the
-/// last dimension, 0 where the operand has size 1.
+/// Checks a sum element by element. Each result reads the operands at its own index, counted from the last dimension, or at 0
+/// if the operand has size 1.
 #[track_caller]
 fn assert_adds(left: &[usize], right: &[usize], expected: &[usize]) {
     let (x, y) = (counting(left), counting(right).mul(100.0));
@@ -58,7 +58,7 @@ mod general_rule {
     }
 
     #[test]
-    fn an_empty_tensor_meets_no_larger_size() {
+    fn size_zero_does_not_fit_a_larger_size() {
         assert_refuses(
             &[0],
             &[2, 2],
@@ -74,7 +74,7 @@ mod general_rule {
     }
 
     #[test]
-    fn the_strict_rule_wants_at_least_one_dimension() {
+    fn the_strict_rule_requires_one_dimension() {
         let _rules = Rules::strict().scope();
         for (left, right, name) in [(&[][..], &[2, 2][..], 'a'), (&[2, 2], &[], 'b'), (&[], &[], 'a')] {
             let error = ones(left).try_add(ones(right)).unwrap_err();
@@ -149,7 +149,7 @@ mod general_rule {
     }
 
     #[test]
-    fn what_does_not_expand_is_refused() {
+    fn an_impossible_expansion_is_refused() {
         let error = ones(&[2, 3]).try_expand([2, 4]).unwrap_err();
         assert_eq!(
             error.sentence(),
@@ -184,7 +184,7 @@ mod in_place {
     }
 
     #[test]
-    fn shapes_that_do_not_meet_give_the_sentence_of_the_rule() {
+    fn shapes_that_do_not_fit_give_the_message_of_the_rule() {
         let error = ones(&[5, 2, 4, 1]).try_add_(ones(&[3, 1, 1])).unwrap_err();
         assert_eq!(
             error.sentence(),
@@ -207,7 +207,7 @@ mod in_place {
 mod compatibility {
     use super::*;
 
-    /// Texts heard since `warnings` began.
+    /// Returns the texts of the warnings so far.
     fn texts(warnings: &compat::Collector) -> Vec<String> {
         warnings.warnings().iter().map(Warning::to_string).collect()
     }
@@ -246,7 +246,7 @@ mod compatibility {
     }
 
     #[test]
-    fn only_the_trap_warns_unless_asked() {
+    fn only_the_trap_warns_by_default() {
         let (column, row) = (ones(&[4, 1]), ones(&[1, 4]));
         let warnings = compat::collect();
         {
@@ -264,7 +264,7 @@ mod compatibility {
     }
 
     #[test]
-    fn off_is_todays_pytorch() {
+    fn off_equals_todays_pytorch() {
         let _rules = Rules::pytorch().scope();
         let warnings = compat::collect();
         assert_eq!(ones(&[4, 1]).add(ones(&[4])), Tensor::full([4, 4], 2.0));
@@ -284,20 +284,20 @@ mod compatibility {
         assert_eq!(error.sentence(), BROADCASTABLE);
         assert_eq!((error.site().location.file(), error.site().location.line()), (file!(), line));
         assert!(error.to_string().ends_with("to mean [4, 4]: other.expand([4, 4])"), "{error}");
-        // What the hint proposes is accepted.
+        // The remedy of the hint is accepted.
         assert_eq!(ones(&[4, 1]).add(ones(&[4]).unsqueeze(1)), Tensor::full([4, 1], 2.0));
         assert_eq!(ones(&[4, 1]).add(ones(&[4]).expand([4, 4])), Tensor::full([4, 4], 2.0));
     }
 
     #[test]
-    fn without_the_legacy_mode_equal_counts_are_not_enough() {
+    fn without_the_legacy_mode_equal_element_counts_are_refused() {
         let _rules = Rules::default().scope();
         assert!(matches!(ones(&[4, 2]).try_add(ones(&[8])), Err(Error::Broadcast(..))));
     }
 
     #[test]
     fn the_legacy_mode_views_both_as_one_dimensional() {
-        // The fallback warns even where broadcasts do not.
+        // The fallback warns even if broadcasting does not.
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let warnings = compat::collect();
         let line = line!() + 1;
@@ -307,13 +307,13 @@ mod compatibility {
         assert_eq!(other_way, counting(&[8]).mul(2.0));
         assert_eq!(texts(&warnings)[0], format!("{}:{line}: UserWarning: {FALLING_BACK}", file!()));
         assert_eq!(warnings.warnings().len(), 2);
-        // What broadcasts is broadcast, and other counts are refused.
+        // Shapes that broadcast are broadcast, and other element counts are refused.
         assert_eq!(ones(&[4, 1]).add(ones(&[4])), Tensor::full([4, 4], 2.0));
         assert!(ones(&[4, 2]).try_add(ones(&[7])).is_err());
     }
 
     #[test]
-    fn the_legacy_mode_reads_in_row_major_order_whatever_the_strides() {
+    fn the_legacy_mode_reads_any_strides_in_row_major_order() {
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let _warnings = compat::collect();
         let transposed = counting(&[2, 4]).t();
@@ -334,7 +334,7 @@ mod compatibility {
         assert_eq!(warnings.warnings()[0].message(), expected);
     }
 
-    /// Not run by itself: the next test runs it in a process of its own.
+    /// The next test runs this function in its own process.
     #[test]
     #[ignore = "wants an environment of its own"]
     fn child_of_the_environment() {
@@ -380,7 +380,7 @@ mod images_and_tables {
     use super::*;
 
     #[test]
-    fn a_bias_per_channel_wants_dimensions_behind_it() {
+    fn a_bias_per_channel_needs_trailing_dimensions() {
         assert_refuses(
             &[4, 32, 14, 14],
             &[32],
@@ -412,13 +412,13 @@ mod images_and_tables {
     }
 
     #[test]
-    fn points_for_everybody() {
+    fn points_for_all_students() {
         let scores = counting(&[8, 32, 8]);
         assert_eq!(scores.add(Tensor::from([5.0])), scores.add(5.0));
     }
 
     #[test]
-    fn points_in_one_course_for_everybody() {
+    fn points_in_one_course_for_all_students() {
         let scores = counting(&[8, 32, 8]);
         let raised = scores.add(Tensor::from([0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
         let points = raised.sub(&scores);

@@ -1,5 +1,5 @@
-//! Recurrent networks, attention, transformer layers and positional encodings with PyTorch's parameters give its outputs, and its
-//! gradients of every input and parameter.
+//! With PyTorch's parameters, recurrent networks, attention, transformer layers and positional encodings have PyTorch's outputs
+//! and its gradients of every input and parameter.
 
 use wengert::nn::{
     AttentionMasks, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
@@ -14,7 +14,7 @@ use crate::fixtures::{Fixture, cases, fixture};
 
 type Variable<'t> = Var<'t, f64>;
 
-/// The model with the case's parameters, which have the same paths in the same order.
+/// Returns the model with the parameters of the case, which have the same paths in the same order.
 #[track_caller]
 fn loaded<M: Module<f64>>(mut model: M, case: &Fixture) -> M {
     let paths: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
@@ -29,12 +29,12 @@ fn loaded<M: Module<f64>>(mut model: M, case: &Fixture) -> M {
     model
 }
 
-/// A list of names in the index.
+/// Returns a list of names from `nn.json`.
 fn names(case: &Fixture, list: &str) -> Vec<String> {
     case.about[list].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// Compares outputs and gradients; the inputs in the order of their names.
+/// Compares the outputs and the gradients. The inputs are in the order of their names.
 #[track_caller]
 fn compare<'t>(
     case: &Fixture,
@@ -64,7 +64,7 @@ fn compare<'t>(
     }
 }
 
-/// A state made of variables and taken apart.
+/// A recurrent state that is built from variables and split into them.
 trait Parts<'t> {
     fn of(variables: &[Variable<'t>]) -> Self;
     fn parts(self) -> Vec<Variable<'t>>;
@@ -90,7 +90,7 @@ impl<'t> Parts<'t> for (Variable<'t>, Variable<'t>) {
     }
 }
 
-/// `builder` makes the settings from the sizes of input, state and projection.
+/// Compares the cases of a recurrent network. `builder` takes the sizes of the input, the state and the projection.
 fn recurrent<K: RecurrentKind<f64>>(prefix: &str, builder: impl Fn(usize, usize, usize) -> RecurrentBuilder<K>)
 where
     for<'t> K::State<'t>: Parts<'t>,
@@ -169,7 +169,7 @@ fn cells() {
     cell("rnn_cell/plain", RNNCell::new(inputs, hidden, generator), &["output"]);
 }
 
-/// What masks of a case let a query see.
+/// The masks of an attention case.
 struct Masks<'t> {
     keep: Option<Tensor<bool>>,
     bias: Option<Variable<'t>>,
@@ -177,7 +177,7 @@ struct Masks<'t> {
 }
 
 impl<'t> Masks<'t> {
-    /// PyTorch's masks are true where a key is hidden.
+    /// PyTorch's masks are true at ignored keys.
     fn of(case: &Fixture, tape: &'t Tape<f64>, mask: &str, padding: &str) -> Self {
         let is_float = case.name.ends_with("float_mask");
         Masks {
@@ -205,7 +205,7 @@ impl<'t> Masks<'t> {
 #[test]
 fn attention() {
     let mut compared = 0;
-    // What this library leaves out.
+    // Options of PyTorch that this library does not have.
     for case in cases("multihead_attention/").iter().filter(|case| !case.name.contains("/add_")) {
         let size = |name: &str| case.about["options"][name].as_u64().map(|size| size as usize);
         let mut builder = MultiheadAttention::builder(8, 2).batch_first();

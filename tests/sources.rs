@@ -1,26 +1,26 @@
-//! The list of all operations, read from where they are written: what a test compares with it cannot forget one.
+//! The list of all operations, read from the sources. A test that compares with it cannot forget an operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of every public operation under `crates/tensor/src/ops`.
+/// Returns the names of all public operations under `crates/tensor/src/ops`.
 ///
-/// Each has a form that returns the error: `fn try_name` in a trait, `pub fn try_name` elsewhere. Tests at the end of a file
-/// do not count.
+/// Each operation has a form that returns the error: `fn try_name` in a trait, or `pub fn try_name` elsewhere. Tests at the end
+/// of a file do not count.
 ///
 /// # Panics
 ///
-/// Where the sources cannot be read.
+/// If the sources cannot be read.
 pub fn operations() -> BTreeSet<String> {
     homes().into_keys().collect()
 }
 
-/// Every public operation with the trait that it is a method of; `None` for a free function.
+/// Returns all public operations with their traits; `None` marks a free function.
 ///
 /// # Panics
 ///
-/// Where the sources cannot be read.
+/// If the sources cannot be read.
 pub fn homes() -> BTreeMap<String, Option<String>> {
     let mut homes = BTreeMap::new();
     for source in texts("crates/tensor/src/ops") {
@@ -29,12 +29,13 @@ pub fn homes() -> BTreeMap<String, Option<String>> {
     homes
 }
 
-/// Every public function of the crates that panics at its caller's line, with a file that has it: those with a twin that begins
-/// with `try_` and is under `#[twins]`, and those whose documentation says when they panic. Functions of one name count once.
+/// Returns every public function of the crates that panics at its caller's line, with a file that has it. These are functions
+/// with a `try_` twin under `#[twins]`, and functions whose documentation has a section `Panics`. Functions of one name count
+/// once.
 ///
 /// # Panics
 ///
-/// Where the sources cannot be read.
+/// If the sources cannot be read.
 pub fn that_panic() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for folder in ["crates/tensor/src", "crates/autograd/src", "crates/nn/src"] {
@@ -47,10 +48,10 @@ pub fn that_panic() -> BTreeMap<String, String> {
     found
 }
 
-/// The names of the functions of one file that [`that_panic`] is about.
+/// Returns the names of the functions of one file that [`that_panic`] lists.
 fn panicking(source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // Of the item at the margin: whether it has twins, and is a public trait. Of the function: whether it says that it panics.
+    // `twins` and `in_trait` describe the item at the margin, `panics` the function below the doc comment.
     let (mut twins, mut in_trait, mut panics) = (false, false, false);
     for line in source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
         twins = line == "#[twins]" || twins && !line.starts_with('}');
@@ -74,50 +75,56 @@ fn panicking(source: &str) -> Vec<String> {
     names
 }
 
-/// The texts of all Rust files under a folder of the workspace.
+/// Returns the texts of all Rust files under a folder of the workspace.
 ///
 /// # Panics
 ///
-/// Where they cannot be read.
+/// If a file cannot be read.
 pub fn texts(folder: &str) -> Vec<String> {
     files(folder).into_iter().map(|(_, text)| text).collect()
 }
 
-/// All Rust files under a folder of the workspace: their paths in the workspace, in alphabetical order, and their texts.
+/// Returns all Rust files under a folder of the workspace: their paths in the workspace, in alphabetical order, and their
+/// texts.
 ///
 /// # Panics
 ///
-/// Where they cannot be read.
+/// If a file cannot be read.
 pub fn files(folder: &str) -> Vec<(String, String)> {
     let root = root();
     let mut files = rust_files(&root.join(folder));
     files.sort();
     let named = |file: &PathBuf| {
-        let path = file.strip_prefix(&root).expect("they lie in the workspace").to_string_lossy().replace('\\', "/");
+        let path =
+            file.strip_prefix(&root).expect("the file lies in the workspace").to_string_lossy().replace('\\', "/");
         (path, read(file))
     };
     files.iter().map(named).collect()
 }
 
-/// The folder of the workspace.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the workspace").to_path_buf()
-}
-
-/// The text of a file of the workspace, by its path in it.
+/// Returns the folder of the workspace.
 ///
 /// # Panics
 ///
-/// Where there is none.
+/// If the package of the tests has no parent folder.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the workspace").to_path_buf()
+}
+
+/// Returns the text of a file of the workspace.
+///
+/// # Panics
+///
+/// If the file cannot be read.
 pub fn text(path: &str) -> String {
     read(&root().join(path))
 }
 
-/// Writes a file of the workspace, by its path in it.
+/// Writes a file of the workspace.
 ///
 /// # Panics
 ///
-/// Where that is not possible.
+/// If the file cannot be written.
 pub fn write(path: &str, text: &str) {
     fs::write(root().join(path), text).unwrap_or_else(|error| panic!("{path}: {error}"));
 }
@@ -141,7 +148,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 fn collect(source: &str, homes: &mut BTreeMap<String, Option<String>>) {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
-    // A free function that is not public is not an operation; a method of a trait is indented.
+    // A private free function is not an operation. A method of a trait is indented.
     let (mut in_place, mut family) = (false, None);
     for line in code.lines() {
         if let Some(name) = line.strip_prefix("pub trait ") {
@@ -157,14 +164,14 @@ fn collect(source: &str, homes: &mut BTreeMap<String, Option<String>>) {
         if std::mem::take(&mut in_place) {
             homes.insert(format!("{name}_"), home.clone());
         }
-        // Of a function and a method of one name, the method counts.
+        // If a function and a method have one name, the method counts.
         if home.is_some() || !homes.contains_key(&name) {
             homes.insert(name, home);
         }
     }
 }
 
-/// The name that a text begins with.
+/// Returns the name at the beginning of a text.
 fn identifier(text: &str) -> &str {
     &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
 }
@@ -174,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_every_way_of_writing_one() {
+    fn operations_are_found_in_every_notation() {
         let source = "
 /// Not this: fn try_comment.
 fn try_own(x: &Tensor<f64>) -> Result<Tensor<f64>, Error> {
@@ -195,7 +202,7 @@ pub trait Family: TensorLike {
     }
 
     #[test]
-    fn finds_what_panics() {
+    fn functions_that_panic_are_found() {
         let source = "
 /// # Panics
 ///
@@ -230,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_those_of_every_kind_of_file() {
+    fn operations_of_every_kind_are_found() {
         let found = operations();
         for name in ["add", "add_", "cat", "conv2d", "exp", "exp_", "index_put_", "one_hot", "scatter_", "where_"] {
             assert!(found.contains(name), "{name} is not found");

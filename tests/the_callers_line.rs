@@ -1,4 +1,4 @@
-//! Whatever is recorded, refused or found is blamed on a line of the program that called, never on one of ours.
+//! Every recorded operation, error and panic names a line of the calling program, never a line of the library.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ use wengert::tensor::ops::{self, IndexItem, broadcast_tensors, try_where_};
 
 use crate::sources::{text, that_panic};
 
-/// Lines of the listing that are not of this file.
-fn strangers(tape: &Tape<f64>) -> Vec<String> {
+/// Returns the lines of the tape's listing that name another file.
+fn foreign_lines(tape: &Tape<f64>) -> Vec<String> {
     tape.graph().to_string().lines().filter(|line| !line.contains("the_callers_line.rs:")).map(str::to_owned).collect()
 }
 
 #[test]
-fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
+fn every_operation_is_recorded_with_its_callers_line() {
     let tape = Tape::<f64>::new();
     let parameter = Parameter::new(Tensor::from([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]]));
     let (w, b) = (tape.parameter(&parameter), tape.constant(&Tensor::from([1.0, 2.0, 3.0])));
@@ -47,7 +47,7 @@ fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
     x.ldexp_(1.0);
     x.logical_or_(b.sum(..));
     let y = x.expand([4, 1, 2]).sum_to([2]).floor_divide(1e9).sum(..) + x.hypot(2.0).sum(..);
-    assert_eq!(strangers(&tape), [""; 0]);
+    assert_eq!(foreign_lines(&tape), [""; 0]);
 
     let z = (w * w).sum(..) * w.amin(..) + (w.softmax(1) * w.copysign(b).atan2(w)).sum(..);
     let [dw] = z.grad([w]);
@@ -56,18 +56,18 @@ fn every_operation_is_recorded_under_the_line_that_asked_for_it() {
     let _ = z.grad_or_zeros(&[w, b]).unwrap();
     let _ = z.backward();
     let _ = tape.vjp(&[(dw, w)], &[w, b]);
-    assert_eq!(strangers(&tape), [""; 0]);
+    assert_eq!(foreign_lines(&tape), [""; 0]);
     let _ = y;
 }
 
 thread_local! {
-    /// Where the last panic of this thread was, as the standard library has it.
+    /// The location of the last panic of this thread.
     static PANICKED: Cell<Option<(String, u32)>> = const { Cell::new(None) };
-    /// Whether a panic is what the test waits for.
+    /// True while the test expects a panic.
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Where a panic is, and its text.
+/// The location and the text of a panic.
 struct Blame {
     file: String,
     line: u32,
@@ -75,7 +75,7 @@ struct Blame {
 }
 
 impl Blame {
-    /// Of what `action` panics with. Without a panic there is no file.
+    /// Runs `action` and returns its panic. Without a panic the file is empty.
     fn of(action: impl FnOnce()) -> Self {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -105,16 +105,16 @@ impl Blame {
         self.file == file!() && self.line == line
     }
 
-    /// Whether the text points at the line too.
+    /// Returns whether the text names the line too.
     fn points_at(&self, line: u32) -> bool {
         self.is_at(line) && self.text.contains(&format!("--> {}:{line}:", self.file))
     }
 }
 
-/// The line that a panic names, which its text points at too.
+/// Returns the line of a panic, after checking that the text of the panic names it too.
 fn blamed(action: impl FnOnce()) -> u32 {
     let blame = Blame::of(action);
-    assert!(blame.points_at(blame.line), "the panic is not at the line that called: {}", blame.text);
+    assert!(blame.points_at(blame.line), "the panic is not at the caller's line: {}", blame.text);
     blame.line
 }
 
@@ -124,7 +124,7 @@ fn at_this_line(line: u32) {
 }
 
 #[test]
-fn every_method_that_panics_names_the_line_that_called_it() {
+fn every_panicking_method_names_its_callers_line() {
     let (tape, other) = (Tape::<f64>::new(), Tape::<f64>::new());
     let (x, y) = (tape.var(&Tensor::ones([2])), other.var(&Tensor::ones([2])));
     let three = tape.var(&Tensor::ones([3]));
@@ -150,12 +150,13 @@ fn every_method_that_panics_names_the_line_that_called_it() {
     at_this_line(blamed(|| ignore(transforms::jacobian(|x| x.floor_divide(2.0), &Tensor::<f64>::ones([2])))));
 }
 
-/// Checks that each of these panics at its own line, and says so: every call has one line, from that below the macro's name on.
+/// Checks that each call panics at its own line and names it. Each call takes one line, and the first call is on the line below
+/// the macro's name.
 macro_rules! each_is_blamed {
     ($($call:expr;)*) => { each_at_its_line!(Blame::points_at; $($call;)*) };
 }
 
-/// The same of calls whose text need not point at the line.
+/// Checks that each call panics at its own line. The text need not name the line.
 macro_rules! each_panics_here {
     ($($call:expr;)*) => { each_at_its_line!(Blame::is_at; $($call;)*) };
 }
@@ -174,7 +175,7 @@ macro_rules! each_at_its_line {
 }
 
 #[test]
-fn every_function_that_is_refused_names_the_line_that_called_it() {
+fn every_refused_call_names_its_callers_line() {
     let x = || Tensor::<f64>::ones([2, 3]);
     let (two, four) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([4]));
     let (far, mask) = (Tensor::from([9]), Tensor::full([4], true));
@@ -401,9 +402,9 @@ fn every_function_that_is_refused_names_the_line_that_called_it() {
     }
 }
 
-/// What two operands refuse: shapes that do not broadcast.
+/// Two operands of shapes that do not broadcast.
 #[test]
-fn every_function_of_two_operands_names_the_line_that_called_it() {
+fn every_function_of_two_operands_names_its_callers_line() {
     let (two, four) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([4]));
     let (pair, many) = (Tensor::from([1, 2]), Tensor::from([1, 2, 3, 4]));
     each_is_blamed! {
@@ -464,9 +465,9 @@ fn every_function_of_two_operands_names_the_line_that_called_it() {
     }
 }
 
-/// What a function of one operand alone refuses: a result that no memory holds.
+/// An operand whose result does not fit into memory.
 #[test]
-fn every_function_of_one_operand_names_the_line_that_called_it() {
+fn every_function_of_one_operand_names_its_callers_line() {
     let (huge, two) = (Tensor::<f64>::ones([1]).expand([1isize << 59]), Tensor::<f64>::ones([2]));
     let (tape, mut rng) = (Tape::new(), Generator::new(1));
     each_is_blamed! {
@@ -557,7 +558,7 @@ fn every_function_of_one_operand_names_the_line_that_called_it() {
     }
 }
 
-/// An operation that takes no inputs of any shape.
+/// An operation that refuses inputs of every shape.
 struct Refusing;
 
 impl Operation<f64> for Refusing {
@@ -597,7 +598,7 @@ impl Function<f64> for Refusing {
 }
 
 #[test]
-fn every_method_of_a_tape_names_the_line_that_called_it() {
+fn every_method_of_a_tape_names_its_callers_line() {
     let (tape, other) = (Tape::<f64>::new(), Tape::<f64>::new());
     let (x, y) = (tape.var(&Tensor::ones([2])), other.var(&Tensor::ones([2])));
     let (one, two) = (Tensor::<f64>::ones([1]), Tensor::<f64>::ones([2]));
@@ -647,7 +648,7 @@ fn an_error_of_a_derivative_names_both_lines() {
 }
 
 #[test]
-fn every_layer_names_the_line_that_called_it() {
+fn every_layer_names_its_callers_line() {
     let (g, tape) = (&mut Generator::new(1), Tape::<f64>::new());
     let (x, flat, far) = (tape.var(&Tensor::ones([2, 3])), tape.var(&Tensor::ones([3])), Tensor::from([[9]]));
     let (tall, four) = (tape.var(&Tensor::ones([3, 3])), Tensor::<f64>::ones([4]));
@@ -730,7 +731,7 @@ fn every_layer_names_the_line_that_called_it() {
 }
 
 #[test]
-fn every_loss_optimizer_and_initializer_names_the_line_that_called_it() {
+fn every_loss_optimizer_and_initializer_names_its_callers_line() {
     let g = &mut Generator::new(1);
     let (two, four) = (Tensor::<f64>::ones([2]), Tensor::<f64>::ones([4]));
     let (scores, classes) = (Tensor::<f64>::ones([2, 3]), Tensor::from([0, 1, 2, 0]));
@@ -786,18 +787,18 @@ fn every_loss_optimizer_and_initializer_names_the_line_that_called_it() {
     }
 }
 
-/// Functions that the lists above cannot have, and why.
+/// Functions that the lists above cannot contain, with the reasons.
 const ELSEWHERE: [(&str, &str); 15] = [
-    ("norm", "fails only for want of memory, after it read every element"),
-    ("first_non_finite", "fails only for want of memory, after it read every element"),
-    ("nonzero", "fails only for want of memory, after it read every element"),
-    ("where_nonzero", "fails only for want of memory, after it read every element"),
+    ("norm", "fails only without memory, after reading every element"),
+    ("first_non_finite", "fails only without memory, after reading every element"),
+    ("nonzero", "fails only without memory, after reading every element"),
+    ("where_nonzero", "fails only without memory, after reading every element"),
     ("from_ndarray", "tested beside ndarray, in tensor/interop.rs"),
     ("from_static", "tested beside ndarray, in tensor/interop.rs"),
     ("as_ndarray", "tested beside ndarray, in tensor/interop.rs"),
     ("to_ndarray", "tested beside ndarray, in tensor/interop.rs"),
     ("into_ndarray", "tested beside ndarray, in tensor/interop.rs"),
-    ("resize", "of the feature `images`; tested there, in data/images.rs"),
+    ("resize", "needs the feature `images`; tested in data/images.rs"),
     ("input", "called within an operation's derivative"),
     ("batched", "called within an operation's batching rule"),
     ("is_batched", "called within an operation's batching rule"),
@@ -805,7 +806,7 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("run", "called by the tape"),
 ];
 
-/// The lists are complete: what panics in the sources is in them, by name.
+/// The lists are complete: they have the name of every function of the sources that panics.
 #[test]
 fn every_function_that_panics_is_in_a_list() {
     let own = text("tests/the_callers_line.rs");
@@ -823,10 +824,10 @@ fn every_function_that_panics_is_in_a_list() {
         .filter(|(name, _)| !is_called(name) && !elsewhere.contains_key(&name[..]))
         .map(|(name, file)| format!("{name} ({file})"))
         .collect();
-    assert!(missing.is_empty(), "panic, and no list here has them: {missing:#?}");
+    assert!(missing.is_empty(), "these functions panic, and no list here has them: {missing:#?}");
     let gone: Vec<&str> = elsewhere.into_keys().filter(|name| !all.contains_key(*name) || is_called(name)).collect();
-    assert!(gone.is_empty(), "need no reason any more: {gone:?}");
+    assert!(gone.is_empty(), "these functions no longer need a reason: {gone:?}");
 }
 
-/// Its argument is computed, and that is all.
+/// Drops the result of a call.
 fn ignore<T>(_: T) {}

@@ -1,8 +1,11 @@
-//! `vmap` of every operation equals a loop over the examples: its values, its derivatives in both modes, and the derivatives that are
-//! taken inside of it, which are differentiated once more; with every choice of operands that differ from example to example, and the
-//! examples along any of their dimensions. The operations are those of `gradcheck_every_operation`, with the same operands.
+//! `vmap` of every operation equals a loop over the examples.
 //!
-//! And it is no loop: the number of recorded nodes does not grow with the number of examples, but for the operations in [`LOOPS`].
+//! The tests compare values, derivatives in both modes, and derivatives that are taken inside `vmap` and differentiated once
+//! more. They cover every choice of operands that differ between examples, with the examples along any dimension. The
+//! operations and the operands are those of `gradcheck_every_operation`.
+//!
+//! Another test checks that `vmap` is not a loop: the number of recorded nodes does not grow with the number of examples,
+//! except for the operations in [`LOOPS`].
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -17,7 +20,7 @@ use crate::gradcheck_every_operation::elementwise::{domain_of_binary, domain_of_
 use crate::gradcheck_every_operation::grid::{Distinct, Domain, Form, Plain, forms, pairs, tensor};
 use crate::gradcheck_every_operation::row::{Operands, Row, V, is_for_integers};
 
-/// The operations that look at values while they are recorded, so that a function with them is called for each example.
+/// The operations that look at values while they are recorded. `vmap` calls a function with one of them for each example.
 const LOOPS: &[&str] = &[
     "cummax",
     "cummin",
@@ -37,13 +40,13 @@ const LOOPS: &[&str] = &[
     "topk",
 ];
 
-/// What is batched: a function of an operation's operands.
+/// The function that is batched: a function of an operation's operands.
 type Call<'f> = &'f dyn for<'t> Fn(&[V<'t>]) -> V<'t>;
 
 /// The operands of one check.
 type Given = Vec<(Form, Domain)>;
 
-/// How a function is applied to all examples.
+/// The way in which a function is applied to all examples.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Vmap,
@@ -51,7 +54,7 @@ enum How {
 }
 
 impl How {
-    /// The results of `f` for `size` examples, the examples first.
+    /// Returns the results of `f` for `size` examples. The examples are the first dimension.
     fn apply<'t>(
         self,
         f: &dyn Fn(&[V<'t>]) -> Vec<V<'t>>,
@@ -76,16 +79,17 @@ impl How {
         }
     }
 
-    /// Everything that is compared: the values of `f`, its derivatives, and the derivatives taken inside with theirs.
+    /// Returns all compared values: the values of `f`, its derivatives, and the derivatives taken inside with their
+    /// derivatives.
     fn outcome(self, f: Call, inputs: &[Tensor<f64>], in_dims: &[Option<isize>], size: usize) -> Outcome {
         let tape = Tape::new();
         let refused = Cell::new(0);
         let vars: Vec<V> = inputs.iter().map(|input| tape.var(input)).collect();
         let result = self.apply(&|x| vec![f(x)], &vars, in_dims, size)[0];
-        let mut all = vec![result, along(&[result], &vars, &refused)];
+        let mut all = vec![result, directional(&[result], &vars, &refused)];
         let w = numbers(result, 0.2);
         all.extend(gradients(&[(result, w)], &vars, &refused));
-        // Inside, the incoming gradients are one more input.
+        // Inside, the incoming gradients are an additional input.
         let (vars, dims) = ([&vars[..], &[w]].concat(), [in_dims, &[Some(0)]].concat());
         let inner = |x: &[V<'_>]| x.len() - 1;
         let inside = self.apply(
@@ -96,22 +100,23 @@ impl How {
         );
         let seeds: Vec<(V, V)> = inside.iter().map(|&g| (g, numbers(g, 0.4))).collect();
         all.extend(gradients(&seeds, &vars, &refused));
-        all.push(along(&inside, &vars, &refused));
+        all.push(directional(&inside, &vars, &refused));
         all.extend(inside);
-        let forward = self.apply(&|x| vec![along(&[f(&x[..inner(x)])], &x[..inner(x)], &refused)], &vars, &dims, size);
+        let forward =
+            self.apply(&|x| vec![directional(&[f(&x[..inner(x)])], &x[..inner(x)], &refused)], &vars, &dims, size);
         all.extend(forward);
         Outcome { values: tape.values_slice(&all), refused: refused.get() > 0 }
     }
 }
 
-/// What is compared.
+/// The values that are compared.
 struct Outcome {
     values: Vec<Tensor<f64>>,
-    /// Whether a derivative was.
+    /// True if a derivative was refused.
     refused: bool,
 }
 
-/// The gradients of the seeded results; zeros where there are none, or where they are refused.
+/// Returns the gradients of the seeded results, or zeros if there is none or if it is refused.
 fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<usize>) -> Vec<V<'t>> {
     let gradients = inputs[0].tape().try_vjp(results, inputs).unwrap_or_else(|_| {
         refused.set(refused.get() + 1);
@@ -121,8 +126,8 @@ fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<us
     gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| zeros(x))).collect()
 }
 
-/// The sum of the derivatives of the results as the inputs move, or their values where that is refused.
-fn along<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t> {
+/// Returns the directional derivatives of the results, or the results if the derivative is refused.
+fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t> {
     let tangents: Vec<(V, V)> = inputs.iter().map(|&x| (x, numbers(x, 0.6))).collect();
     let derivatives = inputs[0].tape().try_jvp(results, &tangents).unwrap_or_else(|_| {
         refused.set(refused.get() + 1);
@@ -133,25 +138,25 @@ fn along<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t
     if results.len() == 1 { all.reshape(derivatives[0].shape()) } else { all }
 }
 
-/// Different numbers in the shape of `x`.
+/// Returns different numbers in the shape of `x`.
 fn numbers<'t>(x: V<'t>, phase: f64) -> V<'t> {
     let mut k = 0.0;
     x.tape().constant(&Tensor::from_fn(x.shape(), |_| {
         k += 1.0;
-        // Multiples of the golden ratio, modulo 1: evenly spread.
+        // Multiples of the golden ratio modulo 1 are evenly spread.
         2.0 * (phase + k * 0.618_033_988_749_895_f64).fract() - 1.0
     }))
 }
 
-/// Equal up to the rounding of sums and products in another order.
+/// Returns whether two tensors are equal up to the rounding of sums in another order.
 fn equal(got: &Tensor<f64>, want: &Tensor<f64>) -> bool {
     let largest = want.iter().filter(|x| x.is_finite()).fold(1.0, |largest: f64, x| largest.max(x.abs()));
     let close = |(x, y): (f64, f64)| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-12 * largest;
     got.shape() == want.shape() && got.iter().zip(want.iter()).all(close)
 }
 
-/// What is checked with an operation on some of the operands that it may have, for three examples: every choice of operands that
-/// differ between them, or, where they have many shapes, one choice for each, in turn.
+/// Checks an operation with three examples. For a single list of operands, it checks every choice of operands that differ
+/// between examples. For several lists, it checks one choice for each list, in turn.
 fn check(title: &str, f: Call, all: &[Given]) {
     let choices = |operands: &Given| (1..1usize << operands.len()).collect::<Vec<_>>();
     let one = |(turn, operands)| {
@@ -170,14 +175,14 @@ fn check(title: &str, f: Call, all: &[Given]) {
         let what = format!("{title} of {operands:?}, in_dims {in_dims:?}");
         assert_eq!(got.refused, want.refused, "{what}: only one of them refuses a derivative");
         for (number, (got, want)) in got.values.iter().zip(&want.values).enumerate() {
-            assert!(equal(got, want), "{what}: value {number} is\n{got}\nbut by a loop\n{want}");
+            assert!(equal(got, want), "{what}: value {number} is\n{got}\nbut a loop gives\n{want}");
         }
         assert_eq!(got.values.len(), want.values.len(), "{what}");
     }
 }
 
-/// Operands for `size` examples, and where these lie: those that `differs` names have a dimension for them, another one at every
-/// `turn`.
+/// Returns operands for `size` examples and the dimensions of the examples. An operand that `differs` selects has a dimension
+/// for the examples, which changes with `turn`.
 fn inputs(
     operands: &Given,
     size: usize,
@@ -197,7 +202,7 @@ fn inputs(
     operands.iter().enumerate().map(operand).unzip()
 }
 
-/// The operands of all checks of a row.
+/// Returns the operands of all checks of a row.
 fn operands(row: &Row) -> Vec<Given> {
     let alone = |domain: Domain, form: Form| vec![(form, domain)];
     match row.operands {
@@ -216,19 +221,19 @@ fn operands(row: &Row) -> Vec<Given> {
     }
 }
 
-/// One operand of every form.
+/// Returns one operand of every form.
 fn of_one(domain: Domain) -> Vec<Given> {
     // The elements of an expanded tensor are equal.
-    let apart = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
-    forms().filter(apart).map(|form| vec![(form, domain)]).collect()
+    let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
+    forms().filter(is_possible).map(|form| vec![(form, domain)]).collect()
 }
 
-/// Every pair that broadcasts.
+/// Returns every pair of forms that broadcasts.
 fn of_two(first: Domain, second: Domain) -> Vec<Given> {
     pairs().map(|(left, right)| vec![(left, first), (right, second)]).collect()
 }
 
-/// The rows of table number `table` modulo four, so that four threads share them.
+/// Checks every fourth table, beginning with number `quarter`. Four tests run on four threads.
 fn tables(quarter: usize) {
     for row in TABLES.iter().skip(quarter).step_by(4).copied().flatten() {
         check(&format!("{} {}", row.name, row.case), &|x| (row.f)(x), &operands(row));
@@ -272,13 +277,13 @@ fn primitives() {
     }
 }
 
-/// `op` of two that broadcast.
+/// Applies `op` to two operands that broadcast.
 fn binary<'t>(op: Binary, x: &[V<'t>]) -> V<'t> {
     let both = broadcast_tensors(x);
     both[0].apply_binary(op, &both[1], Site::here("test")).unwrap()
 }
 
-/// Those that have no derivative, and so no row.
+/// Operations without a derivative have no row in the tables.
 #[test]
 fn operations_without_a_derivative() {
     let given = vec![(Plain(&[3, 4]), domain_of_binary(Binary::FloorDivide).0)];
@@ -287,7 +292,7 @@ fn operations_without_a_derivative() {
     check("heaviside", &|x| x[0].heaviside(x[0].exp()), &[given]);
 }
 
-/// A batch of one example, and of none.
+/// Batches of one example and of no example.
 #[test]
 fn few_examples() {
     for row in TABLES.iter().copied().flatten() {
@@ -310,9 +315,9 @@ fn few_examples() {
     }
 }
 
-/// The number of nodes does not depend on the number of examples, unless the operation has to look at values.
+/// The number of nodes does not depend on the number of examples, unless the operation looks at values.
 #[test]
-fn what_costs_a_loop_is_known() {
+fn the_list_of_loops_is_exact() {
     let mut loops = BTreeSet::new();
     for row in TABLES.iter().copied().flatten() {
         let given = operands(row).pop().unwrap();

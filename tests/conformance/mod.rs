@@ -81,7 +81,24 @@ pub fn run() -> ExitCode {
         println!("no case has '{filter}' in its id");
         return ExitCode::FAILURE;
     }
-    if report.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let is_whole = filter.is_empty() && std::env::var_os("CONFORMANCE_DIR").is_none();
+    let are_pages_right = !is_whole || pages_agree(&report);
+    if report.finish() && are_pages_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns whether README.md and the guide state the counts of this run, and prints the right sentence if they do not.
+fn pages_agree(report: &Report) -> bool {
+    let page =
+        |path: &str| std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_default();
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = report.sentence();
+    let count = sentence.split(' ').next().unwrap_or_default().to_owned();
+    let readme = one_line(page("README.md")).contains(&sentence);
+    let guide = one_line(page("docs/guide/from-pytorch.md")).contains(&format!("run {count} cases"));
+    if !readme || !guide {
+        println!("README.md must say: {sentence}\ndocs/guide/from-pytorch.md must say: run {count} cases");
+    }
+    readme && guide
 }
 
 fn tensor_case(case: &Case, set: &Set) -> Verdict {

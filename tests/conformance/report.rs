@@ -63,6 +63,13 @@ impl Report {
         self.ruled_out.values().sum::<usize>() + self.not_built.values().sum::<usize>()
     }
 
+    /// Returns the sentence of README.md about the counts.
+    pub fn sentence(&self) -> String {
+        let share = 100.0 * self.skipped() as f64 / self.total().max(1) as f64;
+        let [passed, skipped] = [self.passed, self.skipped()].map(thousands);
+        format!("{passed} cases pass, {} fail, and {skipped} ({share:.1}%) are skipped.", self.failed)
+    }
+
     /// Prints the counts; whether nothing failed.
     pub fn finish(self) -> bool {
         let share = |count: usize| 100.0 * count as f64 / self.total().max(1) as f64;
@@ -82,5 +89,13 @@ impl Report {
         }
         println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped());
         self.failed == 0
+    }
+}
+
+/// Returns a number below a million with a comma after the thousands.
+fn thousands(number: usize) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1000, number % 1000),
     }
 }

@@ -1,4 +1,4 @@
-//! Operations on each element, in and out of place: on every form, or every pair of forms that broadcast.
+//! Elementwise operations, in and out of place: on every form, or on every pair of forms that broadcasts.
 
 use wengert::prelude::*;
 use wengert::tensor::ops::Argument;
@@ -10,10 +10,10 @@ use super::grid::{
 };
 use super::row::{Row, in_place, one, two};
 
-/// Where the gamma function and its kind are. The trigamma function has as few terms as PyTorch's.
+/// The domain of the gamma function and its derivatives. The trigamma function has as few terms as PyTorch's.
 const GAMMA: Domain = Approximate(&[(0.5, 4.0), (-1.8, -1.2)]);
 
-/// Where each primitive of one operand is checked.
+/// Returns the domain of a primitive of one operand.
 pub fn domain_of_unary(op: Unary) -> Domain {
     match op {
         Unary::Neg | Unary::Abs | Unary::Sign | Unary::Reciprocal | Unary::Square => REAL,
@@ -35,17 +35,17 @@ pub fn domain_of_unary(op: Unary) -> Domain {
     }
 }
 
-/// The domains of both operands of each primitive, and whether the same operand may stand in both places.
+/// Returns the domains of both operands of a primitive, and whether both operands may be the same.
 pub fn domain_of_binary(op: Binary) -> (Domain, Domain, bool) {
     match op {
         Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => (REAL, REAL, true),
-        // max(x, x) = x is smooth, though each half of it is not.
+        // max(x, x) = x is smooth, although each half is not.
         Binary::Maximum | Binary::Minimum | Binary::Fmax | Binary::Fmin => (REAL, REAL, true),
         Binary::Atan2 | Binary::Hypot | Binary::Copysign => (REAL, REAL, true),
         Binary::Pow => (POSITIVE, REAL, false),
-        // That of x with itself is at a jump.
+        // The quotient x/x is at a jump.
         Binary::Fmod | Binary::Remainder | Binary::FloorDivide => (QUOTIENT, NEAR_ONE, false),
-        // The number next to x is x by convention, whose derivative is 0: a point off the line.
+        // nextafter(x, x) is x, with derivative 0: an exception to the formula.
         Binary::Nextafter => (REAL, REAL, false),
         Binary::Prelu => (REAL, REAL, true),
         Binary::LogitWithin => (Smooth(&[(0.2, 0.8)]), Smooth(&[(0.01, 0.1)]), false),
@@ -57,7 +57,7 @@ pub fn domain_of_binary(op: Binary) -> (Domain, Domain, bool) {
     }
 }
 
-/// Of one operand of any shape.
+/// Operations on one operand of any shape.
 pub const ONE: &[Row] = one! {
     rsqrt: POSITIVE => |x| x.rsqrt();
     sub "from a number": REAL => |x| (2.0 - x).sub(0.3);
@@ -115,7 +115,7 @@ pub const ONE: &[Row] = one! {
     exp "in a chain": REAL => |x| ((x * 0.5).tanh() * x.sigmoid() + x.sin()).exp() / (x * x + 1.0);
 };
 
-/// Of two operands of any shapes that broadcast.
+/// Operations on two operands that broadcast.
 pub const TWO: &[Row] = two! {
     add "and the other operators": REAL, REAL, true => |x, y| x.add(y) * (x - y) / (y * y + 1.0);
     div_floor: QUOTIENT, NEAR_ONE, false => |x, y| x.div_floor(y) * x;
@@ -152,7 +152,7 @@ pub const TWO: &[Row] = two! {
     log "in a normal log-density": REAL, POSITIVE, false => |x, s| (x / s).square() * -0.5 - s.log();
 };
 
-/// Of one or two, the first of which is changed.
+/// Operations that change their first operand, with or without a second one.
 pub const IN_PLACE: &[Row] = in_place! {
     neg_: REAL => |x| x.neg_();
     abs_: REAL => |x| x.abs_();

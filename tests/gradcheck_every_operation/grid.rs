@@ -1,43 +1,43 @@
-//! Where operations are checked: numbers of a domain, in tensors of every kind of shape and layout.
+//! The inputs of the checks: numbers of a domain, in tensors of all kinds of shapes and layouts.
 
 use wengert::prelude::*;
 use wengert::tensor::ops::try_broadcast_shapes;
 
-/// Where an operation is checked.
+/// The set of numbers on which an operation is checked.
 #[derive(Clone, Copy, Debug)]
 pub enum Domain {
-    /// Smooth in these intervals.
+    /// The operation is smooth in these intervals.
     Smooth(&'static [(f64, f64)]),
-    /// The same, but for elements that are equal: there is a kink where two of them meet.
+    /// As `Smooth`, with a kink where two elements are equal.
     Distinct(&'static [(f64, f64)]),
-    /// The same; the values are exact to nine digits only.
+    /// As `Smooth`, but the values have only nine exact digits.
     Approximate(&'static [(f64, f64)]),
-    /// The same; as PyTorch's, its derivative is exact to single precision only, and has no derivative of its own.
+    /// As `Smooth`, but the derivative is exact only to single precision, as PyTorch's, and has no derivative.
     Single(&'static [(f64, f64)]),
-    /// In these intervals it has no derivative with respect to this operand, and says so.
+    /// In these intervals the operation has no derivative with respect to this operand, and reports so.
     Fixed(&'static [(f64, f64)]),
-    /// It has no meaning on floating-point numbers, and says so.
+    /// The operation refuses floating-point numbers.
     Integers,
 }
 
 pub use Domain::{Approximate, Distinct, Fixed, Integers, Single, Smooth};
 
-/// Anywhere but near 0.
+/// Numbers away from 0.
 pub const REAL: Domain = Smooth(&[(0.15, 1.6), (-1.7, -0.2)]);
 pub const POSITIVE: Domain = Smooth(&[(0.3, 2.5)]);
 pub const BETWEEN_ONES: Domain = Smooth(&[(0.1, 0.85), (-0.8, -0.15)]);
 pub const PROBABILITY: Domain = Smooth(&[(0.1, 0.9)]);
 pub const BETWEEN_INTEGERS: Domain = Smooth(&[(0.1, 0.4), (-1.9, -1.6), (2.6, 2.9), (-0.4, -0.1)]);
 pub const UNEQUAL: Domain = Distinct(&[(-1.5, 1.5)]);
-/// Divided by a number of [`NEAR_ONE`], between 2.1 and 2.8, or their opposites: away from every jump of the quotient.
+/// Numbers whose quotient by a number of [`NEAR_ONE`] is away from every jump: between 2.1 and 2.8, or the opposites.
 pub const QUOTIENT: Domain = Smooth(&[(2.3, 2.6), (-2.6, -2.3)]);
 pub const NEAR_ONE: Domain = Smooth(&[(0.95, 1.05)]);
 
-/// A tensor's shape, and how it lies in memory.
+/// The shape of a tensor and its layout in memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     Plain(&'static [usize]),
-    /// This shape, as the transpose of another tensor.
+    /// A transposed tensor with this shape.
     Transposed(usize, usize),
     /// The first shape expanded to the second.
     Expanded(&'static [usize], &'static [usize]),
@@ -58,7 +58,8 @@ impl Form {
     }
 }
 
-/// A number, a line, what grows and what stretches, a gap of ranks, nothing, and layouts that are not row-major.
+/// Forms that are combined to pairs: a scalar, a vector, sizes of 1 that stretch, different ranks, an empty tensor, and layouts
+/// that are not row-major.
 const PAIRED: &[Form] = &[
     Plain(&[]),
     Plain(&[4]),
@@ -72,21 +73,21 @@ const PAIRED: &[Form] = &[
     Expanded(&[3, 1], &[3, 4]),
 ];
 
-/// What one operand is checked with besides.
+/// Further forms for operations on one operand.
 const ALONE: &[Form] = &[Plain(&[2, 0]), Plain(&[1, 2, 1]), Transposed(3, 2), Expanded(&[3], &[2, 3])];
 
-/// Every form.
+/// Returns every form.
 pub fn forms() -> impl Iterator<Item = Form> {
     PAIRED.iter().chain(ALONE).copied()
 }
 
-/// Every pair of forms that broadcast, each in both orders.
+/// Returns every pair of forms that broadcasts, in both orders.
 pub fn pairs() -> impl Iterator<Item = (Form, Form)> {
     let all = PAIRED.iter().flat_map(|&left| PAIRED.iter().map(move |&right| (left, right)));
     all.filter(|(left, right)| try_broadcast_shapes([left.shape(), right.shape()]).is_ok())
 }
 
-/// Numbers of the domain, no two of them near each other; those of different operands (`phase`) neither.
+/// Returns a tensor of distinct numbers of the domain. Operands with different `phase` have different numbers.
 pub fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
     let (Smooth(intervals) | Distinct(intervals) | Approximate(intervals) | Single(intervals) | Fixed(intervals)) =
         domain
@@ -96,7 +97,7 @@ pub fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
     let mut k = 0;
     let mut next = || {
         k += 1;
-        // Multiples of the golden ratio, modulo 1: evenly spread, never equal.
+        // Multiples of the golden ratio modulo 1 are evenly spread and never equal.
         let share = (0.5 + phase + f64::from(k) * 0.618_033_988_749_895).fract();
         let (low, high) = intervals[k as usize % intervals.len()];
         low + (high - low) * share

@@ -1,9 +1,9 @@
-//! Every operation's derivatives agree with central differences: reverse and forward mode, orders 1 and 2, over a grid of
-//! shapes that broadcast, with transposed, expanded and empty operands and one operand in both places.
+//! The derivatives of every operation agree with central differences: reverse and forward mode, orders 1 and 2. The inputs are
+//! a grid of shapes that broadcast, with transposed, expanded and empty operands and with one operand in both places.
 //!
-//! None can be forgotten. The primitives come from `Unary::ALL` and `Binary::ALL`: a new one fails here until it has a domain.
-//! All operations come from the sources: a new one fails here until it has a row in one of the tables, or a reason in
-//! [`WITHOUT`] to have none.
+//! No operation can be forgotten. The primitives come from `Unary::ALL` and `Binary::ALL`; a new one fails here until it has a
+//! domain. The operations come from the sources; a new one fails here until it has a row in a table, or an entry in [`WITHOUT`]
+//! with a reason.
 
 mod documentation;
 pub mod elementwise;
@@ -25,7 +25,7 @@ use self::elementwise::{domain_of_binary, domain_of_unary};
 use self::grid::{Fixed, NEAR_ONE, Plain, QUOTIENT, REAL, Single, tensor};
 use self::row::{Operands, Row, has_no_derivative, is_for_integers, is_refused, one_operand, two_operands};
 
-/// Every table.
+/// All tables.
 pub const TABLES: &[&[Row]] = &[
     elementwise::ONE,
     elementwise::TWO,
@@ -45,7 +45,7 @@ pub const TABLES: &[&[Row]] = &[
     networks::SHAPED,
 ];
 
-/// The operations that are in no table, each with its reason.
+/// The operations without a row, each with its reason.
 const WITHOUT: &[(&str, &str)] = &[
     ("all", "gives truth values that are no variable"),
     ("any", "gives truth values that are no variable"),
@@ -93,7 +93,7 @@ fn primitives_of_one_operand() {
     }
 }
 
-/// Half of the primitives of two operands, so that two threads share them.
+/// Checks half of the primitives of two operands. Two tests run on two threads.
 fn primitives_of_two_operands(half: usize) {
     let at = Site::here("test");
     for &op in Binary::ALL.iter().skip(half).step_by(2) {
@@ -161,7 +161,7 @@ fn losses_of_two() {
 }
 
 #[test]
-fn what_refuses_derivatives_says_so() {
+fn operations_without_a_derivative_report_it() {
     let (x, y) = (tensor(Plain(&[4]), QUOTIENT, 0.0), tensor(Plain(&[4]), NEAR_ONE, 0.37));
     has_no_derivative("floor_divide", &x, |x| x.floor_divide(x.tape().constant(&y)));
     has_no_derivative("floor_divide_", &x, |x| {
@@ -197,17 +197,17 @@ fn no_operation_is_forgotten() {
 #[test]
 fn every_row_calls_the_operation_that_it_names() {
     for row in TABLES.iter().copied().flatten() {
-        // A primitive may be written as an operator, a reduction keep its dimensions.
+        // The table may write a primitive as an operator, and a reduction with `_keepdim`.
         let names = |word: &str| word.strip_suffix("_keepdim").unwrap_or(word) == row.name;
         let called = row.call.split(|c: char| !c.is_alphanumeric() && c != '_').any(names);
         assert!(called, "the row of {} ({}) is: {}", row.name, row.case, row.call);
     }
 }
 
-/// Every operation, but for forms in place, has one line in `docs/operations.md`, which names its form in place; and of its
-/// derivatives the line says what is checked here.
+/// Every operation has one line in `docs/operations.md`, which names its in-place form. The columns of derivatives agree with
+/// the checks here.
 #[test]
-fn the_documentation_lists_every_operation_as_it_is() {
+fn the_documentation_lists_every_operation_correctly() {
     let lines = documentation::operations();
     let all = sources::operations();
     let mut listed = BTreeSet::new();
@@ -255,7 +255,7 @@ fn the_documentation_lists_every_operation_as_it_is() {
     }
 }
 
-/// A row whose derivative is wrong is found: the second factor is held constant.
+/// The check finds a wrong derivative: this product holds its second factor constant.
 #[test]
 #[should_panic(expected = "mul, half of it of Plain")]
 fn a_wrong_derivative_is_found() {

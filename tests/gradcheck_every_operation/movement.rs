@@ -1,4 +1,4 @@
-//! What moves elements: views, joining, splitting, repetition, reading and writing by indices, padding.
+//! Operations that move elements: views, joining, splitting, repetition, indexed reads and writes, padding.
 
 use wengert::prelude::*;
 use wengert::tensor::index_items;
@@ -10,13 +10,13 @@ use wengert::tensor::ops::{
 use super::grid::REAL;
 use super::row::{Row, V, in_place, of, one, two};
 
-/// Parts with a different function of each, so that no two can be confused.
-fn told_apart<'t>(parts: &[V<'t>]) -> V<'t> {
+/// Applies a different function to each part and joins the results, so that an exchange of two parts is found.
+fn distinguished<'t>(parts: &[V<'t>]) -> V<'t> {
     let flat: Vec<V<'t>> = (1..).zip(parts).map(|(k, part)| part.flatten(0, -1).pow(f64::from(k))).collect();
     cat(&flat, 0)
 }
 
-/// Of one operand of any shape.
+/// Operations on one operand of any shape.
 pub const ANY: &[Row] = one! {
     flatten: REAL => |x| x.exp().flatten(0, -1);
     reshape "to a column": REAL => |x| (x * x).reshape([x.shape().numel(), 1]);
@@ -34,15 +34,15 @@ pub const ANY: &[Row] = one! {
     tile: REAL => |x| x.exp().tile(&[2]);
     repeat_interleave: REAL => |x| x.exp().repeat_interleave(2, None);
     roll: REAL => |x| x * x.roll(&[1], &[]);
-    meshgrid: REAL => |x| told_apart(&meshgrid(&[x.flatten(0, -1), x.exp().flatten(0, -1)], Indexing2d::Matrix));
+    meshgrid: REAL => |x| distinguished(&meshgrid(&[x.flatten(0, -1), x.exp().flatten(0, -1)], Indexing2d::Matrix));
 };
 
-/// Of two that broadcast.
+/// Operations on two operands that broadcast.
 pub const PAIRS: &[Row] = two! {
-    broadcast_tensors: REAL, REAL, true => |x, y| told_apart(&broadcast_tensors(&[x, y]));
+    broadcast_tensors: REAL, REAL, true => |x, y| distinguished(&broadcast_tensors(&[x, y]));
 };
 
-/// Of certain shapes.
+/// Operations on operands of certain shapes.
 pub const SHAPED: &[Row] = of! {
     expand "new and stretched": REAL [3, 1] => |x| x.exp().expand([2, -1, 4]);
     expand "to nothing": REAL [1, 2] => |x| x.exp().expand([0, 2]);
@@ -66,15 +66,15 @@ pub const SHAPED: &[Row] = of! {
     cat "along the last": REAL [2, 1] [2, 3] => |x, y| cat(&[y.exp(), x, y], -1);
     hstack "matrices": REAL [2, 1] [2, 3] => |x, y| hstack(&[x.exp(), y.square()]);
     vstack "a line and a matrix": REAL [2] [3, 2] => |x, y| vstack(&[x.exp(), y.square()]);
-    meshgrid "columns first": REAL [2] [3] => |x, y| told_apart(&meshgrid(&[x, y], Indexing2d::Cartesian));
-    split: REAL [5, 2] => |x| told_apart(&x.split(2, 0));
-    split_sizes: REAL [5] => |x| told_apart(&x.split_sizes(&[1, 0, 4], 0));
-    chunk: REAL [2, 5] => |x| told_apart(&x.chunk(3, 1));
-    chunk_into: REAL [2, 4] => |x| told_apart(&x.chunk_into::<2>(1));
-    split_into: REAL [5] => |x| told_apart(&x.split_into([1, 0, 4], 0));
-    tensor_split: REAL [5] => |x| told_apart(&x.tensor_split(2, 0));
-    tensor_split_at: REAL [5] => |x| told_apart(&x.tensor_split_at(&[1, -1], 0));
-    unbind: REAL [3, 2] => |x| told_apart(&x.unbind(0));
+    meshgrid "columns first": REAL [2] [3] => |x, y| distinguished(&meshgrid(&[x, y], Indexing2d::Cartesian));
+    split: REAL [5, 2] => |x| distinguished(&x.split(2, 0));
+    split_sizes: REAL [5] => |x| distinguished(&x.split_sizes(&[1, 0, 4], 0));
+    chunk: REAL [2, 5] => |x| distinguished(&x.chunk(3, 1));
+    chunk_into: REAL [2, 4] => |x| distinguished(&x.chunk_into::<2>(1));
+    split_into: REAL [5] => |x| distinguished(&x.split_into([1, 0, 4], 0));
+    tensor_split: REAL [5] => |x| distinguished(&x.tensor_split(2, 0));
+    tensor_split_at: REAL [5] => |x| distinguished(&x.tensor_split_at(&[1, -1], 0));
+    unbind: REAL [3, 2] => |x| distinguished(&x.unbind(0));
     repeat_interleave "along a dimension": REAL [2, 2] => |x| x.exp().repeat_interleave(3, Some(1));
     repeat_interleave_each: REAL [3, 2] => |x| {
         x.exp().repeat_interleave_each(&Tensor::from([2i64, 0, 1]), Some(0))
@@ -111,7 +111,7 @@ pub const SHAPED: &[Row] = of! {
     pad "circular": REAL [1, 2, 3] => |x| x.exp().pad(&[2, 1, 0, 2], PadMode::Circular);
 };
 
-/// By indices, in place. Each is checked on a matrix of its own, of the shape that the indices fit.
+/// Indexed operations in place. Each has its own matrix, whose shape fits the indices.
 pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     scatter_: REAL => |x| {
         let mut z = matrix(x);
@@ -160,12 +160,12 @@ pub const BY_INDEX_IN_PLACE: &[Row] = in_place! {
     };
 };
 
-/// `[3, 2]`, made of any shape.
+/// Returns a `[3, 2]` matrix made from an operand of any shape.
 fn matrix(x: V<'_>) -> V<'_> {
     x.exp().sum(..) * x.tape().constant(&Tensor::from([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]))
 }
 
-/// `[2, 2]`, made of any shape.
+/// Returns a `[2, 2]` matrix made from an operand of any shape.
 fn source(x: V<'_>) -> V<'_> {
     (x.sin().sum(..) * x.tape().constant(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
 }

@@ -10,7 +10,7 @@ use wengert::tensor::ops::{
 use super::grid::{PROBABILITY, REAL, UNEQUAL};
 use super::row::{Row, V, of, one, two};
 
-/// Of one operand of any shape.
+/// Operations on one operand of any shape.
 pub const ANY: &[Row] = one! {
     dropout: REAL => |x| x.exp().dropout(0.5, true, &mut Generator::new(7));
     dropout "of everything": REAL => |x| x.exp().dropout(1.0, true, &mut Generator::new(7));
@@ -18,7 +18,7 @@ pub const ANY: &[Row] = one! {
     hinge_embedding_loss: REAL => |x| (x * 2.0).hinge_embedding_loss(&signs(x), 1.0, LossReduction::Sum);
 };
 
-/// Of two that broadcast.
+/// Operations on two operands that broadcast.
 pub const PAIRS: &[Row] = two! {
     mse_loss: REAL, REAL, true => |x, y| x.mse_loss(&y, None, LossReduction::None);
     l1_loss: REAL, REAL, false => |x, y| x.square().l1_loss(&(y - 2.0), None, LossReduction::Sum);
@@ -30,7 +30,7 @@ pub const PAIRS: &[Row] = two! {
     };
 };
 
-/// +1 and -1 by turns, in the shape of `x`.
+/// Returns +1 and -1 in turn, in the shape of `x`.
 fn signs(x: V<'_>) -> V<'_> {
     let mut sign = -1.0;
     let signs = Tensor::from_fn(x.shape(), |_| {
@@ -52,7 +52,7 @@ fn cell<'w, 't>(input: &'w V<'t>, hidden: &'w V<'t>, bias: Option<&'w V<'t>>) ->
     CellWeights { input, hidden, input_bias: bias, hidden_bias: bias }
 }
 
-/// Of certain shapes.
+/// Operations on operands of certain shapes.
 pub const SHAPED: &[Row] = of! {
     conv1d: REAL [2, 2, 4] [2, 2, 3] [2] => |x, w, b| x.conv1d(&w, Some(&b), &conv().padding(1).stride(2));
     conv2d: REAL [1, 2, 3, 3] [2, 2, 2, 2] [2] => |x, w, b| x.conv2d(&w, Some(&b), &conv());

@@ -10,7 +10,8 @@ fn is_empty(x: super::row::V<'_>) -> bool {
     x.shape().contains(&0)
 }
 
-/// Of one operand of any shape; what is not defined of nothing leaves it as it is.
+/// Operations on one operand of any shape. An operation that is not defined without elements returns an empty operand
+/// unchanged.
 pub const ANY: &[Row] = one! {
     sum: REAL => |x| x.square().sum(..);
     sum "kept": REAL => |x| x.sum_keepdim(-1) * x;
@@ -46,13 +47,13 @@ pub const ANY: &[Row] = one! {
     sort: UNEQUAL => |x| x.square().sort(-1, false).0 * x;
 };
 
-/// Of two that broadcast.
+/// Operations on two operands that broadcast.
 pub const PAIRS: &[Row] = two! {
     softmax "of a sum": REAL, REAL, true => |x, y| (x + y).softmax(0);
     dist: REAL, REAL, false => |x, y| x.dist(&y, 2);
 };
 
-/// Of certain shapes.
+/// Operations on operands of certain shapes.
 pub const SHAPED: &[Row] = of! {
     sum "over two dimensions": REAL [2, 3, 2] => |x| x.square().sum([0, 2]);
     mean "over two dimensions": REAL [2, 3, 2] => |x| x.square().mean_keepdim([1, -1]);
@@ -94,7 +95,7 @@ pub const SHAPED: &[Row] = of! {
     median_all: UNEQUAL [2, 3] => |x| x.median_all().square();
 };
 
-/// In place.
+/// Operations in place.
 pub const IN_PLACE: &[Row] = in_place! {
     cumsum_: REAL => |x| x.cumsum_(-1);
     cumprod_: REAL => |x| x.cumprod_(0);

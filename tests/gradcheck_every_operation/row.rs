@@ -1,4 +1,4 @@
-//! A row of the tables: an operation, its operands, and how it is called.
+//! A row of the tables: an operation, its operands, and the call.
 
 use wengert::autograd::gradcheck::{Failure, Report};
 use wengert::autograd::{Error, GradCheck};
@@ -8,49 +8,50 @@ use super::grid::{Approximate, Distinct, Domain, Fixed, Form, Integers, Single, 
 
 pub type V<'t> = Var<'t, f64>;
 
-/// One operation on some operands.
+/// An operation on some operands.
 pub struct Row {
-    /// The operation's name.
+    /// The name of the operation.
     pub name: &'static str,
-    /// What is special about this row, where the operation has several.
+    /// The distinction of this row, if the operation has several.
     pub case: &'static str,
-    /// How it is called, as it is written in the table.
+    /// The call, as written in the table.
     pub call: &'static str,
     pub operands: Operands,
     pub f: for<'t> fn(&[V<'t>]) -> V<'t>,
 }
 
-/// What an operation is checked on.
+/// The operands on which an operation is checked.
 #[derive(Clone, Copy)]
 pub enum Operands {
-    /// One of every form.
+    /// One operand of every form.
     One(Domain),
-    /// Two of every pair of forms; and one in both places where the flag is set, which it is unless that is at a kink or outside
-    /// of a domain.
+    /// Two operands of every pair of forms. If the flag is set, also one operand in both places. The flag is off if that is at
+    /// a kink or outside of the domain.
     Two(Domain, Domain, bool),
-    /// The first of which is changed: one of every form that may be written to.
+    /// One operand of every form that may be written to; the operation changes it.
     OneInPlace(Domain),
-    /// The same with two, of every pair of which the second fits into the first.
+    /// Two operands of every pair of forms whose second broadcasts to the first; the operation changes the first.
     TwoInPlace(Domain, Domain),
-    /// These shapes.
+    /// Operands of these shapes.
     Of(Domain, &'static [&'static [usize]]),
 }
 
-/// The rows of operations on one operand of any shape: `name "case": domain => |x| call;`.
+/// Makes the rows of operations on one operand of any shape: `name "case": domain => |x| call;`.
 macro_rules! one {
     ($($name:ident $($case:literal)?: $domain:expr => |$x:ident| $f:expr;)*) => {
         &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] One($domain) => |$x| $f)),*]
     };
 }
 
-/// The rows of operations on two operands that broadcast: `name "case": domain, domain, with itself => |x, y| call;`.
+/// Makes the rows of operations on two operands that broadcast: `name "case": domain, domain, with itself => |x, y| call;`.
 macro_rules! two {
     ($($name:ident $($case:literal)?: $first:expr, $second:expr, $itself:expr => |$x:ident, $y:ident| $f:expr;)*) => {
         &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] Two($first, $second, $itself) => |$x, $y| $f)),*]
     };
 }
 
-/// The rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x, y|`.
+/// Makes the rows of operations that change their first operand: `name "case": domain => |x| call;`, or with two domains `|x,
+/// y|`.
 macro_rules! in_place {
     (@operands $first:expr) => { $crate::gradcheck_every_operation::row::Operands::OneInPlace($first) };
     (@operands $first:expr, $second:expr) => { $crate::gradcheck_every_operation::row::Operands::TwoInPlace($first, $second) };
@@ -70,7 +71,7 @@ macro_rules! in_place {
     };
 }
 
-/// The rows of operations on operands of certain shapes: `name "case": domain [size, …] [size, …] => |x, y| call;`.
+/// Makes the rows of operations on operands of certain shapes: `name "case": domain [size, …] [size, …] => |x, y| call;`.
 macro_rules! of {
     ($($name:ident $($case:literal)?: $domain:ident $([$($size:expr),*])+ => |$($x:ident),+| $f:expr;)*) => {
         &[$($crate::gradcheck_every_operation::row::row!($name [$($case)?] Of($domain, &[$(&[$($size),*]),+]) => |$($x),+| $f)),*]
@@ -95,7 +96,7 @@ macro_rules! row {
 pub(crate) use {in_place, of, one, row, two};
 
 impl Row {
-    /// Checks orders 1 and 2, reverse and forward, on all operands.
+    /// Checks orders 1 and 2, reverse and forward mode, on all operands.
     pub fn check(&self) {
         let title = if self.case.is_empty() { self.name.to_owned() } else { format!("{}, {}", self.name, self.case) };
         match self.operands {
@@ -119,7 +120,7 @@ impl Row {
                         continue;
                     };
                     let (x, y) = (tensor(left, first, 0.0), tensor(right, second, 0.37));
-                    // The error names the operation that is not in place.
+                    // The error names the operation without the `_` of its in-place form.
                     let name = self.name.trim_end_matches('_');
                     has_no_derivative(name, &x, |x| (self.f)(&[x * 1.0, x.tape().constant(&y)]));
                     let what = format!("{title} of {left:?} and {right:?}");
@@ -142,13 +143,12 @@ impl Row {
     }
 }
 
-/// What runs on the grid. Where there are many elements it looks at one random sum of them instead of each: what is wrong with
-/// one element is wrong with the sum.
+/// Returns the check for the grid. For many elements it checks one random sum of them: an error in one element changes the sum.
 fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }
 
-/// A check that claims no more digits than the operation has.
+/// Limits a check to the digits that the operation has.
 fn claiming(check: GradCheck, domain: Domain) -> GradCheck {
     match domain {
         Approximate(_) => check.accuracy(1e-9),
@@ -165,8 +165,8 @@ fn passes(what: &str, result: Result<Report, Failure>) {
 
 pub fn one_operand(name: &str, domain: Domain, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
     // The elements of an expanded tensor are equal.
-    let apart = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
-    for form in forms().filter(apart) {
+    let is_possible = |form: &Form| !(matches!(domain, Distinct(_)) && form.is_expanded());
+    for form in forms().filter(is_possible) {
         let x = tensor(form, domain, 0.0);
         passes(&format!("{name} of {form:?}"), on_the_grid(domain).check(|[x]| f(x), [&x]));
     }
@@ -194,7 +194,7 @@ pub fn two_operands(
     }
 }
 
-/// That a gradient through an operation is refused, by its name.
+/// Checks that a gradient through an operation is refused, and that the error names it.
 pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
     let tape = Tape::new();
     let x = tape.var(x);
@@ -202,13 +202,13 @@ pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) 
     assert!(matches!(error, Error::NotDifferentiable { operation, .. } if operation == name), "{name}: {error}");
 }
 
-/// That neither a value nor a gradient can be had of an operation on floating-point numbers.
+/// Checks that an operation on floating-point numbers has no value.
 pub fn is_refused(name: &str, result: Result<V<'_>, Error>) {
     let value = result.and_then(|result| result.try_value());
     assert!(value.is_err(), "{name} has a value");
 }
 
-/// Whether this is nowhere to be checked on floating-point numbers.
+/// Returns whether the operation refuses floating-point numbers.
 pub fn is_for_integers(domain: Domain) -> bool {
     matches!(domain, Integers)
 }

@@ -1,0 +1,215 @@
+//! The pages of the repository say nothing that the sources contradict: links, file names, variables, features, examples, and
+//! the messages that they show.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::sources::{files, root, text};
+use wengert::compat;
+use wengert::prelude::*;
+
+/// The pages whose statements are tested.
+const PAGES: [&str; 7] = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benches/README.md",
+    "examples/README.md",
+    "examples/data/README.md",
+    "tests/fixtures/README.md",
+];
+
+/// Returns the pages above and those under `docs/`, with their texts.
+fn pages() -> Vec<(String, String)> {
+    let mut names: Vec<String> = PAGES.map(str::to_owned).into();
+    for folder in ["docs", "docs/guide"] {
+        let entries = std::fs::read_dir(root().join(folder)).expect("the folder exists");
+        let found =
+            entries.map(|entry| entry.expect("the folder can be listed").file_name().to_string_lossy().into_owned());
+        names.extend(found.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
+    names.into_iter().map(|name| (name.clone(), text(&name))).collect()
+}
+
+/// Returns the parts of a page in single backticks, outside of code blocks.
+fn code_spans(page: &str) -> Vec<&str> {
+    let outside = page.split("```").step_by(2);
+    outside.flat_map(|text| text.split('`').skip(1).step_by(2)).collect()
+}
+
+/// Returns the code block of a page that begins with `start`.
+fn block<'p>(page: &'p str, start: &str) -> &'p str {
+    let blocks: Vec<&str> =
+        page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).map(|(_, text)| text).collect();
+    blocks.iter().find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no block begins with {start}"))
+}
+
+/// Returns the names of all files and folders of the workspace that a page may name, as written and without `crates/` and `src/`.
+fn known_files() -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    let mut open = vec![root()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the folder can be listed") {
+            let path = entry.expect("the folder can be listed").path();
+            let name =
+                path.strip_prefix(root()).expect("it lies in the workspace").to_string_lossy().replace('\\', "/");
+            if ["target", "out", ".git"].contains(&name.as_str()) {
+                continue;
+            }
+            let is_folder = path.is_dir();
+            let name = if is_folder { format!("{name}/") } else { name };
+            known.insert(name.trim_start_matches("crates/").replacen("/src/", "/", 1));
+            known.insert(name);
+            if is_folder {
+                open.push(path);
+            }
+        }
+    }
+    known
+}
+
+#[test]
+fn every_link_leads_to_a_file() {
+    let mut count = 0;
+    for (name, page) in pages() {
+        let folder = Path::new(&name).parent().expect("a page lies in a folder").to_path_buf();
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            count += 1;
+            assert!(root().join(&folder).join(target).exists(), "{name}: the link to {link} leads nowhere");
+        }
+    }
+    assert!(count > 60, "only {count} links were found");
+}
+
+#[test]
+fn every_named_source_file_exists() {
+    let known = known_files();
+    let mut count = 0;
+    for (name, page) in pages() {
+        for span in code_spans(&page) {
+            let path = span.split(' ').next().unwrap_or_default();
+            let is_path = [".rs", ".py"].iter().any(|end| path.ends_with(end)) && !path.contains('…');
+            if !is_path {
+                continue;
+            }
+            count += 1;
+            let is_there = known.iter().any(|file| file == path || file.ends_with(&format!("/{path}")));
+            assert!(is_there, "{name} names `{path}`, which does not exist");
+        }
+    }
+    assert!(count > 40, "only {count} files were found in the pages");
+}
+
+#[test]
+fn every_named_variable_is_read_by_the_sources() {
+    let sources: Vec<(String, String)> = ["crates", "tests"].into_iter().flat_map(files).collect();
+    let mut found = BTreeSet::new();
+    for (name, page) in pages() {
+        for variable in page.split("WENGERT_").skip(1) {
+            let end = variable.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(variable.len());
+            let variable = format!("\"WENGERT_{}", variable[..end].trim_end_matches('_'));
+            assert!(
+                sources.iter().any(|(_, source)| source.contains(&variable)),
+                "{name} names {}, which no source reads",
+                &variable[1..]
+            );
+            found.insert(variable);
+        }
+    }
+    assert!(found.len() > 4, "only {found:?} were found");
+}
+
+#[test]
+fn the_readme_lists_the_features_and_the_version_of_rust() {
+    let (readme, manifest) = (text("README.md"), text("Cargo.toml"));
+    let features =
+        manifest.split("\n[features]\n").nth(1).and_then(|rest| rest.split("\n[").next()).unwrap_or_default();
+    let declared: BTreeSet<&str> =
+        features.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
+    let table = readme.split("| feature |").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+    let listed: BTreeSet<&str> = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert_eq!(listed, declared, "the features of README.md and Cargo.toml");
+    let version =
+        manifest.split("rust-version = \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    assert!(readme.contains(&format!("Rust {version} or later")), "README.md: the version of Rust is {version}");
+}
+
+#[test]
+fn the_course_has_sixteen_examples_and_its_page_lists_all_examples() {
+    let page = text("examples/README.md");
+    let examples: Vec<String> = files("examples").into_iter().map(|(path, _)| path).collect();
+    let numbered = |path: &&String| path.starts_with("examples/course/") && path.as_bytes()[16].is_ascii_digit();
+    assert_eq!(examples.iter().filter(numbered).count(), 16, "the pages speak of sixteen examples");
+    for path in examples.iter().filter(|path| !path.contains("/src/")) {
+        let link = path.trim_start_matches("examples/");
+        assert!(page.contains(&format!("({link})")), "examples/README.md does not list {link}");
+    }
+}
+
+/// Returns the line of an example that a message on a page names, by `FILE:LINE`.
+fn named_line(place: &str) -> String {
+    let (file, line) = place.split_once(':').expect("a place is FILE:LINE");
+    let number: usize = line.parse().expect("a line is a number");
+    text(file).lines().nth(number - 1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_pages_show_the_error_of_the_example() {
+    let error = Tensor::<f32>::zeros([4, 32, 14, 14]).try_add(Tensor::<f32>::ones([32])).unwrap_err().to_string();
+    let lines = |text: &str| {
+        let shown = text.trim_end().lines();
+        // The guide explains each line in a second column.
+        shown.map(|line| line.split("     ").next().unwrap_or_default().trim_end().to_owned()).collect::<Vec<_>>()
+    };
+    for name in ["README.md", "docs/guide/errors.md"] {
+        let page = text(name);
+        let shown = block(&page, "The size of tensor a (14)");
+        let place = shown.split("--> ").nth(1).and_then(|rest| rest.split(", in").next()).expect("it names a line");
+        assert!(
+            named_line(place.rsplit_once(':').expect("it has a column").0).contains(".try_add("),
+            "{name}: {place}"
+        );
+        for (got, expected) in lines(shown).iter().zip(error.lines()) {
+            if !expected.contains("-->") && !expected.contains("against") && !expected.contains("[32]") {
+                assert_eq!(got, expected.trim_end(), "{name}");
+            }
+        }
+        assert_eq!(lines(shown).len(), error.lines().count(), "{name}");
+    }
+}
+
+#[test]
+fn the_readme_shows_the_warning_of_the_example() {
+    let warnings = compat::collect();
+    let _ = Tensor::<f32>::zeros([8, 1]) - Tensor::<f32>::zeros([8]);
+    let details = warnings.warnings()[0].details();
+    let page = text("README.md");
+    let shown = block(&page, "examples/broadcast_warning.rs:").trim_end();
+    let (place, message) = shown.split_once(": UserWarning").expect("it names a line");
+    assert!(named_line(place).contains("predictions - targets"), "{place}");
+    assert_eq!(Some(message), details.split_once(": UserWarning").map(|(_, message)| message));
+}
+
+#[test]
+fn the_rules_of_elementwise_operations_contain_no_broadcasting() {
+    for file in ["unary.rs", "binary.rs", "linear.rs"] {
+        let source = text(&format!("crates/autograd/src/rules/{file}"));
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for word in ["expand", "sum_to", "broadcast", "View::Expand"] {
+                assert!(!line.contains(word), "rules/{file} names {word}: {}", line.trim());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_pages_are_found() {
+    let found = pages();
+    assert!(found.len() > 20, "only {} pages were found", found.len());
+    assert_eq!(code_spans("a `b` c\n```\n`d`\n```\n`e`"), ["b", "e"]);
+}
