@@ -1,4 +1,5 @@
-//! Convolutions with both gradients, in flops: two for each multiplication and addition of the definition. Poolings, in bytes.
+//! Convolutions with both gradients, in flops: two for each multiplication and addition of the definition. Poolings are in
+//! bytes.
 
 use std::hint::black_box;
 
@@ -10,7 +11,7 @@ use wengert_benches::{against_peak, peak_flops};
 
 type Step<'a> = Box<dyn Fn() + 'a>;
 
-/// A convolution of images `[n, c, size, size]`, padded so that with stride 1 the size stays.
+/// A convolution of images `[n, c, size, size]`. With stride 1, the padding keeps the size.
 struct Case {
     name: &'static str,
     x: Tensor<f32>,
@@ -41,7 +42,7 @@ impl Case {
         black_box(self.x.conv2d(&self.w, None, &self.options));
     }
 
-    /// The forward result is recorded but, as nobody asks for it, not computed.
+    /// The forward result is recorded but not requested, so it is not computed.
     fn input_gradient(&self) {
         black_box(grad(
             |[x]| (x.conv2d(&x.tape().constant(&self.w), None, &self.options) * &self.z).sum(..),

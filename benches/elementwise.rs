@@ -1,4 +1,4 @@
-//! Elementwise operations, with the bytes that each must move: operands read once, the result written once.
+//! Elementwise operations, with the bytes that each must move: each operand is read once, and the result is written once.
 
 use std::hint::black_box;
 

@@ -1,11 +1,12 @@
-//! What the benches share: the machine's own limits, measured by plain loops in the same run, and how near an operation comes.
+//! Shared code of the benchmarks: the limits of the machine, measured by plain loops in the same run, and the comparison with
+//! them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use wengert::tensor::num_threads;
 
-/// The shortest of several runs of `work`, in seconds: what the machine does when nothing else disturbs it.
+/// Returns the shortest of several runs of `work`, in seconds. The shortest run has the least disturbance.
 pub fn shortest(mut work: impl FnMut()) -> f64 {
     work();
     let end = Instant::now() + Duration::from_millis(300);
@@ -20,10 +21,10 @@ pub fn shortest(mut work: impl FnMut()) -> f64 {
     least
 }
 
-/// Seconds in which plain loops, one for each thread, read `inputs` arrays of `len` numbers and write one where `writes`: the
-/// traffic of an operation on operands of that size, with no more arithmetic than an addition.
+/// Returns the seconds in which plain loops on all threads read `inputs` arrays of `len` numbers, and write one if `writes`.
+/// This is the traffic of an operation on operands of this size, with the arithmetic of an addition.
 pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
-    // Not zeros: those would be one page of memory, read again and again.
+    // The arrays are not zeros: the system would map zeros to a single page.
     let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![1.0 + k as f32; len]).collect();
     let mut out = vec![1f32; if writes { len } else { 0 }];
     let part = len.div_ceil(num_threads());
@@ -50,7 +51,7 @@ pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
     })
 }
 
-/// A sum in as many chains as it takes to be limited by memory alone.
+/// Returns a sum in enough chains to be limited by memory alone.
 fn total(x: &[f32]) -> f32 {
     let (chunks, rest) = x.as_chunks::<64>();
     let mut totals = [0f32; 64];
@@ -62,7 +63,7 @@ fn total(x: &[f32]) -> f32 {
     totals.iter().chain(rest).sum()
 }
 
-/// Prints how near `work` comes to moving its bytes as fast as plain loops do.
+/// Prints the bandwidth of `work` as a share of the bandwidth of plain loops.
 pub fn against_traffic(name: &str, len: usize, inputs: usize, writes: bool, work: impl FnMut()) {
     let (limit, ours) = (traffic(len, inputs, writes), shortest(work));
     let bytes = 4 * len * (inputs + usize::from(writes));
@@ -74,7 +75,7 @@ pub fn against_traffic(name: &str, len: usize, inputs: usize, writes: bool, work
     );
 }
 
-/// Flops a second of fused multiply-adds in registers, all threads together.
+/// Returns the flops per second of fused multiply-adds in registers, on all threads together.
 pub fn peak_flops() -> f64 {
     const ROUNDS: usize = 1 << 16;
     let threads = num_threads();
@@ -88,19 +89,19 @@ pub fn peak_flops() -> f64 {
     (threads * ROUNDS * 2 * CHAINS) as f64 / seconds
 }
 
-/// Independent chains of multiply-adds: enough vectors to hide the latency of each.
+/// Runs independent chains of multiply-adds: enough vectors to hide the latency of each.
 const CHAINS: usize = 16 * 16;
 
 fn multiply_adds(x: f32, rounds: usize) -> f32 {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the processor has AVX-512 F, asked above.
+            // SAFETY: the processor has AVX-512 F, as checked above.
             #[allow(unsafe_code)]
             return unsafe { multiply_adds_avx512(x, rounds) };
         }
         if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2 and FMA, asked above.
+            // SAFETY: the processor has AVX2 and FMA, as checked above.
             #[allow(unsafe_code)]
             return unsafe { multiply_adds_avx2(x, rounds) };
         }
@@ -131,7 +132,7 @@ fn chains(x: f32, rounds: usize) -> f32 {
     totals.iter().sum()
 }
 
-/// Prints how near `work`, of so many flops, comes to the peak.
+/// Prints the speed of `work`, which has `flops` flops, as a share of the peak.
 pub fn against_peak(name: &str, flops: f64, peak: f64, work: impl FnMut()) {
     let reached = flops / shortest(work);
     println!(

@@ -1,5 +1,5 @@
-//! Times whole steps of what people train and differentiate, beside PyTorch and jax, by the protocol of `runner.rs`. A row of the table
-//! is `[kind, numbers]`; what the numbers are stands with each kind.
+//! Times whole training steps and derivatives beside PyTorch and jax, with the protocol of `runner.rs`. A row of the table is
+//! `[kind, numbers]`; each kind explains its numbers.
 //!
 //! ```text
 //! echo 'gpt/tiny' | WORKLOADS=models.json cargo run --release --example models
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     answer(build, Duration::from_millis(700))
 }
 
-/// A step of training: loss, gradients, update.
+/// Returns a training step: loss, gradients, update.
 fn training<M: Module + 'static>(
     mut model: M,
     mut optimizer: impl Optimizer + 'static,
@@ -42,7 +42,7 @@ fn training<M: Module + 'static>(
     })
 }
 
-/// Whatever `f` computes.
+/// Returns a step that computes `f`.
 fn computing<V>(f: impl Fn() -> V + 'static) -> Step {
     Box::new(move || {
         black_box(f());
@@ -204,7 +204,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
         }
         ("kmeans", &[r, k, d]) => {
             let (x, c) = (Tensor::<f32>::rand([r, d], g), Tensor::rand([k, d], g));
-            // On a tape the distances are one pass; at once, each operation would write `[r, k, d]`.
+            // A tape computes the distances in one pass; operations on tensors would write `[r, k, d]`.
             computing(move || (Tape::new().constant(&x).unsqueeze(1) - &c).square().sum(2).argmin(1))
         }
         ("logreg", &[r, d, c]) => {

@@ -1,8 +1,8 @@
-//! The protocol of the runners that are timed beside PyTorch, jax and other peers.
+//! The protocol of the programs that are timed beside PyTorch, jax and other peers.
 //!
-//! Names come on standard input, one a line; the table, `{name: [kind, …]}`, from the JSON file that the variable `WORKLOADS`
-//! names. Each name is answered by one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`: nanoseconds of
-//! one iteration, and of the very first.
+//! The program reads names from standard input, one a line. The variable `WORKLOADS` names a JSON file with the table, `{name:
+//! [kind, …]}`. Each name is answered with one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`. `ns`
+//! and `first_ns` are the nanoseconds of one iteration and of the first iteration.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// One iteration of a workload.
 pub type Step = Box<dyn FnMut()>;
 
-/// Answers all names, with `build` making the step of a workload from its row of the table; samples are taken for `budget`.
+/// Answers all names. `build` makes the step of a workload from its row of the table; samples are taken for `budget`.
 pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Duration) -> Result<(), Box<dyn Error>> {
     let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
     let table: HashMap<String, Vec<Value>> = serde_json::from_str(&fs::read_to_string(path)?)?;
@@ -29,7 +29,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
             let kind = kind.as_str().ok_or("the kind of a workload is a string")?;
             Ok(timed(build(kind, numbers)?, budget))
         };
-        // What the library refuses by a panic is an answer too.
+        // A panic of the library is answered as an error.
         let measured = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "the computation panicked".to_owned()))
         });
@@ -43,7 +43,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
     Ok(())
 }
 
-/// A list of integers; null is the empty list.
+/// Reads a list of integers; null is the empty list.
 pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     let list = match value {
         Value::Null => return Ok(Vec::new()),
@@ -54,7 +54,7 @@ pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     Ok(list.into_iter().map(|number| number as isize).collect())
 }
 
-/// Nanoseconds of one iteration, the median over samples of at least 2 ms each, and of the first one.
+/// Returns the nanoseconds of one iteration, the median over samples of at least 2 ms each, and of the first iteration.
 fn timed(mut step: Step, budget: Duration) -> (f64, f64) {
     let mut seconds = || {
         let start = Instant::now();

@@ -1,11 +1,11 @@
-//! Times the workloads that are also timed with PyTorch, jax and other peers, by the protocol of `runner.rs`. A row of the table is
-//! `[kind, shape, shape or axes]`.
+//! Times the workloads that are also timed with PyTorch, jax and other peers, with the protocol of `runner.rs`. A row of the
+//! table is `[kind, shape, shape or axes]`.
 //!
 //! ```text
 //! echo 'add/row' | WORKLOADS=table.json cargo run --release --example versus
 //! ```
 //!
-//! Every computation is written as a user would write it. A step of training records on a tape of its own.
+//! Every computation is written as a user would write it. A training step records on its own tape.
 
 mod runner;
 
@@ -79,7 +79,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
             let axes = second.to_vec();
             unary(a, move |a| a.logsumexp(&axes[..]))
         }
-        // Of every second element of the last dimension.
+        // The operand has every second element of the last dimension.
         "sum_step" => {
             let axes = second.to_vec();
             unary(a.slice(-1, None, None, 2), move |a| a.sum(&axes[..]))
@@ -93,7 +93,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 return Err("a convolution has a kernel, stride, dilation, padding and groups".to_owned());
             };
             let options = ConvOptions::default().groups(groups as usize).stride([stride as usize; 2]);
-            // A line of pixels is padded at its ends alone.
+            // A one-dimensional input is padded only at its ends.
             let padding = [if height == 1 { 0 } else { padding as usize }, padding as usize];
             let options = options.dilation([dilation as usize; 2]).padding(padding);
             let w = uniform(&[out, first[1] / groups, height, width]);
@@ -179,7 +179,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
     })
 }
 
-/// A step of training a classifier.
+/// Returns a training step of a classifier.
 fn training(
     mut model: impl Layer + 'static,
     mut optimizer: impl Optimizer + 'static,
@@ -193,7 +193,7 @@ fn training(
     })
 }
 
-/// A convolution or one of its two derivatives.
+/// Returns a convolution or one of its two derivatives.
 fn convolution(kind: &str, [x, w, z]: [Tensor<f32>; 3], options: ConvOptions) -> Step {
     match kind {
         "conv_fwd" => binary(x, w, move |x, w| x.conv2d(w, None, &options)),
@@ -218,7 +218,7 @@ fn binary(a: Tensor<f32>, b: Tensor<f32>, f: impl Fn(&Tensor<f32>, &Tensor<f32>)
     })
 }
 
-/// Both gradients of the number that `f` computes, recorded afresh.
+/// Returns a step that computes both gradients of the number that `f` computes, recorded again in each iteration.
 fn gradient(
     a: Tensor<f32>,
     b: Tensor<f32>,
@@ -242,7 +242,7 @@ impl Mlp {
 }
 
 impl Layer for Mlp {
-    /// `[n, in]` to `[n, out]`.
+    /// Maps `[n, in]` to `[n, out]`.
     fn try_forward<'t>(&self, mut x: Var<'t>) -> Result<Var<'t>> {
         for (number, layer) in self.layers.iter().enumerate() {
             x = layer.try_forward(if number == 0 { x } else { x.relu() })?;
@@ -270,7 +270,7 @@ impl Cnn {
 }
 
 impl Layer for Cnn {
-    /// `[n, 1, 28, 28]` to logits `[n, 10]`.
+    /// Maps `[n, 1, 28, 28]` to logits `[n, 10]`.
     fn try_forward<'t>(&self, x: Var<'t>) -> Result<Var<'t>> {
         let halved = PoolOptions::default();
         let x = self.conv1.try_forward(x)?.relu().max_pool2d(2, &halved);

@@ -6,7 +6,7 @@
 //! let x = Tensor::from([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]]); // [3, 2], of f32
 //! let y = Tensor::from([[3.0], [8.0], [13.0]]);
 //!
-//! // A step of training: a tape records it, and gives the loss with its gradients.
+//! // In each training step, a tape records the loss and returns it with its gradients.
 //! let generator = &mut Generator::new(0);
 //! let mut model: Linear = Linear::new(2, 1, generator);
 //! let mut adam = Adam::new(0.3);
@@ -20,22 +20,22 @@
 //! assert!((prediction - y).abs().amax(..).item() < 0.1);
 //! ```
 //!
-//! `use wengert::prelude::*` is what most programs begin with: it brings tensors and variables with their operations, the tape, and the
+//! Most programs begin with `use wengert::prelude::*`. It imports tensors and variables with their operations, the tape, and the
 //! common layers, losses and optimisers.
 //!
 //! # The map
 //!
-//! | looking for | it is in |
+//! | subject | place |
 //! |---|---|
 //! | a tensor, and every operation in one table | [`Tensor`] |
-//! | the same recorded, with derivatives | [`Var`], made by [`Tape::var`], [`Tape::constant`] and [`Tape::parameter`] |
+//! | a recorded variable with derivatives | [`Var`], made by [`Tape::var`], [`Tape::constant`] and [`Tape::parameter`] |
 //! | how shapes broadcast | [`tensor::broadcast`], drawn by [`tensor::explain`](mod@tensor::explain); warnings and rules in [`compat`] |
-//! | gradients of a variable, of a model | [`Var::grad`], [`Var::backward`], [`Tape::value_and_gradients`] |
+//! | gradients of a variable or a model | [`Var::grad`], [`Var::backward`], [`Tape::value_and_gradients`] |
 //! | gradients, Jacobians, Hessians of a function | [`autograd::transforms`] |
-//! | whether a derivative is right | [`autograd::gradcheck`](mod@autograd::gradcheck) |
+//! | the check of a derivative | [`autograd::gradcheck`](mod@autograd::gradcheck) |
 //! | an operation of your own | [`autograd::Function`], [`autograd::Operation`] |
-//! | layers, and models of layers | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
-//! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the others of [`nn`] |
+//! | layers and models | [`nn::Layer`], [`nn::Module`] (derived), [`nn::Sequential`] |
+//! | losses | [`mse_loss`](tensor::ops::mse_loss), [`nn::cross_entropy`], [`nn::CrossEntropyLoss`] and the other losses of [`nn`] |
 //! | optimisers, learning rates | [`nn::Optimizer`], [`nn::schedule`] |
 //! | data | [`nn::Samples`], [`nn::Table`], [`nn::DataLoader`], [`nn::augment`]; `nn::ImageFolder`, with the feature `images` |
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
@@ -44,17 +44,17 @@
 //!
 //! # What to read next
 //!
-//! - The course, sixteen numbered examples with something to look at: `cargo run --release --example 01_broadcasting` in the repository,
-//!   and `examples/README.md` there.
+//! - The course, sixteen numbered examples with visible results: `examples/README.md` in the repository, and
+//!   `cargo run --release --example 01_broadcasting`.
 //! - The guide, in short chapters: `docs/guide` in the repository.
-//! - [`Tensor`], whose page has all operations in one table, and [`Tape`].
+//! - [`Tensor`], whose page has a table of all operations, and [`Tape`].
 //!
 //! # Rules that hold everywhere
 //!
-//! - A mistake in a program (shapes that do not fit) panics at the line that made it; each method that does so has a twin that begins with
-//!   `try_` and returns the error. What the outside world may refuse (a file) is always a `Result`.
-//! - The same program gives the same bits, on any number of threads; everything random is drawn from a [`nn::Generator`].
-//! - Tensors copy on write: no operation in place changes another tensor.
+//! - A mistake in a program (shapes that do not fit) panics at the line that made it. Each method that panics has a twin whose name begins with
+//!   `try_` and that returns the error. Functions that read or write files return a `Result`.
+//! - The same program gives the same bits on any number of threads. All random numbers come from a [`nn::Generator`].
+//! - Tensors copy on write: an in-place operation changes no other tensor.
 
 #[doc(inline)]
 pub use wengert_autograd as autograd;
@@ -68,13 +68,13 @@ pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
 #[doc(inline)]
 pub use wengert_tensor::{Shape, Tensor, compat};
 
-/// What most programs want: tensors and their operations, the tape, the common layers, losses and optimisers.
+/// The imports of most programs: tensors and their operations, the tape, the common layers, losses and optimisers.
 pub mod prelude {
     pub use wengert_autograd::prelude::*;
     pub use wengert_nn::prelude::*;
 }
 
-/// The chapters of the guide, whose blocks of code are tests.
+/// The chapters of the guide. Their code blocks are tests.
 #[cfg(doctest)]
 mod guide {
     macro_rules! chapters {

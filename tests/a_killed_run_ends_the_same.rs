@@ -1,7 +1,7 @@
-//! A training run that is killed (SIGKILL) and goes on from its last checkpoint ends with the bits of one that was not: weights,
-//! running statistics, moments, the numbers of the generator.
+//! A training run that is killed (SIGKILL) and resumed from its last checkpoint ends with the same bits as an uninterrupted
+//! run: weights, running statistics, moments and the state of the generator.
 //!
-//! The run is a process of its own: this program once more, with [`child`] as its only test.
+//! The run is a separate process: this program with [`child`] as its only test.
 
 #![cfg(unix)]
 
@@ -14,12 +14,12 @@ use wengert::nn::schedule::CosineAnnealingLR;
 use wengert::nn::{Checkpoint, Schedule};
 use wengert::prelude::*;
 
-/// Says in which folder the child trains.
+/// The environment variable with the folder in which the child trains.
 const FOLDER: &str = "WENGERT_TEST_RUN";
 
 const STEPS: u64 = 240;
 
-/// Trains from the last checkpoint in the folder, or from the start; saves every third step.
+/// Trains from the last checkpoint in the folder, or from the start. Saves after every third step.
 fn run(folder: &Path) -> wengert::nn::Result<()> {
     let path = folder.join("run.safetensors");
     let mut generator = Generator::new(7);
@@ -65,14 +65,14 @@ fn child() {
     }
 }
 
-/// The run as a process, whose lines can be read.
+/// Starts the run as a process whose output can be read.
 fn start(folder: &Path) -> Child {
     let program = env::current_exe().unwrap();
     let arguments = ["--exact", "a_killed_run_ends_the_same::child", "--nocapture", "--test-threads=1"];
     Command::new(program).args(arguments).env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Lets the run make so many steps, then kills it.
+/// Lets the run make `steps` steps, then kills it.
 fn killed_after(folder: &Path, steps: u64) {
     let mut child = start(folder);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -83,12 +83,12 @@ fn killed_after(folder: &Path, steps: u64) {
 }
 
 #[test]
-fn ten_kills_leave_no_trace() {
+fn ten_kills_do_not_change_the_result() {
     let (calm, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert!(start(calm.path()).wait_with_output().unwrap().status.success());
     let mut moments = Generator::new(1);
     for _ in 0..10 {
-        // The kill may meet any part of a step or of a save.
+        // The kill may hit any part of a step or of a save.
         killed_after(killed.path(), 1 + moments.below(20));
     }
     assert!(start(killed.path()).wait_with_output().unwrap().status.success());

@@ -1,5 +1,5 @@
-//! The laws about what a whole process shares: the number of threads, the instruction set, the pool, memory. They run in a
-//! process of their own, one at a time: each test takes `wengert_tests::alone`.
+//! The laws about properties of the whole process: the number of threads, the instruction set, the pool, memory. They run in
+//! their own process, one at a time: each test takes `wengert_tests::alone`.
 
 mod any_thread_count_gives_the_same_bits;
 mod every_engine;

@@ -1,12 +1,11 @@
-//! Work is split by shapes alone and partial results are combined in a fixed order: any number of threads gives the
-//! same bits.
+//! The order of additions does not depend on the number of threads: any number of threads gives the same bits.
 
 use wengert::tensor::ops::{ConvOptions, PoolOptions};
 use wengert::tensor::prelude::*;
 use wengert::tensor::set_num_threads;
 use wengert_tests::alone;
 
-/// Numbers whose sums round, with every layout that kernels tell apart.
+/// Returns numbers whose sums round, in every layout that the kernels distinguish.
 fn layouts() -> Vec<Tensor<f32>> {
     let x = Tensor::from_fn([301, 517], |index| ((index[0] * 7919 + index[1] * 104_729) % 10_007) as f32 / 997.0 - 5.0);
     vec![
@@ -25,7 +24,7 @@ fn bits(x: &Tensor<f32>) -> Vec<u32> {
     x.iter().map(f32::to_bits).collect()
 }
 
-fn every_number_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
+fn compare_numbers_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
     let _alone = alone();
     let on = |threads: usize| {
         set_num_threads(threads);
@@ -43,7 +42,7 @@ fn every_number_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
 #[test]
 fn maps() {
     let layouts = layouts();
-    every_number_of_threads(|| {
+    compare_numbers_of_threads(|| {
         let row = |x: &Tensor<f32>| Tensor::<f32>::linspace(-1.0, 1.0, x.shape()[x.rank() - 1]);
         let computed = layouts.iter().flat_map(|x| {
             let mask = x.gt(0.0);
@@ -58,7 +57,7 @@ fn maps() {
 #[test]
 fn reductions() {
     let layouts = layouts();
-    every_number_of_threads(|| {
+    compare_numbers_of_threads(|| {
         let computed = layouts
             .iter()
             .flat_map(|x| [x.sum(..), x.sum(0), x.sum_keepdim(-1), x.mean_keepdim(0), x.amax(-1), x.amin(..)]);
@@ -69,14 +68,14 @@ fn reductions() {
 #[test]
 fn products() {
     let layouts = layouts();
-    let (x, turned, batch) = (&layouts[7], &layouts[0], &layouts[6]);
-    every_number_of_threads(|| {
+    let (x, transposed, batch) = (&layouts[7], &layouts[0], &layouts[6]);
+    compare_numbers_of_threads(|| {
         vec![
-            x.matmul(turned),
-            turned.matmul(x),
-            x.flip(0).matmul(turned.narrow(1, 0, 65)),
+            x.matmul(transposed),
+            transposed.matmul(x),
+            x.flip(0).matmul(transposed.narrow(1, 0, 65)),
             batch.matmul(batch.transpose(1, 2)),
-            x.matmul(turned.select(1, 0)),
+            x.matmul(transposed.select(1, 0)),
         ]
     });
 }
@@ -84,7 +83,7 @@ fn products() {
 #[test]
 fn long_lines_in_order() {
     let x = Tensor::from_fn([100_003], |index| ((index[0] * 7919) % 10_007) as f32);
-    every_number_of_threads(|| {
+    compare_numbers_of_threads(|| {
         let (sorted, places) = x.sort(0, false);
         vec![sorted, places.cast(), x.reshape([-1]).argsort(0, true).cast()]
     });
@@ -94,15 +93,15 @@ fn long_lines_in_order() {
 fn convolutions_and_poolings() {
     let images = layouts()[7].narrow(0, 0, 300).narrow(1, 0, 512).reshape([30, 5, 32, 32]);
     let weight = layouts()[7].narrow(0, 0, 9).narrow(1, 0, 50).reshape([10, 5, 3, 3]) * 0.1;
-    every_number_of_threads(|| {
+    compare_numbers_of_threads(|| {
         let maps = images.conv2d(&weight, None, &ConvOptions::default().padding(1));
         vec![maps.max_pool2d(2, &PoolOptions::default()), maps.softmax(-1), maps.gelu(), maps]
     });
 }
 
 #[test]
-fn a_fixed_order_is_not_every_order() {
-    // What would go wrong: the same numbers summed from the other end round differently.
+fn another_order_of_additions_gives_other_bits() {
+    // A negative control: the same numbers summed from the other end round differently.
     let x = &layouts()[5];
     let (forwards, backwards) = (x.iter().sum::<f32>(), x.flip(0).iter().sum::<f32>());
     assert_ne!(forwards.to_bits(), backwards.to_bits());

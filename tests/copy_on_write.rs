@@ -1,7 +1,6 @@
-//! Values are values: an operation in place changes the tensor it is called on, and no other: no clone, no view, no
-//! array that shares its memory.
+//! An in-place operation changes only the tensor that it is called on: no clone, no view, and no array with the same memory.
 //!
-//! A few tensors are cloned, viewed and written to at random; beside each lies a plain copy of what it should hold.
+//! The test clones, views and writes to a few tensors at random, and keeps a plain copy of the expected values of each.
 
 use ndarray::{ArcArray, IxDyn};
 use proptest::prelude::*;
@@ -44,15 +43,84 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// A tensor and what it should hold.
+/// A tensor and its expected values.
 struct Held {
     tensor: Tensor<f64>,
     model: Tensor<f64>,
 }
 
-/// Memory that nothing else knows.
-fn apart(x: &Tensor<f64>) -> Tensor<f64> {
+/// Returns a copy in its own buffer.
+fn copied(x: &Tensor<f64>) -> Tensor<f64> {
     Tensor::from_vec(x.to_vec(), x.shape())
+}
+
+/// The tensors of a run, and the arrays that it exported with their expected values.
+struct Run {
+    held: Vec<Held>,
+    arrays: Vec<(ArcArray<f64, IxDyn>, Vec<f64>)>,
+}
+
+impl Run {
+    /// Returns tensor number `i`, modulo their count, and a copy of its expected values.
+    fn get(&self, i: usize) -> (Tensor<f64>, Tensor<f64>) {
+        let Held { tensor, model } = &self.held[i % self.held.len()];
+        (tensor.clone(), copied(model))
+    }
+
+    /// Adds a view of tensor number `i`. Its model is the same view of the old model.
+    fn add_view(&mut self, i: usize, view: &dyn Fn(&Tensor<f64>) -> Tensor<f64>) {
+        let (tensor, model) = self.get(i);
+        let viewed = view(&tensor);
+        if viewed.numel() <= 200 {
+            self.held.push(Held { model: copied(&view(&model)), tensor: viewed });
+        }
+    }
+
+    /// Writes to tensor number `i`. If the write succeeds, `change` computes its new expected values.
+    fn write(
+        &mut self,
+        i: usize,
+        write: impl FnOnce(&mut Tensor<f64>) -> bool,
+        change: impl FnOnce(&Tensor<f64>) -> Tensor<f64>,
+    ) {
+        let at = i % self.held.len();
+        let Held { tensor, model } = &mut self.held[at];
+        if write(tensor) {
+            *model = change(model);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let twice = |x: &Tensor<f64>| x.expand([&[2], x.shape().sizes()].concat().as_slice());
+        match *step {
+            Step::Clone(i) => self.add_view(i, &Tensor::clone),
+            Step::Transpose(i) => self.add_view(i, &|x| x.try_transpose(0, 1).unwrap_or_else(|_| x.clone())),
+            Step::Flip(i) => self.add_view(i, &|x| x.flip(-1)),
+            Step::Narrow(i) => self.add_view(i, &|x| x.try_slice(0, Some(1), None, 2).unwrap_or_else(|_| x.clone())),
+            Step::Select(i) => self.add_view(i, &|x| x.try_select(0, -1).unwrap_or_else(|_| x.clone())),
+            Step::Expand(i) => self.add_view(i, &twice),
+            Step::Window(i) => self.add_view(i, &|x| x.try_unfold(0, 2, 1).unwrap_or_else(|_| x.clone())),
+            Step::Array(i) => {
+                // Converts the tensor to a shared array and back.
+                let (tensor, model) = self.get(i);
+                let array = tensor.into_ndarray().into_shared();
+                self.arrays.push((array.clone(), model.to_vec()));
+                self.held.push(Held { tensor: Tensor::from(array), model });
+            }
+            Step::Add(i, j) => {
+                let (other, values) = self.get(j);
+                self.write(i, |x| x.try_add_(&other).is_ok(), |model| model + &values);
+            }
+            Step::Number(i) => self.write(i, |x| x.try_mul_(-0.5).is_ok(), |model| model * -0.5),
+            Step::Copy(i, j) => {
+                let (other, values) = self.get(j);
+                self.write(i, |x| x.try_copy_(&other).is_ok(), |model| copied(&values.expand(model.shape())));
+            }
+            Step::Abs(i) => self.write(i, |x| x.try_abs_().is_ok(), |model| model.abs()),
+            Step::Drop(i) if self.held.len() > 2 => drop(self.held.swap_remove(i % self.held.len())),
+            Step::Drop(_) => {}
+        }
+    }
 }
 
 proptest! {
@@ -62,81 +130,27 @@ proptest! {
     fn writing_changes_one_tensor(steps in steps()) {
         let start = Tensor::from_fn([3, 4], |index| (10 * index[0] + index[1]) as f64 - 12.0);
         let array = ArcArray::from_shape_fn(IxDyn(&[3, 4]), |index| (index[0] + 3 * index[1]) as f64);
-        let arrived = array.to_owned();
-        let mut arrays: Vec<(ArcArray<f64, IxDyn>, Vec<f64>)> = Vec::new();
-        let mut held = vec![
-            Held { model: apart(&start), tensor: start },
-            Held { model: Tensor::from(arrived.view()), tensor: Tensor::from(array.clone()) },
+        let original = array.to_owned();
+        let held = vec![
+            Held { model: copied(&start), tensor: start },
+            Held { model: Tensor::from(original.view()), tensor: Tensor::from(array.clone()) },
         ];
-        for step in steps {
-            let count = held.len();
-            let of = |i: usize, held: &[Held]| (held[i % count].tensor.clone(), apart(&held[i % count].model));
-            // New tensors are views of an old one; their models are views of its model.
-            let mut viewed = |i: usize, view: &dyn Fn(&Tensor<f64>) -> Tensor<f64>| {
-                let (tensor, model) = of(i, &held);
-                let seen = view(&tensor);
-                if seen.numel() <= 200 {
-                    held.push(Held { model: apart(&view(&model)), tensor: seen });
-                }
-            };
-            let twice = |x: &Tensor<f64>| x.expand([&[2], x.shape().sizes()].concat().as_slice());
-            match step {
-                Step::Clone(i) => viewed(i, &Tensor::clone),
-                Step::Transpose(i) => viewed(i, &|x| x.try_transpose(0, 1).unwrap_or_else(|_| x.clone())),
-                Step::Flip(i) => viewed(i, &|x| x.flip(-1)),
-                Step::Narrow(i) => viewed(i, &|x| x.try_slice(0, Some(1), None, 2).unwrap_or_else(|_| x.clone())),
-                Step::Select(i) => viewed(i, &|x| x.try_select(0, -1).unwrap_or_else(|_| x.clone())),
-                Step::Expand(i) => viewed(i, &twice),
-                Step::Window(i) => viewed(i, &|x| x.try_unfold(0, 2, 1).unwrap_or_else(|_| x.clone())),
-                Step::Array(i) => {
-                    // Out as an array that others share, and in again.
-                    let (tensor, model) = of(i, &held);
-                    let array = tensor.into_ndarray().into_shared();
-                    arrays.push((array.clone(), model.to_vec()));
-                    held.push(Held { tensor: Tensor::from(array), model });
-                }
-                Step::Add(i, j) => {
-                    let (other, other_model) = of(j, &held);
-                    let Held { tensor, model } = &mut held[i % count];
-                    if tensor.try_add_(&other).is_ok() {
-                        *model = &*model + &other_model;
-                    }
-                }
-                Step::Number(i) => {
-                    let Held { tensor, model } = &mut held[i % count];
-                    if tensor.try_mul_(-0.5).is_ok() {
-                        *model = &*model * -0.5;
-                    }
-                }
-                Step::Copy(i, j) => {
-                    let (other, other_model) = of(j, &held);
-                    let Held { tensor, model } = &mut held[i % count];
-                    if tensor.try_copy_(&other).is_ok() {
-                        *model = apart(&other_model.expand(model.shape()));
-                    }
-                }
-                Step::Abs(i) => {
-                    let Held { tensor, model } = &mut held[i % count];
-                    if tensor.try_abs_().is_ok() {
-                        *model = model.abs();
-                    }
-                }
-                Step::Drop(i) if count > 2 => drop(held.swap_remove(i % count)),
-                Step::Drop(_) => {}
-            }
-            for Held { tensor, model } in &held {
+        let mut run = Run { held, arrays: Vec::new() };
+        for step in &steps {
+            run.step(step);
+            for Held { tensor, model } in &run.held {
                 prop_assert_eq!(tensor, model);
             }
-            for (array, model) in &arrays {
-                prop_assert!(array.iter().eq(model), "an array that was given away");
+            for (array, model) in &run.arrays {
+                prop_assert!(array.iter().eq(model), "an exported array changed");
             }
-            prop_assert_eq!(&array, &arrived);
+            prop_assert_eq!(&array, &original);
         }
     }
 }
 
 #[test]
-fn the_only_holder_writes_where_it_is() {
+fn the_only_holder_writes_in_place() {
     let mut x = Tensor::<f64>::zeros([4]);
     let place = x.as_slice().map(<[f64]>::as_ptr);
     x.add_(1.0);
@@ -149,7 +163,7 @@ fn the_only_holder_writes_where_it_is() {
 
 #[test]
 fn overlapping_windows_are_values_too() {
-    // Whether or not somebody holds the buffer, each element of the window is written once.
+    // Each element of the window is written once, whether the buffer is shared or not.
     let windows = || Tensor::from([1.0, 2.0, 3.0, 4.0]).unfold(0, 2, 1);
     let (mut alone, mut shared) = (windows(), windows());
     let held = shared.clone();

@@ -1,5 +1,5 @@
-//! One engine, run in every way that a user can ask for: each instruction set, any number of threads, with simplification and
-//! without it, with the pool and without it. Threads change no bit; the others change rounding at most.
+//! The engine with every setting: each instruction set, several numbers of threads, with and without simplification, with and
+//! without the pool. The number of threads changes no bit; the other settings change rounding at most.
 
 use wengert::autograd::set_simplification;
 use wengert::nn::cross_entropy;
@@ -16,18 +16,18 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     })
 }
 
-/// Programs of every kind of step, large enough for several threads.
+/// Returns the results of programs with every kind of step, large enough for several threads.
 fn programs<T: Float>() -> Vec<Tensor<T>> {
     let (x, row, column) = (numbers::<T>(&[300, 517], 1), numbers::<T>(&[517], 2), numbers::<T>(&[300, 1], 3));
     let mut results = Vec::new();
-    // Layer norm: rows reduced within the pass, columns by the gradient.
+    // Layer norm: rows are reduced within the pass, columns by the gradient.
     let tape = Tape::new();
     let (a, b) = (tape.var(&x), tape.var(&row));
     let d = a - a.mean_keepdim(1);
     let y = d / (d.square().mean_keepdim(1) + 1e-5).sqrt() * b + b;
     let [da, db] = (y * y * y).sum(..).grad([a, b]);
     results.extend([y.value(), da.value(), db.value()]);
-    // Columns reduced and read again; functions; transposed operands.
+    // Columns are reduced and read again; functions; transposed operands.
     let tape = Tape::new();
     let (a, c) = (tape.var(&x), tape.var(&column));
     let centred = a - a.mean_keepdim(0);
@@ -42,7 +42,7 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let loss = cross_entropy(&logits, &targets);
     let [dw, dv] = loss.grad([w, v]);
     results.extend([loss.value(), dw.value(), dv.value()]);
-    // A recurrent network: one weight at every step, gates that are slices, states joined.
+    // A recurrent network: one weight at every step, gates from slices, joined states.
     let tape = Tape::new();
     let (w, inputs) = (tape.var(&numbers::<T>(&[160, 40], 6)), tape.var(&numbers::<T>(&[6 * 24, 160], 7)));
     let (mut state, mut cell) = (tape.constant(&Tensor::zeros([24, 40])), tape.constant(&Tensor::zeros([24, 40])));
@@ -55,13 +55,13 @@ fn programs<T: Float>() -> Vec<Tensor<T>> {
     let y = cat(&states, 0);
     let [dw, dx] = y.square().sum(..).grad([w, inputs]);
     results.extend([y.value(), dw.value(), dx.value()]);
-    // Distances: short rows of expanded operands, which run by lanes.
+    // Distances: expanded operands with short rows.
     let tape = Tape::new();
     let (a, b) = (tape.var(&numbers::<T>(&[300, 1, 5], 8)), tape.var(&numbers::<T>(&[400, 5], 9)));
     let k = ((a - b).square().sum(2) * -0.5).exp();
     let [da, db] = k.sum(..).grad([a, b]);
     results.extend([k.value(), da.value(), db.value()]);
-    // At once.
+    // Operations on tensors.
     results.extend([x.softmax(1), &x + &row, x.amax(0), x.sum(..), x.matmul(&x.t()), x.t() + x.t()]);
     results
 }
@@ -70,14 +70,14 @@ fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
     results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
 }
 
-/// The largest difference, of what the largest element is.
+/// Returns the largest difference, relative to the largest element.
 fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));
     x.iter().zip(y.iter()).fold(0.0, |most: f64, (x, y)| most.max((x.to_f64() - y.to_f64()).abs() / scale))
 }
 
-fn the_same_everywhere<T: Float>(tolerance: f64) {
+fn compare_settings<T: Float>(tolerance: f64) {
     let _alone = alone();
     let best = instruction_set();
     set_num_threads(2);
@@ -106,12 +106,12 @@ fn the_same_everywhere<T: Float>(tolerance: f64) {
 
 #[test]
 fn single_precision() {
-    the_same_everywhere::<f32>(2e-4);
+    compare_settings::<f32>(2e-4);
 }
 
 #[test]
 fn double_precision() {
-    the_same_everywhere::<f64>(1e-12);
+    compare_settings::<f64>(1e-12);
 }
 
 #[test]

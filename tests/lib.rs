@@ -1,4 +1,5 @@
-//! What several test files share: tensors of every layout over shapes that broadcast, and the runner of the conformance set.
+//! Shared code of several test files: tensors of every layout over shapes that broadcast, and the runner of the conformance
+//! set.
 
 pub mod conformance;
 
@@ -8,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
 
-/// Holds off the other tests that call this. For tests of what the whole process shares: threads, the pool, memory.
+/// Blocks other tests that call this function. Tests of a property of the whole process use it: threads, the pool, memory.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -17,13 +18,13 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// The largest rank of [`shapes`] and [`Recipe`].
 pub const RANK: usize = 5;
 
-/// Shapes of rank 0 to 5 with small sizes, 0 and 1 among them.
+/// Generates shapes of rank 0 to 5 with small sizes, including 0 and 1.
 pub fn shapes() -> impl Strategy<Value = Vec<usize>> {
     let size = prop_oneof![1 => Just(0usize), 6 => Just(1), 9 => 2usize..=4, 2 => 5usize..=11];
     vec(size, 0..=RANK)
 }
 
-/// How a shape is thinned out so that it broadcasts to the whole: dimensions dropped from the front, some sizes made 1.
+/// A reduction of a shape to one that broadcasts to it: leading dimensions are dropped, and some sizes become 1.
 #[derive(Clone, Debug)]
 pub struct Thinning {
     dropped: usize,
@@ -31,29 +32,29 @@ pub struct Thinning {
 }
 
 impl Thinning {
-    /// A shape that broadcasts to `shape`.
+    /// Returns the reduced shape, which broadcasts to `shape`.
     pub fn of(&self, shape: &[usize]) -> Vec<usize> {
         let kept = shape.iter().zip(&self.ones).skip(self.dropped.min(shape.len()));
         kept.map(|(&size, &one)| if one { 1 } else { size }).collect()
     }
 }
 
-/// Every way of thinning out.
+/// Generates every reduction of a shape.
 pub fn thinnings() -> impl Strategy<Value = Thinning> {
     let dropped = prop_oneof![2 => Just(0), 1 => 0..=RANK];
     (dropped, vec(prop::bool::weighted(0.4), RANK)).prop_map(|(dropped, ones)| Thinning { dropped, ones })
 }
 
-/// How a tensor lies in its buffer: as a part of a larger one, in any order of dimensions, forwards or backwards.
+/// A layout of a tensor in its buffer: a part of a larger tensor, with any order and direction of dimensions.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Elements left out before each dimension, distance from one to the next, whether the last comes first.
+    /// For each dimension: the number of elements before it, the step, and whether it is reversed.
     axes: Vec<(usize, usize, bool)>,
     /// The dimensions from the largest stride to the smallest.
     order: Vec<usize>,
 }
 
-/// Every way of lying in a buffer, without repetition.
+/// Generates every layout without overlap.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![Just((0, 1, false)), (0..2usize, 1..=3usize, any::<bool>())];
     let order = Just((0..RANK).collect::<Vec<_>>()).prop_shuffle();
@@ -61,7 +62,7 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
 }
 
 impl Recipe {
-    /// A tensor of shape `shape`, its whole buffer filled by `element`.
+    /// Returns a tensor of shape `shape`. `element` fills its whole buffer.
     pub fn tensor(&self, shape: &[usize], mut element: impl FnMut() -> f64) -> Tensor<f64> {
         let order: Vec<usize> = self.order.iter().copied().filter(|&axis| axis < shape.len()).collect();
         let extent = |axis: usize| self.axes[axis].0 + shape[axis] * self.axes[axis].1;
@@ -82,11 +83,11 @@ impl Recipe {
     }
 }
 
-/// Small integers in f64, of which sums and products are exact, one after the other from `seed`.
+/// Returns a generator of small integers in f64, whose sums and products are exact.
 pub fn integers(seed: u64) -> impl FnMut() -> f64 {
     let mut state = seed | 1;
     move || {
-        // A linear congruential generator (Knuth's constants); its high bits are good enough to tell elements apart.
+        // A linear congruential generator with Knuth's constants; its high bits are good enough to distinguish elements.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 40) % 41) as f64 - 20.0
     }

@@ -15,6 +15,7 @@ mod levels;
 mod losses_are_pytorchs;
 mod optimizers_are_pytorchs;
 mod pages;
+mod plain_english;
 mod schedules_are_pytorchs;
 mod semantics;
 mod sequences_are_pytorchs;

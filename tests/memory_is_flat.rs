@@ -1,5 +1,5 @@
-//! A training loop that runs for ever needs no more memory than one that runs for a while, whatever it does: small steps, large
-//! steps, shapes that never come again.
+//! The memory of a training loop does not grow with the number of steps: small steps, large steps, and shapes that never
+//! repeat.
 
 #![cfg(target_os = "linux")]
 
@@ -7,14 +7,14 @@ use wengert::nn::{Generator, Layer, Linear, Optimizer, Sgd, cross_entropy};
 use wengert::prelude::*;
 use wengert_tests::alone;
 
-/// Resident memory in bytes.
+/// Returns the resident memory in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
     let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("the second number");
     pages * 4096
 }
 
-/// Runs `step` so many times, a tenth of them first: the rest must not need more than `slack` bytes beyond.
+/// Runs `step` for `steps` times. After the first tenth, the memory must not grow by more than `slack` bytes.
 fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
     let _alone = alone();
     (0..steps / 10).for_each(&mut step);
@@ -57,7 +57,7 @@ fn three_hundred_large_steps() {
 }
 
 #[test]
-fn shapes_that_never_come_again() {
+fn shapes_that_never_repeat() {
     flat(4_000, 8 << 20, |step| {
         let tape = Tape::new();
         let x = tape.var(&Tensor::<f32>::ones([1 + step % 97, 2 + step / 7]));
@@ -68,7 +68,7 @@ fn shapes_that_never_come_again() {
 }
 
 #[test]
-fn numbers_that_never_come_again() {
+fn numbers_that_never_repeat() {
     flat(10_000, 2 << 20, |step| {
         let tape = Tape::new();
         let x = tape.var(&Tensor::<f64>::ones([3]));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::sources::{files, root, text};
+use crate::sources::{files, operations, root, text};
 use wengert::compat;
 use wengert::prelude::*;
 
@@ -203,6 +203,19 @@ fn the_rules_of_elementwise_operations_contain_no_broadcasting() {
             for word in ["expand", "sum_to", "broadcast", "View::Expand"] {
                 assert!(!line.contains(word), "rules/{file} names {word}: {}", line.trim());
             }
+        }
+    }
+}
+
+#[test]
+fn operations_are_written_once() {
+    let operations = operations();
+    for (path, source) in files("crates/autograd/src") {
+        for name in source.split("fn try_").skip(1).filter_map(|rest| rest.split(['<', '(']).next()) {
+            assert!(
+                !operations.contains(name),
+                "{path} writes the operation {name} again; crates/tensor/src/ops has it"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The tests compare values, derivatives in both modes, and derivatives that are taken inside `vmap` and differentiated once
 //! more. They cover every choice of operands that differ between examples, with the examples along any dimension. The
-//! operations and the operands are those of `gradcheck_every_operation`.
+//! operations and the operands come from `gradcheck_every_operation`.
 //!
 //! Another test checks that `vmap` is not a loop: the number of recorded nodes does not grow with the number of examples,
 //! except for the operations in [`LOOPS`].

@@ -1,7 +1,7 @@
-"""Features of handwritten digits, learned with PyTorch from images without their labels: `digit_features.safetensors`, in half precision.
+"""Learns features of handwritten digits with PyTorch from images without labels, and writes `digit_features.safetensors` in half precision.
 
-Two distorted copies of an image are to get similar features, copies of different images different ones (T. Chen et al., "A simple framework
-for contrastive learning of visual representations", 2020). Only the first 1,200 rows of the table are seen.
+Two distorted copies of one image should get similar features, and copies of different images should get different features (T. Chen et al.,
+"A simple framework for contrastive learning of visual representations", 2020). The training uses only the first 1,200 rows of the table.
 
     pip install torch safetensors numpy && python make_digit_features.py
 """
@@ -20,7 +20,7 @@ x = (table[:1200, :64].float() / 8 - 1).reshape(-1, 1, 8, 8)  # from -1 to 1
 
 
 def distorted(x):
-    """Turned, scaled, slanted and moved a little, with noise: each image in its own way."""
+    """Rotates, scales, shears and shifts each image a little at random, and adds noise."""
     n = len(x)
     angle = (torch.rand(n) - 0.5) * 2 * math.radians(20)
     scale = 1 + (torch.rand(n, 2) - 0.5) * 0.4

@@ -1,6 +1,6 @@
-//! One call: arguments by position or name, converted to what the library's methods take.
+//! A call: its arguments by position or name, converted to the types of the library's methods.
 //!
-//! Every argument that was given must be asked for: a form of a call that the dispatch does not know counts as not built,
+//! The dispatch must read every argument that was given. A call with an argument that it does not know counts as not built,
 //! never as passed.
 
 use std::cell::RefCell;
@@ -17,12 +17,12 @@ pub struct Call<'c, A: Array> {
     pub op: &'c str,
     args: Vec<Given<A>>,
     kwargs: Vec<(&'c str, Given<A>)>,
-    /// Which arguments were asked for, positional ones first.
+    /// Marks the arguments that were read, positional ones first.
     seen: RefCell<Vec<bool>>,
     constant: &'c dyn Fn(&Tensor<A::Elem>) -> A,
 }
 
-/// Two operands of one element type, one of which may be a number.
+/// Two operands of one element type; one of them may be a number.
 pub enum Pair<A: Array> {
     Float(A, Argument<A>),
     Int(Tensor<i64>, Argument<Tensor<i64>>),
@@ -30,7 +30,7 @@ pub enum Pair<A: Array> {
 }
 
 impl<'c, A: Array> Call<'c, A> {
-    /// A call; `constant` makes plain data into an operand.
+    /// Makes a call. `constant` turns plain data into an operand.
     pub fn new(
         op: &'c str,
         args: Vec<Given<A>>,
@@ -41,8 +41,8 @@ impl<'c, A: Array> Call<'c, A> {
         Call { op, args, kwargs, seen, constant }
     }
 
-    /// The name of an argument that nobody asked for.
-    pub fn unseen(&self) -> Option<String> {
+    /// Returns the name of an argument that was not read.
+    pub fn unread(&self) -> Option<String> {
         let position = self.seen.borrow().iter().position(|seen| !seen)?;
         Some(match position.checked_sub(self.args.len()) {
             None => format!("argument {position}"),
@@ -50,12 +50,12 @@ impl<'c, A: Array> Call<'c, A> {
         })
     }
 
-    /// Number of positional arguments.
+    /// Returns the number of positional arguments.
     pub fn count(&self) -> usize {
         self.args.len()
     }
 
-    /// The argument at `position`, or of that name. `None` where it is not given or is null.
+    /// Returns the argument at `position` or of this name, or `None` if it is absent or null.
     pub fn given(&self, position: usize, name: &str) -> Option<&Given<A>> {
         let (place, found) = match self.args.get(position) {
             Some(given) => (position, given),
@@ -68,12 +68,12 @@ impl<'c, A: Array> Call<'c, A> {
         Some(found).filter(|given| !matches!(given, Given::None))
     }
 
-    /// Plain data as an operand.
+    /// Turns plain data into an operand.
     pub fn constant(&self, data: &Tensor<A::Elem>) -> A {
         (self.constant)(data)
     }
 
-    /// This form of the operation does not exist.
+    /// Returns the verdict that this form of the operation does not exist.
     pub fn not_built(&self, form: &str) -> Stop {
         Stop::NotBuilt(if form.is_empty() { self.op.to_owned() } else { format!("{} ({form})", self.op) })
     }
@@ -82,12 +82,12 @@ impl<'c, A: Array> Call<'c, A> {
         self.not_built(&format!("this kind of '{name}'"))
     }
 
-    /// Whether the argument is a tensor.
+    /// Returns whether the argument is a tensor.
     pub fn is_tensor(&self, position: usize, name: &str) -> bool {
         matches!(self.given(position, name), Some(Given::Tensor(_)))
     }
 
-    /// A tensor of any type.
+    /// Returns a tensor of any type.
     pub fn value(&self, position: usize, name: &str) -> Result<&Value<A>, Stop> {
         match self.given(position, name) {
             Some(Given::Tensor(value)) => Ok(value),
@@ -95,7 +95,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// A floating-point tensor.
+    /// Returns a floating-point tensor.
     pub fn float(&self, position: usize, name: &str) -> Result<A, Stop> {
         match self.value(position, name)? {
             Value::Float(x) => Ok(x.clone()),
@@ -103,12 +103,12 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// A floating-point tensor that may be left out.
+    /// Returns an optional floating-point tensor.
     pub fn float_or_none(&self, position: usize, name: &str) -> Result<Option<A>, Stop> {
         if self.given(position, name).is_none() { Ok(None) } else { self.float(position, name).map(Some) }
     }
 
-    /// A tensor of integers.
+    /// Returns a tensor of integers.
     pub fn ints(&self, position: usize, name: &str) -> Result<&Tensor<i64>, Stop> {
         match self.value(position, name)? {
             Value::Int(x) => Ok(x),
@@ -116,7 +116,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// A mask.
+    /// Returns a mask.
     pub fn bools(&self, position: usize, name: &str) -> Result<&Tensor<bool>, Stop> {
         match self.value(position, name)? {
             Value::Bool(x) => Ok(x),
@@ -124,7 +124,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// A tensor or a number, beside a floating-point tensor.
+    /// Returns a tensor or a number that is combined with a floating-point tensor.
     pub fn operand(&self, position: usize, name: &str) -> Result<Argument<A>, Stop> {
         match self.given(position, name) {
             Some(Given::Tensor(Value::Float(x))) => Ok(Argument::Array(x.clone())),
@@ -137,7 +137,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// The first two operands.
+    /// Returns the first two operands.
     pub fn pair(&self) -> Result<Pair<A>, Stop> {
         let mixed = || Stop::RuledOut(Reason::MixedTypes);
         let second = self.given(1, "other").ok_or_else(|| self.unexpected("other"))?;
@@ -160,7 +160,7 @@ impl<'c, A: Array> Call<'c, A> {
                     _ => return Err(mixed()),
                 },
             ),
-            // A number first is a constant of rank 0.
+            // A number as the first operand becomes a constant of rank 0.
             (Some(first), Given::Tensor(Value::Float(y))) => match number(first) {
                 Some(value) => {
                     Pair::Float(y.constant(&Tensor::scalar(A::Elem::from_f64(value))), Argument::Array(y.clone()))
@@ -171,7 +171,7 @@ impl<'c, A: Array> Call<'c, A> {
         })
     }
 
-    /// A number; integers are numbers too.
+    /// Returns a number; integers are numbers too.
     pub fn number(&self, position: usize, name: &str) -> Result<Option<f64>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -179,7 +179,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// An integer.
+    /// Returns an integer.
     pub fn integer(&self, position: usize, name: &str) -> Result<Option<isize>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -188,18 +188,18 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// An integer that must be given.
+    /// Returns a required integer.
     pub fn needed_integer(&self, position: usize, name: &str) -> Result<isize, Stop> {
         self.integer(position, name)?.ok_or_else(|| self.not_built(&format!("no '{name}'")))
     }
 
-    /// A size that must be given and is not negative.
+    /// Returns a required size that is not negative.
     pub fn size(&self, position: usize, name: &str) -> Result<usize, Stop> {
         usize::try_from(self.needed_integer(position, name)?)
             .map_err(|_| self.not_built(&format!("a negative '{name}'")))
     }
 
-    /// True or false.
+    /// Returns a boolean.
     pub fn flag(&self, position: usize, name: &str, default: bool) -> Result<bool, Stop> {
         match self.given(position, name) {
             None => Ok(default),
@@ -208,7 +208,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(&self, position: usize, name: &str) -> Result<Option<&str>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -217,7 +217,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Several integers, or one.
+    /// Returns several integers, or one.
     pub fn integers(&self, position: usize, name: &str) -> Result<Option<Vec<isize>>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -233,17 +233,17 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Dimensions; all of them where none are given.
+    /// Returns dimensions, or all dimensions if none is given.
     pub fn dims(&self, position: usize, name: &str) -> Result<Dims, Stop> {
         Ok(self.integers(position, name)?.map_or(Dims::from(..), Dims::from))
     }
 
-    /// Sizes that must be given.
+    /// Returns required sizes.
     pub fn sizes(&self, position: usize, name: &str) -> Result<Sizes, Stop> {
         self.integers(position, name)?.map(Sizes::from).ok_or_else(|| self.unexpected(name))
     }
 
-    /// Several floating-point tensors, in a list.
+    /// Returns a list of floating-point tensors.
     pub fn floats(&self, position: usize, name: &str) -> Result<Vec<A>, Stop> {
         match self.given(position, name) {
             Some(Given::List(items)) => items
@@ -258,7 +258,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(&self, position: usize, name: &str) -> Result<&[Given<A>], Stop> {
         match self.given(position, name) {
             Some(Given::List(items)) => Ok(items),
@@ -266,7 +266,7 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// All positional arguments from `first` on, which are floating-point tensors.
+    /// Returns all positional arguments from `first`, which are floating-point tensors.
     pub fn rest(&self, first: usize) -> Result<Vec<A>, Stop> {
         (first..self.count()).map(|position| self.float(position, "tensors")).collect()
     }

@@ -1,17 +1,17 @@
-//! Whether a result agrees with what was expected, and where it does not.
+//! Compares results with expected values.
 
 use wengert_tensor::{DType, Element, Shape, Tensor};
 
 use super::format::Mode;
 
-/// Compares shapes and every element; an error says what differs, with the worst element.
+/// Compares shapes and all elements. The error describes the worst element.
 pub fn tensors<T: Element>(what: &str, got: &Tensor<T>, want: &Tensor<T>, mode: Mode) -> Result<(), String> {
     shapes(what, got.shape(), want.shape())?;
     let mut wrong = 0;
     let mut worst: Option<(f64, usize, T, T)> = None;
     for (position, (x, y)) in got.iter().zip(want.iter()).enumerate() {
         let (own, other) = (x.to_f64(), y.to_f64());
-        // Every f32 is exact in f64; integers are not, and agree only where equal.
+        // Every f32 is exact in f64. Large integers are not, and agree only if they are equal.
         let float = matches!(T::DTYPE, DType::F32 | DType::F64);
         let same = if float { agree(own, other, mode) } else { x == y };
         if same {
@@ -42,7 +42,7 @@ pub fn shapes(what: &str, got: &Shape, want: &Shape) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{what}: got shape {got}, expected {want}")) }
 }
 
-/// Compares strides, where they matter: of dimensions of size above 1 in a tensor with elements.
+/// Compares the strides of dimensions of size above 1 in a tensor with elements.
 pub fn layout(what: &str, shape: &[usize], got: (&[isize], usize), want: (&[isize], usize)) -> Result<(), String> {
     if shape.contains(&0) {
         return Ok(());
@@ -78,7 +78,7 @@ fn describe(mode: Mode) -> String {
     }
 }
 
-/// The index of element number `position` in row-major order.
+/// Returns the index of element number `position` in row-major order.
 fn place(shape: &Shape, mut position: usize) -> Vec<usize> {
     let mut index = vec![0; shape.rank()];
     for axis in (0..shape.rank()).rev() {

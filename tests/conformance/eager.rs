@@ -1,4 +1,4 @@
-//! Cases on eager tensors: forward values and forward errors.
+//! Runs cases on eager tensors: forward values and forward errors.
 
 use wengert_tensor::{DType, Float, Tensor};
 
@@ -8,7 +8,7 @@ use super::program::{Machine, Program, copied};
 use super::store::{Store, Stores};
 use super::value::{Array, Stop, Value};
 
-/// Eager tensors.
+/// Computes with eager tensors.
 pub struct Eager<T>(std::marker::PhantomData<T>);
 
 impl<T: Float> Machine for Eager<T> {
@@ -29,11 +29,11 @@ impl<T> Eager<T> {
     }
 }
 
-/// How a case ended otherwise than by passing.
+/// A result of a case other than passing.
 pub enum Trouble {
-    /// It does not agree; what differs.
+    /// The result differs; the text says how.
     Differs(String),
-    /// It could not be run.
+    /// The case could not be run.
     Stopped(Stop),
 }
 
@@ -93,16 +93,16 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How the forward phase ended.
+/// The end of the forward phase.
 #[derive(PartialEq)]
 pub enum Forward {
     /// All steps gave their results.
     Done,
-    /// A step was refused, and that was right.
+    /// A step was refused, as expected.
     Refused,
 }
 
-/// Performs the steps, and holds an error against the one expected.
+/// Performs the steps and compares an error with the expected error.
 pub fn forward<'c, M: Machine<Array: Array>>(program: &mut Program<'c, M>, case: &'c Case) -> Result<Forward, Trouble> {
     let expected = case.error.as_ref().filter(|error| error.phase == Phase::Forward);
     for (number, step) in case.steps.iter().enumerate() {
@@ -129,7 +129,7 @@ pub fn forward<'c, M: Machine<Array: Array>>(program: &mut Program<'c, M>, case:
     }
 }
 
-/// An input of an element type that is plain data on every machine; `None` for floating-point ones.
+/// Returns an input of an element type that is plain data on every machine, or `None` for a floating-point type.
 pub fn plain<A>(window: &super::format::Window, store: &Store) -> Result<Option<Value<A>>, String> {
     Ok(match window.dtype {
         DType::I64 => Some(Value::Int(store.window(window)?)),

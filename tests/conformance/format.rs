@@ -1,7 +1,7 @@
-//! A conformance set as values: the index read and checked. FORMAT.md beside the data describes it.
+//! Reads and checks a conformance set. FORMAT.md beside the data describes the format.
 //!
-//! Nothing here knows an operation. What does not fit the format is an error that names the case and the field: a set that
-//! cannot be read completely is not run at all.
+//! This module knows no operation. An error of the format names the case and the field. A set that cannot be read completely is
+//! not run.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use super::store::Store;
 
 /// A whole set.
 pub struct Set {
-    /// What computed the expected values, e.g. `torch 2.15.0 cpu`.
+    /// The program that computed the expected values, for example `torch 2.15.0 cpu`.
     pub reference: String,
     pub cases: Vec<Case>,
     pub shape_cases: Vec<ShapeCase>,
     pub store: Store,
 }
 
-/// A short program with what it must give.
+/// A short program with its expected results.
 pub struct Case {
     pub id: String,
     pub op: String,
@@ -29,12 +29,12 @@ pub struct Case {
     pub inputs: Vec<Input>,
     pub steps: Vec<Step>,
     pub outputs: Vec<Output>,
-    /// One per output that requires a gradient; `None` where it was not given.
+    /// One window for each output that requires a gradient; `None` if it was not given.
     pub grad_outputs: Vec<Option<Window>>,
-    /// One per input where gradients are expected.
+    /// One key for each input, if gradients are expected.
     pub grads: Option<Vec<Option<String>>>,
     pub second: Option<Second>,
-    /// Whether the case is about the buffer that was written to.
+    /// Whether the case compares the written buffer.
     pub base_after: bool,
     pub backward_times: usize,
     pub error: Option<Expected>,
@@ -43,7 +43,7 @@ pub struct Case {
     pub second_mode: Mode,
 }
 
-/// An operation on shapes alone, with its arguments as the index has them.
+/// An operation on shapes alone, with the arguments of the index.
 pub struct ShapeCase {
     pub id: String,
     pub function: String,
@@ -51,7 +51,7 @@ pub struct ShapeCase {
     pub expected: Result<Value, Expected>,
 }
 
-/// A window over a stored tensor, taken as a flat buffer.
+/// A window over a stored tensor, which is used as a flat buffer.
 pub struct Window {
     pub dtype: DType,
     pub shape: Vec<usize>,
@@ -64,11 +64,11 @@ pub struct Window {
 pub struct Input {
     pub name: String,
     pub window: Window,
-    /// Whether it is a leaf that wants a gradient.
+    /// Whether the input is a leaf that requires a gradient.
     pub grad: bool,
 }
 
-/// One call.
+/// A call.
 pub struct Step {
     pub op: String,
     pub args: Vec<Literal>,
@@ -86,45 +86,45 @@ pub enum Literal {
     Text(String),
     DType(DType),
     Slice([Option<i64>; 3]),
-    /// The input or earlier result of that name.
+    /// The input or earlier result of this name.
     Name(String),
     List(Vec<Literal>),
 }
 
-/// A result to be compared.
+/// A result to compare.
 pub struct Output {
     pub name: String,
     pub dtype: DType,
-    /// The stored tensor that it equals.
+    /// The key of the expected tensor.
     pub tensor: String,
     pub requires_grad: bool,
-    /// Strides and offset, where the reference returns a view.
+    /// Strides and offset, if the reference returns a view.
     pub view: Option<(Vec<isize>, usize)>,
 }
 
-/// Second-order values, or the refusal of them.
+/// Second-order values, or the expected error.
 pub struct Second {
     pub v: Vec<Option<String>>,
     pub expected: Result<SecondValues, Expected>,
 }
 
-/// Gradients of the gradients' product with `v`; `None` is zero.
+/// Gradients of the product of the gradients with `v`; `None` is zero.
 pub struct SecondValues {
     pub grad_inputs: Vec<Option<String>>,
     pub grad_grad_outputs: Vec<Option<String>>,
 }
 
-/// An error that must be raised.
+/// An expected error.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub phase: Phase,
-    /// The failing step, in the forward phase.
+    /// The failing step in the forward phase.
     pub step: Option<usize>,
     pub category: String,
     pub message: String,
 }
 
-/// When an error is raised.
+/// The phase that raises an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Forward,
@@ -132,7 +132,7 @@ pub enum Phase {
     DoubleBackward,
 }
 
-/// How floating-point numbers are compared.
+/// The comparison of floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     Bits,
@@ -170,7 +170,7 @@ impl Set {
     }
 }
 
-/// What `read` makes of the object, its errors preceded by the object's id.
+/// Reads an object with `read` and puts the id of the object before its errors.
 fn labelled<'j, T>(value: &'j Value, read: impl Fn(Object<'j>) -> Result<T, String>) -> Result<T, String> {
     let object = Object::new(value)?;
     let id = object.text("id")?;
@@ -191,28 +191,15 @@ fn case(object: Object, store: &Store) -> Result<Case, String> {
             value => window(Object::new(value)?, store).map(Some),
         })?,
     };
-    let tensor_list = |name: &str, object: Object| object.list(name, |value| tensor_key(value, store));
-    let grads = object.get("grads").map(|_| tensor_list("grads", object)).transpose()?;
+    let keys = |name: &str| object.list(name, |value| tensor_key(value, store));
+    let grads = object.get("grads").map(|_| keys("grads")).transpose()?;
     if let Some(grads) = &grads {
         let wanted = outputs.iter().filter(|output| output.requires_grad).count();
         if grads.len() != inputs.len() || grad_outputs.len() != wanted {
             return Err("'grads' or 'grad_outputs' has the wrong length".into());
         }
     }
-    let second = match object.get("second") {
-        None => None,
-        Some(value) => {
-            let second = Object::new(value)?;
-            let expected = match second.get("error") {
-                Some(error) => Err(expected(error)?),
-                None => Ok(SecondValues {
-                    grad_inputs: tensor_list("grad_inputs", second)?,
-                    grad_grad_outputs: tensor_list("grad_grad_outputs", second)?,
-                }),
-            };
-            Some(Second { v: tensor_list("v", second)?, expected })
-        }
-    };
+    let second = object.get("second").map(|value| second(value, store)).transpose()?;
     let mode = |name: &str| match object.get("cmp").map(Object::new).transpose()? {
         None if forward_error => Ok(Mode::Bits),
         None => Err("field 'cmp' is missing".into()),
@@ -240,6 +227,19 @@ fn case(object: Object, store: &Store) -> Result<Case, String> {
         backward_times,
         error,
     })
+}
+
+/// Reads the second-order values of a case.
+fn second(value: &Value, store: &Store) -> Result<Second, String> {
+    let object = Object::new(value)?;
+    let tensors = |name: &str| object.list(name, |value| tensor_key(value, store));
+    let expected = match object.get("error") {
+        Some(error) => Err(expected(error)?),
+        None => {
+            Ok(SecondValues { grad_inputs: tensors("grad_inputs")?, grad_grad_outputs: tensors("grad_grad_outputs")? })
+        }
+    };
+    Ok(Second { v: tensors("v")?, expected })
 }
 
 fn shape_case(value: &Value) -> Result<ShapeCase, String> {
@@ -320,7 +320,7 @@ fn step(value: &Value) -> Result<Step, String> {
     })
 }
 
-/// Every name that a step reads was bound before.
+/// Checks that every step reads only names that were bound before.
 fn check_names(inputs: &[Input], steps: &[Step]) -> Result<(), String> {
     let mut bound: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     for step in steps {
@@ -336,7 +336,7 @@ fn check_names(inputs: &[Input], steps: &[Step]) -> Result<(), String> {
 }
 
 impl Literal {
-    /// The names in it.
+    /// Returns the names in the argument.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Literal::Name(name) => vec![name],
@@ -346,7 +346,7 @@ impl Literal {
     }
 }
 
-/// An argument of a step or of a shape case.
+/// Reads an argument of a step or of a shape case.
 pub fn literal(value: &Value) -> Result<Literal, String> {
     let unknown = || format!("an argument cannot be {}", brief(value));
     match value {
@@ -390,7 +390,7 @@ fn expected(value: &Value) -> Result<Expected, String> {
     Ok(Expected { phase, step, category: object.text("category")?, message: object.text("message")? })
 }
 
-/// An element type by name.
+/// Returns an element type by its name.
 pub fn dtype(value: &Value) -> Result<DType, String> {
     match value.as_str() {
         Some("f64") => Ok(DType::F64),

@@ -1,4 +1,4 @@
-//! Reading JSON objects field by field, with errors that name the field.
+//! Reads JSON objects field by field. Errors name the field.
 
 use serde_json::{Map, Value};
 
@@ -7,78 +7,78 @@ use serde_json::{Map, Value};
 pub struct Object<'j>(&'j Map<String, Value>);
 
 impl<'j> Object<'j> {
-    /// `value` as an object.
+    /// Returns `value` as an object.
     pub fn new(value: &'j Value) -> Result<Self, String> {
         value.as_object().map(Object).ok_or_else(|| format!("expected an object, found {}", brief(value)))
     }
 
-    /// A field that may be absent.
+    /// Returns an optional field.
     pub fn get(self, name: &str) -> Option<&'j Value> {
         self.0.get(name)
     }
 
-    /// A field that must be there.
+    /// Returns a required field.
     pub fn field(self, name: &str) -> Result<&'j Value, String> {
         self.get(name).ok_or_else(|| format!("field '{name}' is missing"))
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(self, name: &str) -> Result<String, String> {
         let value = self.field(name)?;
         value.as_str().map(str::to_owned).ok_or_else(|| wrong(name, "a text", value))
     }
 
-    /// An integer.
+    /// Returns an integer.
     pub fn integer(self, name: &str) -> Result<i64, String> {
         let value = self.field(name)?;
         value.as_i64().ok_or_else(|| wrong(name, "an integer", value))
     }
 
-    /// A size or a count.
+    /// Returns a size or a count.
     pub fn size(self, name: &str) -> Result<usize, String> {
         let value = self.field(name)?;
         value.as_u64().and_then(|size| usize::try_from(size).ok()).ok_or_else(|| wrong(name, "a size", value))
     }
 
-    /// A floating-point number; integers are numbers too.
+    /// Returns a floating-point number; integers are numbers too.
     pub fn number(self, name: &str) -> Result<f64, String> {
         let value = self.field(name)?;
         value.as_f64().ok_or_else(|| wrong(name, "a number", value))
     }
 
-    /// True or false.
+    /// Returns a boolean.
     pub fn flag(self, name: &str) -> Result<bool, String> {
         let value = self.field(name)?;
         value.as_bool().ok_or_else(|| wrong(name, "true or false", value))
     }
 
-    /// A list, each element read by `read`.
+    /// Returns a list, reading each element with `read`.
     pub fn list<T>(self, name: &str, read: impl Fn(&'j Value) -> Result<T, String>) -> Result<Vec<T>, String> {
         let value = self.field(name)?;
         let items = value.as_array().ok_or_else(|| wrong(name, "a list", value))?;
         items.iter().map(|item| read(item).map_err(|error| format!("in '{name}': {error}"))).collect()
     }
 
-    /// A list of sizes.
+    /// Returns a list of sizes.
     pub fn sizes(self, name: &str) -> Result<Vec<usize>, String> {
         self.list(name, |value| {
             value.as_u64().and_then(|size| usize::try_from(size).ok()).ok_or_else(|| wrong(name, "sizes", value))
         })
     }
 
-    /// A list of strides.
+    /// Returns a list of strides.
     pub fn strides(self, name: &str) -> Result<Vec<isize>, String> {
         self.list(name, |value| {
             value.as_i64().and_then(|stride| isize::try_from(stride).ok()).ok_or_else(|| wrong(name, "strides", value))
         })
     }
 
-    /// The fields with their names, in order.
+    /// Returns the fields with their names, in order.
     pub fn entries(self) -> impl Iterator<Item = (&'j String, &'j Value)> {
         self.0.iter()
     }
 
-    /// The one field of an object that has one.
+    /// Returns the only field of an object, or `None` if it has more or none.
     pub fn only(self) -> Option<(&'j str, &'j Value)> {
         let mut entries = self.0.iter();
         match (entries.next(), entries.next()) {
@@ -92,7 +92,7 @@ fn wrong(name: &str, expected: &str, found: &Value) -> String {
     format!("field '{name}' is not {expected}: {}", brief(found))
 }
 
-/// The beginning of a value, for error messages.
+/// Returns the beginning of a value, for error messages.
 pub fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

@@ -1,4 +1,4 @@
-//! Conformance with PyTorch: see `mod.rs`.
+//! Runs the conformance set; see `mod.rs`.
 
 fn main() -> std::process::ExitCode {
     wengert_tests::conformance::run()

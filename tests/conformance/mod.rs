@@ -1,17 +1,16 @@
 //! Conformance with PyTorch: runs a set of cases whose expected values, gradients and errors PyTorch computed.
 //!
 //! ```text
-//! cargo test --test conformance -- [--verbose] [FILTER]
+//! cargo test -p wengert-tests --test conformance -- [--verbose] [FILTER]
 //! ```
 //!
-//! The set is `conformance/data`, or the folder that the environment variable `CONFORMANCE_DIR` names; its format is in
-//! `conformance/data/FORMAT.md`. A filter runs the cases whose id contains it. Every case runs on eager tensors, and on a tape
-//! where an input wants a gradient; it passes where both agree with PyTorch. What the design rules out is in
-//! `conformance/skip.rs`, with reasons; operations that do not exist are skipped by name. The last line is `N passed, M failed,
-//! K skipped`; the exit code is 1 where a case failed or the set could not be read.
+//! The set is `conformance/data`, or the folder in the environment variable `CONFORMANCE_DIR`. `conformance/data/FORMAT.md`
+//! describes the format. A filter selects the cases whose id contains it. Every case runs on eager tensors, and also on a tape
+//! if an input requires a gradient. It passes if both agree with PyTorch. `conformance/skip.rs` lists the cases that the design
+//! excludes, with reasons. Operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`.
+//! The exit code is 1 if a case failed or the set could not be read.
 //!
-//! It is a module of the library, so that the generic operations it uses are compiled once: the other tests link those
-//! instances instead of making their own.
+//! The runner is a module of the library, so its generic operations are compiled once. The other tests link these instances.
 
 mod call;
 mod compare;
@@ -38,16 +37,16 @@ use self::report::{Report, Verdict};
 use self::value::Stop;
 use wengert_tensor::DType;
 
-/// Runs the set; the arguments are those of the process.
+/// Runs the set with the arguments of the process.
 pub fn run() -> ExitCode {
-    // The reference says nothing where broadcasting and 1-D views differ; neither does its runner.
+    // The reference gives no compatibility warning, so the runner gives none.
     wengert_tensor::compat::set_process(wengert_tensor::compat::Rules::pytorch());
     let mut report = Report::default();
     let mut filter = String::new();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--verbose" => report.verbose = true,
-            // What a test runner passes on.
+            // An option of the test runner.
             option if option.starts_with('-') => {}
             text => filter = text.to_owned(),
         }

@@ -1,5 +1,5 @@
-//! Cases on a tape: the forward phase again, recorded; then gradients, second derivatives, and the two modes held against
-//! each other.
+//! Runs cases on a tape: the forward phase is recorded; then gradients, second derivatives, and reverse mode against forward
+//! mode.
 
 use wengert::autograd::{Error, Tape, Var};
 use wengert_tensor::ops::{TensorLike, Views};
@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::store::Stores;
 use super::value::{Array, Stop, Value};
 
-/// A tape to record on.
+/// Records on a tape.
 pub struct Recorder<'t, T: Float>(&'t Tape<T>);
 
 impl<'t, T: Float> Machine for Recorder<'t, T> {
@@ -24,22 +24,22 @@ impl<'t, T: Float> Machine for Recorder<'t, T> {
     }
 
     fn copy(&self, x: &Var<'t, T>) -> Result<Var<'t, T>, Stop> {
-        // The same values, but no longer an expanded variable, which would refuse to be written to.
+        // The values are equal, but the result is not expanded, because an expanded variable refuses writes.
         Ok(x.apply_view(View::Reshape(x.shape()), Site::here("clone"))?)
     }
 }
 
 impl<T: Float> Array for Var<'_, T> {
     fn view(&self, sizes: Sizes) -> Result<Self, Error> {
-        // A recorded variable has no strides that could refuse.
+        // A recorded variable has no strides, so it refuses no view.
         self.try_reshape(sizes)
     }
 }
 
-/// Whether the case is to be run on a tape.
+/// Returns whether the case runs on a tape.
 pub fn applies(case: &Case) -> bool {
     let wants = case.inputs.iter().any(|input| input.grad);
-    // What strides do not allow, and memory that two tensors share, are of eager tensors; on a tape values are values.
+    // Cases about strides and shared memory concern only eager tensors.
     let about_memory = case.error.as_ref().is_some_and(|error| {
         let op = error.step.and_then(|number| case.steps.get(number)).map_or("", |step| &step.op);
         match error.category.as_str() {
@@ -92,7 +92,7 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
             Value::Int(got) => compare::tensors(&what, got, &set.store.tensor(&output.tensor)?, case.out)?,
             Value::Bool(got) => compare::tensors(&what, got, &set.store.tensor(&output.tensor)?, case.out)?,
         }
-        // The converse is for the gradients to show: where all of them are zero, a tape need not reach anything.
+        // The converse is left to the gradients: if all of them are zero, the tape may reach no input.
         if depends && !output.requires_grad {
             return Err(format!("{what}: a gradient flows through it, unlike the reference").into());
         }
@@ -111,13 +111,13 @@ pub fn run<T: Float + Stores>(case: &Case, set: &Set) -> Result<(), Trouble> {
     }
 }
 
-/// The refusal that is expected after the forward phase.
+/// Returns the error that is expected after the forward phase.
 fn expected(case: &Case) -> Option<&Expected> {
     let second = case.second.as_ref().and_then(|second| second.expected.as_ref().err());
     case.error.as_ref().filter(|error| error.phase != Phase::Forward).or(second)
 }
 
-/// Whether a gradient of `output` would reach one of `sources`.
+/// Returns whether a gradient of `output` would reach one of `sources`.
 fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Var<'t, T>]) -> bool {
     match tape.try_vjp(&[(output, tape.constant(&Tensor::zeros(output.shape())))], sources) {
         Ok(gradients) => gradients.iter().any(Option::is_some),
@@ -125,7 +125,7 @@ fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Va
     }
 }
 
-/// Why the phases after the forward one ended early.
+/// The reason for which a later phase ended early.
 enum Halt {
     Refused(Phase, Error),
     Differs(String),
@@ -137,12 +137,12 @@ impl From<String> for Halt {
     }
 }
 
-/// The phases after the forward one.
+/// The phases after the forward phase.
 struct Backward<'t, 'c, T: Float> {
     tape: &'t Tape<T>,
     case: &'c Case,
     set: &'c Set,
-    /// The inputs that want a gradient, with their positions.
+    /// The inputs that require a gradient, with their positions.
     sources: Vec<(usize, Var<'t, T>)>,
 }
 
@@ -154,7 +154,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         for (output, upstream) in outputs.iter().zip(&self.case.grad_outputs) {
             let data = match upstream {
                 Some(window) => self.set.store.window(window)?,
-                // `try_grad` takes one number alone, whose seed is 1.
+                // `try_grad` takes a single number, whose seed is 1.
                 None => {
                     output.try_grad(&inputs).map_err(refused)?;
                     Tensor::ones(output.shape())
@@ -185,7 +185,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// The gradients' own gradients, with respect to the inputs and to the upstream gradients.
+    /// Checks the gradients of the gradients, with respect to the inputs and to the upstream gradients.
     fn second(
         &self,
         second: &Second,
@@ -218,7 +218,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         self.modes_agree("forward mode over reverse", &pairs, &sources, &results)
     }
 
-    /// Position among the sources of the input at `position` among all inputs.
+    /// Returns the position among the sources of the input at `position`.
     fn place(&self, position: usize) -> usize {
         self.sources.iter().take_while(|&&(other, _)| other < position).count()
     }
@@ -233,7 +233,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         value.map_err(|error| Halt::Differs(format!("{what}: {}", error.sentence())))
     }
 
-    /// Holds a gradient against the one expected. One that is absent is zero.
+    /// Compares a gradient with the expected one. A missing gradient is zero.
     fn agrees(&self, what: &str, got: Option<Tensor<T>>, key: Option<&str>, mode: Mode) -> Result<(), Halt> {
         let zero = |x: &Tensor<T>| x.iter().all(|x| x == T::ZERO);
         match (got, key) {
@@ -249,8 +249,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for tangents `v` of our own: the check that needs no reference. Where numbers are not finite it
-    /// says nothing. In f64 alone: the rules are the same ones.
+    /// Checks ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for tangents `v`, which needs no reference. Non-finite numbers are skipped. It runs in f64
+    /// only, because f32 has the same rules.
     fn modes_agree(
         &self,
         what: &str,
@@ -281,8 +281,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
             }
         }
         let (scale, distance) = (forward.scale + reverse.scale, (forward.sum - reverse.sum).abs());
-        // The reference itself is held to 1e-10, of which each side may use its share. Where the derivative cancels, what
-        // is left is rounding, of the size that the case allows.
+        // The reference has a tolerance of 1e-10, which each side may use in part. If the derivative cancels, the rest is
+        // rounding, of the size that the case allows.
         let floor = match self.case.grad {
             Mode::Close { atol, .. } => atol,
             _ => 0.0,
@@ -295,7 +295,7 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
     }
 }
 
-/// An inner product, with the sum of its terms' magnitudes.
+/// An inner product and the sum of the magnitudes of its terms.
 #[derive(Default)]
 struct Dot {
     sum: f64,
@@ -312,11 +312,11 @@ impl Dot {
     }
 }
 
-/// Numbers between -1 and 1 over the shape of `x`, the same ones in every run.
+/// Returns numbers between -1 and 1 in the shape of `x`, the same in every run.
 fn tangent<T: Float>(state: &mut u64, x: &Var<'_, T>) -> Tensor<T> {
     let shape = x.shape();
     let mut next = || {
-        // Knuth's MMIX generator; the low bits are poor.
+        // Knuth's MMIX generator; its low bits are poor.
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         T::from_f64((*state >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
     };

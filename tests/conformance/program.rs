@@ -1,4 +1,4 @@
-//! Running the steps of a case: names, the values they stand for, and what in-place operations do to both.
+//! Runs the steps of a case: names, their values, and the effect of in-place operations on both.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use super::format::{Literal, Step};
 use super::ops;
 use super::value::{Array, Given, Stop, Value};
 
-/// Named arguments of a call.
+/// The named arguments of a call.
 type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
 
-/// Where a case is computed: eagerly, or on a tape.
+/// A place of computation: eager tensors or a tape.
 pub trait Machine {
-    /// What a floating-point value is there.
+    /// The floating-point values of this place.
     type Array: Array;
 
-    /// Plain data.
+    /// Returns plain data as a value.
     fn constant(&self, data: &Tensor<<Self::Array as TensorLike>::Elem>) -> Self::Array;
 
-    /// A copy of the values: PyTorch's `clone`.
+    /// Copies the values: PyTorch's `clone`.
     fn copy(&self, x: &Self::Array) -> Result<Self::Array, Stop>;
 }
 
-/// The names of a case. Several may stand for one tensor: what works in place returns its first argument itself.
+/// The names of a case. Several names may denote one tensor, because an in-place operation returns its first argument.
 pub struct Program<'c, M: Machine> {
     machine: &'c M,
     cells: Vec<Value<M::Array>>,
@@ -33,7 +33,7 @@ pub struct Program<'c, M: Machine> {
 }
 
 impl<'c, M: Machine> Program<'c, M> {
-    /// No names yet.
+    /// Makes a program without names.
     pub fn new(machine: &'c M) -> Self {
         Program { machine, cells: Vec::new(), names: HashMap::new() }
     }
@@ -44,7 +44,7 @@ impl<'c, M: Machine> Program<'c, M> {
         self.cells.push(value);
     }
 
-    /// What `name` stands for.
+    /// Returns the value of `name`.
     pub fn get(&self, name: &str) -> Result<&Value<M::Array>, Stop> {
         Ok(&self.cells[self.place(name)?])
     }
@@ -66,7 +66,7 @@ impl<'c, M: Machine> Program<'c, M> {
             let constant = |data: &Tensor<_>| machine.constant(data);
             ops::call(&Call::new(&step.op, args, self.keywords(step)?, &constant))?
         };
-        // A step that must fail has no names for its results. On a tape, it may fail only when they are computed.
+        // A step that must fail has no names for its results. On a tape it may fail only when they are computed.
         if step.out.is_empty() {
             for value in &results {
                 if let Value::Float(x) = value {
@@ -75,7 +75,7 @@ impl<'c, M: Machine> Program<'c, M> {
             }
             return Ok(());
         }
-        // What is changed besides has its names already: running statistics, the arguments after the first.
+        // Other changed arguments already have names: the running statistics.
         for (literal, value) in step.args.iter().skip(1).zip(results.drain(step.out.len().min(results.len())..)) {
             if let Literal::Name(name) = literal {
                 self.bind(name, value);
@@ -102,7 +102,7 @@ impl<'c, M: Machine> Program<'c, M> {
         let constant = |data: &Tensor<_>| machine.constant(data);
         let call = Call::new(&step.op, args, self.keywords(step)?, &constant);
         call.given(0, "self");
-        // Taken out of its place, so that the operation may find itself the only holder.
+        // Removes the value from its place, so that the operation may be its only holder.
         let mut target = std::mem::replace(&mut self.cells[place], Value::Bool(Tensor::default()));
         let done = ops::call_in_place(&call, &mut target);
         self.cells[place] = target;
@@ -142,12 +142,12 @@ impl<'c, M: Machine> Program<'c, M> {
     }
 }
 
-/// The same values in memory of their own.
+/// Returns the same values in a new buffer.
 pub fn copied<T: Element>(x: &Tensor<T>) -> Tensor<T> {
     Tensor::from_vec(x.to_vec(), x.shape())
 }
 
-/// Which floating-point type a case computes in: that of its inputs or outputs, f64 where there is none.
+/// Returns the floating-point type of a case: the type of its inputs or outputs, or f64 if there is none.
 pub fn float_type(mut dtypes: impl Iterator<Item = DType>) -> DType {
     dtypes.find(|dtype| matches!(dtype, DType::F32 | DType::F64)).unwrap_or(DType::F64)
 }

@@ -1,4 +1,4 @@
-//! Errors of the library in the categories of the format.
+//! Sorts the errors of the library into the categories of the format.
 
 use std::error::Error as StdError;
 
@@ -10,13 +10,13 @@ use super::format::{Expected, Phase};
 /// An error that an operation returned.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The categories that it may stand for; none where it is of no category.
+    /// The categories that the error may have; empty if it has none.
     categories: &'static [&'static str],
     sentence: String,
 }
 
 impl Refusal {
-    /// What `error` says.
+    /// Reads an error.
     pub fn new(error: &(dyn StdError + 'static)) -> Self {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Refusal { categories: categories(error), sentence: error.sentence() };
@@ -33,8 +33,8 @@ impl Refusal {
         Refusal { categories: &[], sentence: error.to_string() }
     }
 
-    /// Whether this is the error expected: in the right phase and step, of the right category, and with the very sentence
-    /// where the format says that sentences are regular.
+    /// Checks that this is the expected error: the phase, the step and the category. The message is compared too, if the format
+    /// says that it is regular.
     pub fn check(&self, phase: Phase, step: Option<usize>, expected: &Expected) -> Result<(), String> {
         if phase != expected.phase || expected.step.is_some() && step != expected.step {
             return Err(format!(
@@ -58,7 +58,7 @@ impl Refusal {
         Ok(())
     }
 
-    /// The first line.
+    /// Returns the first line.
     pub fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -70,7 +70,7 @@ fn categories(error: &Error) -> &'static [&'static str] {
         Error::InPlaceShape { .. } => &["inplace_shape"],
         Error::Expand(..) | Error::ExpandSizes { .. } | Error::SumTo { .. } => &["expand"],
         Error::DimRange { .. } => &["dim_range"],
-        // The format sorts these by the class of PyTorch's exception, which differs from one operation to another.
+        // The format sorts these by the class of PyTorch's exception, which depends on the operation.
         Error::IndexRange { .. } => &["index_range", "dim_range", "argument"],
         Error::Reshape { .. } => &["reshape"],
         Error::Overlap { .. } => &["overlap"],

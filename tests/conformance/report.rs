@@ -1,32 +1,32 @@
-//! Counting and printing.
+//! Counts and prints the results of the cases.
 
 use std::collections::BTreeMap;
 
 use super::skip::Reason;
 
-/// How a case ended.
+/// The result of a case.
 pub enum Verdict {
     Passed,
     Failed(String),
-    /// The design rules it out.
+    /// The design excludes the case.
     RuledOut(Reason),
-    /// This operation does not exist.
+    /// The operation does not exist.
     NotBuilt(String),
 }
 
-/// All verdicts so far.
+/// The results so far.
 #[derive(Default)]
 pub struct Report {
     passed: usize,
     failed: usize,
     ruled_out: BTreeMap<Reason, usize>,
     not_built: BTreeMap<String, usize>,
-    /// Whether to name every case.
+    /// Whether every case is named.
     pub verbose: bool,
 }
 
 impl Report {
-    /// Counts a case, and prints it where it failed.
+    /// Counts a case, and prints it if it failed.
     pub fn add(&mut self, id: &str, verdict: Verdict) {
         match verdict {
             Verdict::Passed => {
@@ -54,7 +54,7 @@ impl Report {
         }
     }
 
-    /// Number of cases.
+    /// Returns the number of cases.
     pub fn total(&self) -> usize {
         self.passed + self.failed + self.skipped()
     }
@@ -70,7 +70,7 @@ impl Report {
         format!("{passed} cases pass, {} fail, and {skipped} ({share:.1}%) are skipped.", self.failed)
     }
 
-    /// Prints the counts; whether nothing failed.
+    /// Prints the counts and returns whether no case failed.
     pub fn finish(self) -> bool {
         let share = |count: usize| 100.0 * count as f64 / self.total().max(1) as f64;
         if !self.not_built.is_empty() {

@@ -1,6 +1,6 @@
-//! Shape cases: calls on zeros, of which only the shape, the layout or the refusal is looked at.
+//! Runs shape cases: calls on zeros that compare only the shape, the layout or the error.
 //!
-//! Each is turned into a call of the same dispatch that tensor cases use.
+//! Each shape case becomes a call of the dispatch for tensor cases.
 
 use serde_json::Value as Json;
 use wengert_tensor::ops::try_broadcast_shapes;
@@ -21,7 +21,7 @@ pub fn run(case: &ShapeCase) -> Result<(), Trouble> {
     let fields = Object::new(&case.fields)?;
     let result = outcome(&case.function, fields);
     match (result, &case.expected) {
-        // The reference makes a tensor of a negative size: it has no elements to notice. Only a refusal is right.
+        // The reference makes a tensor with a negative size, which has no elements. Only an error is right.
         (result, Ok(expected)) if negative(expected) => match result {
             Err(Stop::Refused(_)) => Ok(()),
             _ => Err(Trouble::Differs("got a result, expected a refusal of the negative size".into())),
@@ -41,7 +41,7 @@ fn negative(expected: &Json) -> bool {
     sizes.is_some_and(|sizes| sizes.iter().any(|size| size.as_i64().is_some_and(|size| size < 0)))
 }
 
-/// What a call gave: its shape, and the layout and whether it is a view of the input where that is asked.
+/// The result of a call: its shape, and on request its layout and whether it is a view of the input.
 struct Outcome {
     shape: Shape,
     layout: Option<(Vec<isize>, usize, bool)>,
@@ -148,13 +148,13 @@ fn outcome(function: &str, fields: Object) -> Result<Outcome, Stop> {
     }
 }
 
-/// A shape of a list of shapes; sizes may be negative where that is what must be refused.
+/// Reads a shape; sizes may be negative if an error is expected.
 fn sizes(value: &Json) -> Result<Vec<isize>, String> {
     let whole = |size: &Json| size.as_i64().and_then(|size| isize::try_from(size).ok()).ok_or("a size is no integer");
     Ok(value.as_array().ok_or("a shape is no list")?.iter().map(whole).collect::<Result<_, _>>()?)
 }
 
-/// Zeros of any strides.
+/// Returns zeros with the given strides.
 fn strided(shape: &Shape, strides: &[isize]) -> Result<Zeros, Stop> {
     let last: isize = shape.iter().zip(strides).map(|(&size, &stride)| (size as isize - 1).max(0) * stride).sum();
     Tensor::try_from_strided(vec![0.0; last.unsigned_abs() + 1], shape, strides, 0)
@@ -182,7 +182,7 @@ fn given(literal: &Literal) -> Given<Zeros> {
     }
 }
 
-/// An item of an index list as shape cases write it.
+/// Reads an item of an index list in the notation of shape cases.
 fn index_item(value: &Json) -> Result<Given<Zeros>, String> {
     match value {
         Json::String(text) if text == ":" => Ok(Given::Slice([None; 3])),
@@ -223,7 +223,7 @@ fn in_place(op: &str, shape: &Shape, others: Vec<Given<Zeros>>) -> Result<Outcom
     Ok(Outcome { shape, layout: None })
 }
 
-/// The first result.
+/// Returns the first result.
 fn first<'r>(op: &str, results: &'r [Value<Zeros>]) -> Result<&'r Zeros, Stop> {
     match results.first() {
         Some(Value::Float(x)) => Ok(x),

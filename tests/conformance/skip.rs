@@ -1,4 +1,4 @@
-//! The one list of what the design rules out, each with its reason. Everything else runs, or is counted as not built.
+//! The list of the cases that the design excludes, with reasons. All other cases run, or count as not built.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use wengert_tensor::DType;
 
 use super::format::{Case, Literal, ShapeCase};
 
-/// Why a case is not run.
+/// The reason for which a case is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Element types that mix, or that an operation does not have.
+    /// The case mixes element types, or needs one that an operation does not have.
     MixedTypes,
-    /// A write that another name sees.
+    /// Another name sees a write.
     SharedMemory,
-    /// A leaf written in place.
+    /// A leaf is written in place.
     Leaf,
-    /// A value saved for the backward pass overwritten.
+    /// A value saved for the backward pass is overwritten.
     Saved,
-    /// Saved values freed by the first backward pass.
+    /// The first backward pass frees saved values.
     Freed,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Reason::MixedTypes => "mixed element types do not compile: a conversion is written out",
+            Reason::MixedTypes => "mixed element types do not compile without a conversion",
             Reason::SharedMemory => "writes through shared memory: tensors copy on write",
-            Reason::Leaf => "a leaf written in place: the name stands for the result, the leaf stays as it is",
-            Reason::Saved => "a saved value overwritten: no value that something else holds is ever written to",
-            Reason::Freed => "saved values freed by backward: a tape may be differentiated again",
+            Reason::Leaf => "a leaf is written in place: the name denotes the result and the leaf does not change",
+            Reason::Saved => "a saved value is overwritten: shared values are never written to",
+            Reason::Freed => "backward frees saved values: a tape may be differentiated again",
         })
     }
 }
 
-/// Why `case` is ruled out, if it is.
+/// Returns the reason for which the design excludes `case`.
 pub fn ruled_out(case: &Case) -> Option<Reason> {
     let category = case.error.as_ref().map_or("", |error| error.category.as_str());
     if case.group == "promotion" || matches!(category, "dtype" | "dtype_cast") || mixes_floats(case) {
@@ -50,18 +50,18 @@ pub fn ruled_out(case: &Case) -> Option<Reason> {
     (program || case.base_after || sees_a_write(case)).then_some(Reason::SharedMemory)
 }
 
-/// Why a shape case is ruled out, if it is: the questions about element types.
+/// Returns the reason for which the design excludes a shape case: it asks for an element type.
 pub fn ruled_out_shape(case: &ShapeCase) -> Option<Reason> {
     matches!(case.function.as_str(), "result_type" | "can_cast").then_some(Reason::MixedTypes)
 }
 
-/// Whether both floating-point types occur.
+/// Returns whether both floating-point types occur.
 fn mixes_floats(case: &Case) -> bool {
     let has = |dtype| case.inputs.iter().any(|input| input.window.dtype == dtype);
     has(DType::F32) && has(DType::F64)
 }
 
-/// Operations that give views of their first argument's buffer.
+/// Operations that return views of the buffer of their first argument.
 const VIEWS: &[&str] = &[
     "broadcast_to",
     "chunk",
@@ -88,9 +88,9 @@ const VIEWS: &[&str] = &[
     "view",
 ];
 
-/// Whether a name is read after another name of the same memory was written to.
+/// Returns whether a name is read after a write to another name of the same memory.
 fn sees_a_write(case: &Case) -> bool {
-    // For each name: which tensor it stands for, and in which buffer that lies.
+    // For each name: its tensor and the buffer of the tensor.
     let mut names: Vec<(&str, usize, usize)> = Vec::new();
     for (position, input) in case.inputs.iter().enumerate() {
         names.push((&input.name, position, position));

@@ -39,7 +39,7 @@ impl Store {
         Ok(Store(tensors))
     }
 
-    /// Number of tensors.
+    /// Returns the number of tensors.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -49,7 +49,7 @@ impl Store {
         if self.0.contains_key(key) { Ok(()) } else { Err(format!("there is no tensor '{key}'")) }
     }
 
-    /// Refuses a window that does not fit its base.
+    /// Refuses a window that exceeds its base.
     pub fn check(&self, window: &Window) -> Result<(), String> {
         let base = self.0.get(&window.base).ok_or_else(|| format!("there is no tensor '{}'", window.base))?;
         if base.dtype != window.dtype {
@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// A tensor with exactly the window's layout over a copy of the whole base.
+    /// Returns a tensor with the layout of the window over a copy of the whole base.
     pub fn window<T: Stores>(&self, window: &Window) -> Result<Tensor<T>, String> {
         let data = self.data::<T>(&window.base)?;
         // The offset of an empty window is arbitrary.
@@ -71,7 +71,7 @@ impl Store {
         Tensor::try_from_strided(data, &window.shape[..], &window.strides, offset).map_err(|error| error.sentence())
     }
 
-    /// A stored tensor.
+    /// Returns a stored tensor.
     pub fn tensor<T: Stores>(&self, key: &str) -> Result<Tensor<T>, String> {
         let shape = &self.0.get(key).ok_or_else(|| format!("there is no tensor '{key}'"))?.shape;
         Tensor::try_from_vec(self.data::<T>(key)?, &shape[..]).map_err(|error| error.sentence())
@@ -86,9 +86,9 @@ impl Store {
     }
 }
 
-/// Element types of the file.
+/// An element type of the file.
 pub trait Stores: Element {
-    /// The element whose little-endian bytes these are.
+    /// Returns an element from its little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 }
 

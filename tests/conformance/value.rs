@@ -1,4 +1,4 @@
-//! What a program of a case computes with: tensors of several types, arguments as written, and the ways a call can end.
+//! The values of a case's program: tensors of several types, arguments as written, and the ways in which a call can end.
 
 use wengert_tensor::ops::{InPlace, TensorLike, Windowed};
 use wengert_tensor::{DType, Error, Float, Sizes, Tensor};
@@ -6,9 +6,9 @@ use wengert_tensor::{DType, Error, Float, Sizes, Tensor};
 use super::refusal::Refusal;
 use super::skip::Reason;
 
-/// Eager tensors and recorded variables of a floating-point type: whatever has all operations.
+/// Floating-point tensors or recorded variables, with all operations.
 pub trait Array: TensorLike<Elem: Float> + InPlace + Windowed {
-    /// PyTorch's `view`, which a tensor refuses where strides do not allow it.
+    /// PyTorch's `view`, which refuses a tensor if its strides do not allow the view.
     fn view(&self, sizes: Sizes) -> Result<Self, Self::Error>;
 }
 
@@ -18,7 +18,7 @@ impl<T: Float> Array for Tensor<T> {
     }
 }
 
-/// An input or a result. Integers and masks are plain data, on a tape too.
+/// An input or a result. Integers and masks are plain data, also on a tape.
 #[derive(Clone)]
 pub enum Value<A> {
     Float(A),
@@ -27,7 +27,7 @@ pub enum Value<A> {
 }
 
 impl<A: Array> Value<A> {
-    /// Type of the elements.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         match self {
             Value::Float(_) => <A::Elem as wengert_tensor::Scalar>::DTYPE,
@@ -45,7 +45,7 @@ pub enum Given<A> {
     Integer(i64),
     Number(f64),
     Text(String),
-    /// A dtype: what takes one is ruled out.
+    /// An element type; operations that take one are excluded.
     DType,
     Slice([Option<i64>; 3]),
     Ellipsis,
@@ -53,16 +53,16 @@ pub enum Given<A> {
     List(Vec<Given<A>>),
 }
 
-/// Why a call gave no result.
+/// The reason for which a call gave no result.
 #[derive(Clone, Debug)]
 pub enum Stop {
-    /// The operation, or this form of it, does not exist (yet).
+    /// The operation, or this form of it, does not exist.
     NotBuilt(String),
-    /// The design rules it out.
+    /// The design excludes the case.
     RuledOut(Reason),
     /// The operation refused its arguments.
     Refused(Refusal),
-    /// The set is not as the format says.
+    /// The set does not follow the format.
     Malformed(String),
 }
 
@@ -75,5 +75,5 @@ impl<E: std::error::Error + 'static> From<E> for Stop {
 /// The results of a call.
 pub type Results<A> = Result<Vec<Value<A>>, Stop>;
 
-/// The results of a call, or `None` where the family does not have the operation.
+/// The results of a call, or `None` if the family does not have the operation.
 pub type Attempt<A> = Result<Option<Vec<Value<A>>>, Stop>;

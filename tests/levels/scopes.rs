@@ -26,7 +26,7 @@ pub struct Scope<'s> {
     pub paths: Vec<Path<'s>>,
 }
 
-/// Returns the scopes of a file: its own and those of its inline modules.
+/// Returns the scopes of a file: its own scope and one for each inline module.
 pub fn scopes<'s>(tokens: &[Token<'s>], module: &Module) -> Vec<Scope<'s>> {
     let mut done = Vec::new();
     let mut open = vec![(Scope { module: module.clone(), ..Scope::default() }, 0usize)];

@@ -47,7 +47,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })]))
 }
 
-/// A comparison's result as plain data: recorded variables give zeros and ones.
+/// Returns the result of a comparison as plain data; recorded variables give zeros and ones.
 pub fn mask<A: Array>(mask: A::Mask) -> Result<Tensor<bool>, Stop> {
     Ok(mask.to_tensor(Site::here("mask"))?.try_cast()?)
 }

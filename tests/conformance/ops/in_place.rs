@@ -1,4 +1,4 @@
-//! Operations in place.
+//! In-place operations.
 
 use wengert_tensor::ops::{Argument, Arithmetic, Blas, Functions, InPlace};
 use wengert_tensor::{Scalar, Tensor};
@@ -7,7 +7,7 @@ use super::super::call::Call;
 use super::super::skip::Reason;
 use super::super::value::{Array, Given, Stop, Value};
 
-/// The method with one operand, on whichever of the element types are listed.
+/// Calls the method with one operand on the listed element types.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -18,7 +18,7 @@ macro_rules! with {
     };
 }
 
-/// The method without an operand, on whichever of the element types are listed.
+/// Calls the method without an operand on the listed element types.
 macro_rules! alone {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -29,7 +29,7 @@ macro_rules! alone {
     };
 }
 
-/// Performs the operation on `target`; `false` where there is no such operation.
+/// Performs the operation on `target`; returns false if the operation is not in this family.
 pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     match call.op {
         "add_" => with!(call, target, try_add_, Float Int Bool),
@@ -76,7 +76,7 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
     Ok(true)
 }
 
-/// The operand beside a target of each element type, times `alpha` where that is given.
+/// Returns the operand for a target of each element type, multiplied by `alpha` if it is given.
 #[allow(non_snake_case)]
 pub(super) mod operands {
     use wengert_tensor::ops::Arithmetic;

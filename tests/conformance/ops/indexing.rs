@@ -1,4 +1,4 @@
-//! Reading by index, and joining.
+//! Indexed reads, and joining.
 
 use wengert_tensor::ops::{
     IndexItem, Indexing, Indexing2d, ItemIndexing, Nonzero, try_cat, try_hstack, try_meshgrid, try_one_hot, try_stack,
@@ -51,7 +51,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// The items of an index.
+/// Returns the items of an index.
 pub fn items<A: Array>(call: &Call<A>, position: usize, name: &str) -> Result<Vec<IndexItem>, Stop> {
     let item = |given: &Given<A>| match given {
         Given::Integer(place) => Ok(IndexItem::At(*place as isize)),

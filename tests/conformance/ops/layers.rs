@@ -1,4 +1,4 @@
-//! What layers are made of: normalizations, attention, recurrent cells, embedding, dropout.
+//! Parts of layers: normalizations, attention, recurrent cells, embedding, dropout.
 
 use wengert_tensor::ops::{
     Argument, Arithmetic, Attention, AttentionMask, CellWeights, Dropout, Embedding, EmbeddingOptions, Normalization,
@@ -64,7 +64,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Weights of a cell, as given.
+/// The weights of a cell, as given.
 struct Weights<A>([A; 2], [Option<A>; 2]);
 
 impl<A> Weights<A> {
@@ -81,7 +81,7 @@ fn weights<A: Array>(call: &Call<A>) -> Result<Weights<A>, Stop> {
     ))
 }
 
-/// The result, and the running statistics where they change.
+/// Returns the result, and the running statistics if they change.
 fn batch_norm<A: Array>(call: &Call<A>) -> Result<Option<Vec<Value<A>>>, Stop> {
     let x = call.float(0, "input")?;
     let running = (call.float_or_none(1, "running_mean")?, call.float_or_none(2, "running_var")?);

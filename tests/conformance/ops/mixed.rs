@@ -1,4 +1,4 @@
-//! Operations of two and three operands that are made of arithmetic.
+//! Operations on two and three operands that are made of arithmetic.
 
 use wengert_tensor::ops::{Argument, Clamp, Masking, Mixed};
 
@@ -27,7 +27,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
             x()?.try_addcdiv(&call.float(1, "tensor1")?, &call.float(2, "tensor2")?, value)?
         }
         "ldexp" => {
-            // The exponent of a program is converted first.
+            // A program converts the exponent first.
             let exponent = match call.value(1, "other")? {
                 Value::Int(y) => call.constant(&y.try_cast()?),
                 _ => call.float(1, "other")?,
@@ -74,7 +74,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     }))
 }
 
-/// A lower and an upper bound, each of which may be left out.
+/// Returns a lower and an upper bound; each is optional.
 #[allow(clippy::type_complexity)]
 pub fn bounds<A: Array>(call: &Call<A>) -> Result<(Option<Argument<A>>, Option<Argument<A>>), Stop> {
     let bound = |position: usize, name: &str| match call.given(position, name) {

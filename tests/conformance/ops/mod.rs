@@ -1,11 +1,11 @@
-//! From PyTorch's names to the library's methods, one file per family. The same dispatch serves eager tensors and recorded
+//! Maps PyTorch's names to the library's methods, one file for each family. The same dispatch serves eager tensors and recorded
 //! variables.
 //!
-//! A new family is a file with a function `attempt<A: Array>(call: &Call<A>) -> Attempt<A>`, which gives `None` for names that
-//! are not its own, and a line in [`call`]; a family of in-place operations has
-//! `attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop>` and a line in [`call_in_place`]. Ask `call`
-//! for every argument that the operation has (`call.float(0, "self")`, `call.flag(2, "keepdim", false)`): one that was given
-//! and that nobody asked for makes the case count as not built. A list of results is one `Value` each.
+//! A new family is a file with a function `attempt<A: Array>(call: &Call<A>) -> Attempt<A>` and a line in [`call`]. The
+//! function returns `None` for names of other families. A family of in-place operations has `attempt<A: Array>(call: &Call<A>,
+//! target: &mut Value<A>) -> Result<bool, Stop>` and a line in [`call_in_place`]. Read every argument of the operation from
+//! `call` (`call.float(0, "self")`, `call.flag(2, "keepdim", false)`): a given argument that nobody reads makes the case count
+//! as not built. A list of results has one `Value` for each.
 
 mod activations;
 mod arithmetic;
@@ -29,7 +29,7 @@ mod views;
 use super::call::Call;
 use super::value::{Array, Results, Stop, Value};
 
-/// The results of a call. An operation that no family has is not built.
+/// Returns the results of a call. An operation of no family is not built.
 pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
     let families = [
         activations::attempt::<A>,
@@ -51,7 +51,7 @@ pub fn call<A: Array>(call: &Call<A>) -> Results<A> {
     ];
     for attempt in families {
         if let Some(results) = attempt(call)? {
-            return all_seen(call).map(|()| results);
+            return check_all_read(call).map(|()| results);
         }
     }
     Err(call.not_built(""))
@@ -62,25 +62,25 @@ pub fn call_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<
     let families = [overwrite::attempt::<A>, in_place::attempt::<A>, scatter::attempt_in_place::<A>];
     for attempt in families {
         if attempt(call, target)? {
-            return all_seen(call);
+            return check_all_read(call);
         }
     }
     Err(call.not_built(""))
 }
 
-fn all_seen<A: Array>(call: &Call<A>) -> Result<(), Stop> {
-    match call.unseen() {
+fn check_all_read<A: Array>(call: &Call<A>) -> Result<(), Stop> {
+    match call.unread() {
         None => Ok(()),
         Some(argument) => Err(call.not_built(&argument)),
     }
 }
 
-/// One floating-point result.
+/// Returns one floating-point result.
 fn float<A: Array>(x: A) -> Option<Vec<Value<A>>> {
     Some(vec![Value::Float(x)])
 }
 
-/// Several floating-point results.
+/// Returns several floating-point results.
 fn floats<A: Array>(xs: Vec<A>) -> Option<Vec<Value<A>>> {
     Some(xs.into_iter().map(Value::Float).collect())
 }

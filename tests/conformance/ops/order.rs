@@ -7,7 +7,7 @@ use super::super::call::Call;
 use super::super::value::{Array, Attempt, Stop, Value};
 use super::float;
 
-/// The values and the positions that a method gives on whichever element type.
+/// Returns the values and the positions of a method on any element type.
 macro_rules! both {
     ($call:ident, |$x:ident| $body:expr) => {
         match $call.value(0, "self")? {
@@ -27,7 +27,7 @@ macro_rules! both {
     };
 }
 
-/// An extreme of everything, or along a dimension.
+/// Returns an extreme of all elements, or along a dimension.
 macro_rules! extreme {
     ($call:ident, $all:ident, $along:ident) => {
         if $call.given(1, "dim").is_none() {
@@ -39,7 +39,7 @@ macro_rules! extreme {
     };
 }
 
-/// Dimension `dim`, the last one where none is given.
+/// Returns the dimension `dim`, or the last one if none is given.
 fn dim<A: Array>(call: &Call<A>, position: usize) -> Result<isize, Stop> {
     Ok(call.integer(position, "dim")?.unwrap_or(-1))
 }

@@ -1,4 +1,4 @@
-//! In-place forms of operations that are made of several.
+//! In-place forms of composed operations.
 
 use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Comparison, InPlace, Mixed};
 
@@ -7,7 +7,7 @@ use super::super::value::{Array, Given, Stop, Value};
 use super::in_place::operands;
 use super::mixed::bounds;
 
-/// The method with one operand, on whichever of the element types are listed.
+/// Calls the method with one operand on the listed element types.
 macro_rules! with {
     ($call:ident, $target:ident, $method:ident, $($kind:ident)*) => {
         match $target {
@@ -18,7 +18,7 @@ macro_rules! with {
     };
 }
 
-/// Performs the operation on `target`; `false` where there is no such operation.
+/// Performs the operation on `target`; returns false if the operation is not in this family.
 pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     match call.op {
         "eq_" => with!(call, target, try_eq_, Float Int Bool),
@@ -57,7 +57,7 @@ fn fill<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     Ok(true)
 }
 
-/// What only floating-point tensors have.
+/// Performs an operation that only floating-point tensors have.
 fn floats<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     let Value::Float(x) = target else { return Ok(false) };
     match call.op {

@@ -5,7 +5,7 @@ use wengert_tensor::ops::{Extremes, Reductions};
 use super::super::call::Call;
 use super::super::value::{Array, Attempt, Value};
 
-/// The method on whichever of the element types are listed.
+/// Calls the method on the listed element types.
 macro_rules! on {
     ($call:ident, $method:ident, $($kind:ident)*) => {{
         let (dims, keepdim) = ($call.dims(1, "dim")?, $call.flag(2, "keepdim", false)?);
@@ -17,7 +17,7 @@ macro_rules! on {
     }};
 }
 
-/// A reduction whose result has a type of its own.
+/// Calls a reduction whose result has its own type.
 macro_rules! to {
     ($kind:ident, $call:ident, |$x:ident| $body:expr) => {
         Value::$kind(match $call.value(0, "self")? {

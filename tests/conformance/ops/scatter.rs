@@ -1,4 +1,4 @@
-//! Writing by index, as functions and in place.
+//! Indexed writes, as functions and in place.
 
 use wengert_tensor::ops::{Argument, Scatter, ScatterInPlace};
 
@@ -30,7 +30,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Performs the operation on `target`; `false` where there is no such operation.
+/// Performs the operation on `target`; returns false if the operation is not in this family.
 pub fn attempt_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     let Value::Float(x) = target else { return Ok(false) };
     let dim = || call.needed_integer(1, "dim");

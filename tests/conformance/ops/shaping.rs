@@ -57,7 +57,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Sizes in a list; `None` where a single number is given.
+/// Returns a list of sizes, or `None` if the argument is a single number.
 fn list<A: Array>(call: &Call<A>, position: usize, name: &str) -> Result<Option<Vec<usize>>, Stop> {
     if !matches!(call.given(position, name), Some(Given::List(_))) {
         return Ok(None);
