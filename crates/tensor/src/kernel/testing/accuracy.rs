@@ -221,18 +221,18 @@ fn the_documented_bounds_are_these() {
 const INTRODUCTION: &str = "\
 # Accuracy
 
-Results are counted in units in the last place: the distance from a number to the next larger one of its type. The bounds below
-are tested, by `crates/tensor/src/kernel/testing/accuracy.rs`, which also writes this file.
+Errors are in units in the last place (ulp): one ulp is the distance from a number to the next larger one of its type. A test checks
+these bounds and writes this file (`crates/tensor/src/kernel/testing/accuracy.rs`).
 
-- f32: the most that a result is off the exact value, over a sweep of all exponents, subnormal ones included, and both signs.
-- f64: the most that a result is off the correctly rounded value, over points computed with 60 digits.
+- f32: the largest error against the exact value, over a sweep of all exponents, including subnormal numbers, and both signs.
+- f64: the largest error against the correctly rounded value, over points computed with 60 digits.
 
 Sums, differences, products, quotients, square roots, roundings, remainders, maxima and comparisons are correctly rounded or
-exact. Functions that are made of several, such as `softmax` or `gelu`, add up the errors of their steps; they are written
+exact. A function of several steps, for example `softmax` or `gelu`, adds up the errors of its steps. These functions are written
 so that no step cancels. A sum of many numbers is pairwise: its error grows with the logarithm of their count.
 
-`lgamma` and `digamma` have zeros at negative arguments. Where the result there is below 1, the unit is that of 1.
-`trigamma`, the derivative of `digamma`, uses PyTorch's formula, so that it has PyTorch's values, and its nine digits.
+`lgamma` and `digamma` have zeros at negative arguments. If the result there is below 1, the unit is the ulp of 1.
+`trigamma`, the derivative of `digamma`, uses PyTorch's formula. It has PyTorch's values, with nine exact digits.
 
 | function | f32 | f64 |
 |---|---|---|
