@@ -1,6 +1,6 @@
-//! The commonest silent bug in training: predictions `[n, 1]` minus targets `[n]` are `[n, n]`, and the loss still falls.
+//! The most common silent bug in training: predictions `[n, 1]` minus targets `[n]` are `[n, n]`, and the loss still falls.
 //!
-//! It broadcasts, so it is no error. Wengert warns, with the line that made it; here is what the warning saves.
+//! The shapes broadcast, so this is not an error. Wengert warns with the line of code. This example shows the mistake.
 
 use wengert::compat::Rules;
 use wengert::prelude::*;
@@ -9,9 +9,7 @@ fn main() {
     let inputs = Tensor::<f64>::linspace(-1.0, 1.0, 8).reshape([8, 1]);
     let targets = Tensor::from_fn([8], |index| 3.0 * inputs.get(&[index[0], 0]).unwrap_or_default() + 1.0);
 
-    println!(
-        "1. y = 3x + 1, fitted to targets of shape [8], as written in a hurry (the warning goes to standard error):\n"
-    );
+    println!("1. y = 3x + 1, fitted to targets of shape [8], a mistake (the warning goes to standard error):\n");
     let (slope, losses) = fit(&inputs, &targets);
     println!(
         "   the loss falls, {:.3} -> {:.3}, and the slope is {slope:.3}, not 3\n",
@@ -19,20 +17,20 @@ fn main() {
         losses[losses.len() - 1]
     );
 
-    println!("2. With targets of shape [8, 1], as meant:\n");
+    println!("2. With targets of shape [8, 1]:\n");
     let (slope, losses) = fit(&inputs, &targets.unsqueeze(1));
     println!("   the loss falls, {:.3} -> {:.3}, and the slope is {slope:.3}\n", losses[0], losses[losses.len() - 1]);
 
-    println!("3. In a test suite, make it an error:\n");
+    println!("3. A test suite can turn the warning into an error:\n");
     let _guard = Rules::default().deny().scope();
     let predictions = Tensor::<f64>::zeros([8, 1]);
     match predictions.try_sub(&targets) {
-        Ok(_) => unreachable!("it is denied"),
+        Ok(_) => unreachable!("the warning is an error here"),
         Err(error) => println!("{error}"),
     }
 }
 
-/// Gradient descent on a line; gives the slope and the losses on the way.
+/// Fits a line by gradient descent. Returns the slope and the losses.
 fn fit(inputs: &Tensor<f64>, targets: &Tensor<f64>) -> (f64, Vec<f64>) {
     let (mut slope, mut offset) = (Tensor::from([[0.0]]), Tensor::from([0.0]));
     let mut losses = Vec::new();

@@ -1,13 +1,12 @@
-//! Checking a gradient: central differences know nothing of derivative rules, so they can judge them.
+//! The gradient check: central differences use no derivative rules, so they can test them.
 //!
-//! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a mistake that is
-//! easily made: the operation broadcasts its second operand, and the gradient is not weighted as the value is. The check
-//! names the element, both numbers, and the operation at fault.
+//! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a common mistake: it
+//! forgets a factor. The check names the element, both numbers, and the faulty operation.
 
 use wengert::autograd::{Call, Error, GradCheck, Operation, assert_gradcheck, gradcheck};
 use wengert::prelude::*;
 
-/// z = x y², with a derivative written by hand, rightly or wrongly.
+/// z = x y², with a correct or a wrong derivative.
 struct TimesSquare {
     right: bool,
 }
@@ -30,7 +29,7 @@ impl Operation<f64> for TimesSquare {
         Some(match (input, self.right) {
             (0, _) => g * y.square(),
             (_, true) => g * x * y * 2.0,
-            (_, false) => g * x * y, // the 2 is forgotten
+            (_, false) => g * x * y, // the factor 2 is missing
         })
     }
 
@@ -50,10 +49,10 @@ fn main() {
         Err(failure) => panic!("{failure}"),
     }
 
-    println!("2. A custom operation with a mistake in its derivative does not:\n");
+    println!("2. A custom operation with a mistake in its derivative fails:\n");
     let wrong = gradcheck(
         |[x, row]| {
-            let y = row.expand(x.shape()); // the one operation that broadcasts
+            let y = row.expand(x.shape()); // the only operation that broadcasts
             x.tape().apply(TimesSquare { right: false }, &[x, y]).tanh()
         },
         [&x, &row],
@@ -63,7 +62,7 @@ fn main() {
         Err(failure) => println!("{failure}\n"),
     }
 
-    println!("3. Put right, it passes. In a test, a line is enough:");
+    println!("3. The corrected operation passes. In a test, one line is enough:");
     println!("   assert_gradcheck!(|x, y| f(x, y), &x, &y);");
     let y = row.expand(x.shape());
     assert_gradcheck!(|x, y| x.tape().apply(TimesSquare { right: true }, &[x, y]), &x, &y);

@@ -1,10 +1,10 @@
-//! Trains a small network to read handwritten digits, with a loss curve and checkpoints to show for it.
+//! Trains a small network to read handwritten digits, and writes a loss curve and checkpoints.
 //!
 //! ```text
 //! cargo run --release --example train_digits
 //! ```
 //!
-//! The same arguments give the same files, bit for bit, with any number of threads.
+//! The same arguments give the same files on one machine, bit for bit, with any number of threads.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,15 +21,15 @@ Trains a small network to read handwritten digits
 Usage: train_digits [OPTIONS]
 
 Options:
-      --data <FILE>      Table of comma-separated numbers, a sample in each row, its class (0 to 9) last; may be gzipped
+      --data <FILE>      Table of comma-separated numbers, one sample in each row, the class (0 to 9) last; may be gzipped
                          [default: the digits that come with the example]
-      --epochs <EPOCHS>  How often every training sample is seen, 1 or more [default: 40]
+      --epochs <EPOCHS>  Number of passes over the training samples, 1 or more [default: 40]
       --lr <LR>          Learning rate of the first epoch, more than 0 [default: 0.003]
-      --seed <SEED>      What the split, the initial weights and the order of the samples are drawn from [default: 0]
+      --seed <SEED>      Seed of the split, the initial weights and the order of the samples [default: 0]
       --out <DIR>        Folder for the loss curve and the checkpoints [default: out/train_digits]
   -h, --help             Print help";
 
-/// Found from whatever folder the example is run in.
+/// The path of the table; it does not depend on the working directory.
 const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");
 const CLASSES: usize = 10;
 const HIDDEN: usize = 128;
@@ -42,7 +42,7 @@ struct Arguments {
     out: PathBuf,
 }
 
-/// Those of the command line; `None` where it asks for help.
+/// Returns the arguments of the command line, or `None` if they ask for help.
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let (data, out) = (DIGITS.into(), "out/train_digits".into());
     let mut arguments = Arguments { data, epochs: 40, lr: 0.003, seed: 0, out };
@@ -59,7 +59,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         }
     }
     if arguments.epochs == 0 || !(arguments.lr > 0.0 && arguments.lr.is_finite()) {
-        return Err("--epochs and --lr are to be more than 0".into());
+        return Err("--epochs and --lr must be greater than 0".into());
     }
     Ok(Some(arguments))
 }
@@ -79,20 +79,20 @@ fn main() -> ExitCode {
 }
 
 fn train(Arguments { data, epochs, lr, seed, out }: Arguments) -> Result<()> {
-    // One seed tells everything random: the split, the initial weights, the order of the samples in each epoch.
+    // The seed determines all random numbers: the split, the initial weights, the order of the samples in each epoch.
     let generator = &mut Generator::new(seed);
     let (train, test) = Samples::<Tensor>::read_csv(data, CLASSES)?.random_split(0.25, generator)?;
-    // Pixels may be from 0 to 16 or from 0 to 255: the training part says.
+    // Pixels may range from 0 to 16 or from 0 to 255; the training part determines the scale.
     let pixels = Normalize::fit_range(train.inputs())?;
     let (train, test) = (train.normalized(&pixels)?, test.normalized(&pixels)?);
     let mut model = Sequential::mlp(&[train.inputs().shape()[1], HIDDEN, CLASSES], ReLU, generator);
     let (train, test) = (DataLoader::new(train, 64).shuffle().seed(seed), DataLoader::new(test, 1024));
-    // Targets that are not quite certain keep a network that knows its training samples by heart from overdoing it.
+    // Label smoothing prevents overconfidence on training samples that the network has memorized.
     let criterion = CrossEntropyLoss::new().label_smoothing(0.1);
     let history = Fit::new(epochs)
         .validation(&test)
         .metric("accuracy", Accuracy::new())
-        .schedule(PolynomialLR::new(lr, epochs, 1.0)) // down to 0 in a straight line
+        .schedule(PolynomialLR::new(lr, epochs, 1.0)) // linear decrease to 0
         .folder(&out)
         .run(
             &mut model,
@@ -107,7 +107,9 @@ fn train(Arguments { data, epochs, lr, seed, out }: Arguments) -> Result<()> {
     let accuracy = history.last().and_then(|epoch| epoch.validation.as_ref()?.get("accuracy")).unwrap_or(0.0);
     println!("test accuracy: {:.2}%", 100.0 * accuracy);
     if accuracy < 2.0 / CLASSES as f64 {
-        return Err(Error::Diverged("hardly better than chance: try another --lr, or more --epochs".to_owned()));
+        return Err(Error::Diverged(
+            "the network is hardly better than chance: try another --lr, or more --epochs".to_owned(),
+        ));
     }
     Ok(())
 }

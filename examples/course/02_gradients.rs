@@ -1,9 +1,9 @@
 //! 2. Gradients: by hand, by differences, and by a tape.
 //!
-//! A tape records what is computed. `grad` walks it backwards and records the derivative on the same tape, so the derivative is a
-//! variable like any other and has derivatives itself.
+//! A tape records the computation. `grad` walks it backwards and records the derivative on the same tape. The derivative is a
+//! variable like any other, and it has derivatives itself.
 //!
-//! Further: `gradient_check` compares whole functions with differences and names the element that is wrong.
+//! See also `gradient_check`, which compares whole functions with differences and names the wrong element.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ fn f(x: f64) -> f64 {
     (x * x).sin() * x.exp()
 }
 
-/// The same on a tape: operations on a variable instead of a number.
+/// The same function of a variable on a tape.
 fn recorded(x: Var<'_, f64>) -> Var<'_, f64> {
     x.square().sin() * x.exp()
 }
@@ -27,7 +27,7 @@ fn recorded(x: Var<'_, f64>) -> Var<'_, f64> {
 fn gradients(options: &Options) -> Result {
     println!("1. The derivative of sin(x²) eˣ at x = 0.7, three times\n");
     let x = 0.7f64;
-    // The chain rule and the product rule, on paper: 2x cos(x²) eˣ + sin(x²) eˣ.
+    // The chain rule and the product rule on paper: 2x cos(x²) eˣ + sin(x²) eˣ.
     let by_hand = 2.0 * x * (x * x).cos() * x.exp() + f(x);
     let h = 1e-5;
     let by_differences = (f(x + h) - f(x - h)) / (2.0 * h);
@@ -39,7 +39,7 @@ fn gradients(options: &Options) -> Result {
     println!("   by the tape      {:.12}\n", slope.item());
     assert!((slope.item() - by_hand).abs() < 1e-14);
 
-    println!("2. Of a million numbers the tape wants one pass, where differences would want two million\n");
+    println!("2. For a million numbers the tape needs one pass; differences would need two million\n");
     let many = Tensor::<f64>::linspace(-1.0, 1.0, 1_000_000);
     let tape = Tape::new();
     let variable = tape.var(&many);
@@ -50,13 +50,13 @@ fn gradients(options: &Options) -> Result {
         gradients.of(variable).to_vec()[999_999]
     );
 
-    println!("3. What was broadcast gets a gradient of its own shape: the sum over what it was used for\n");
+    println!("3. A broadcast operand gets a gradient of its own shape: the sum over the expanded dimensions\n");
     let tape = Tape::<f64>::new();
     let (maps, bias) = (tape.var(&Tensor::ones([4, 3, 5, 5])), tape.var(&Tensor::zeros([3, 1, 1])));
     let gradients = (maps + bias).sum(..).backward();
     println!("   bias [3, 1, 1], gradient {:?}: 4 samples x 5 x 5 pixels\n", gradients.of(bias).to_vec());
 
-    println!("4. A derivative is a variable: its derivative is `grad` once more\n");
+    println!("4. A derivative is a variable: call `grad` again for its derivative\n");
     let xs = Tensor::<f64>::linspace(-4.0, 4.0, 201);
     let tape = Tape::new();
     let x = tape.var(&xs);

@@ -1,7 +1,7 @@
-//! 3. A line fitted to points: the loop that all training is.
+//! 3. A line fitted to points: the loop of every training.
 //!
-//! Predict, measure the loss, take its gradient, go a small step downhill. For a line there is a formula too, so that one sees where
-//! the loop has to end.
+//! Predict, measure the loss, take its gradient, make a small step downhill. A line also has a formula, which shows where the
+//! loop should end.
 
 use std::process::ExitCode;
 
@@ -17,14 +17,14 @@ fn line(options: &Options) -> Result {
     let (steps, lr): (usize, f32) = (options.get("steps")?, options.get("lr")?);
     let generator = &mut Generator::new(options.seed());
 
-    // y = 2x - 1, and noise.
+    // y = 2x - 1, with noise.
     let x = Tensor::<f32>::rand([60], generator) * 2.0 - 1.0;
     let y = &x * 2.0 - 1.0 + Tensor::randn([60], generator) * 0.3;
 
     let (mut slope, mut offset) = (Tensor::scalar(0.0f32), Tensor::scalar(0.0));
     let mut lines = vec![(slope.item(), offset.item())];
     for step in 1..=steps {
-        let tape = Tape::new(); // a tape for each step
+        let tape = Tape::new(); // each step has its own tape
         let (a, b) = (tape.var(&slope), tape.var(&offset));
         let loss = mse_loss(a * &x + b, &y);
         let gradients = loss.backward();
@@ -36,12 +36,12 @@ fn line(options: &Options) -> Result {
         }
     }
 
-    // The formula: covariance over variance, and a line through the mean of both.
+    // The formula: covariance divided by variance, and a line through the means.
     let best = ((&x - x.mean(..)) * (&y - y.mean(..))).mean(..).item() / x.var(.., 0).item();
     let through = y.mean(..).item() - best * x.mean(..).item();
     println!("by formula:            y = {best:.3} x + {through:.3}");
 
-    let mut chart = Chart::new("A line on its way", "x", "y").points("data", 7, pairs(&x, &y));
+    let mut chart = Chart::new("A line during its fit", "x", "y").points("data", 7, pairs(&x, &y));
     for (colour, step) in [0, 2, 8, steps].into_iter().filter(|&step| step <= steps).enumerate() {
         let (a, b) = lines[step];
         let ends = [-1.0, 1.0].map(|x| (x, f64::from(a) * x + f64::from(b)));

@@ -1,7 +1,7 @@
 //! 4. Logistic regression: classes instead of numbers, a layer and an optimiser instead of formulas.
 //!
-//! A `Linear` layer gives one score for each class, and `cross_entropy` compares the scores with the class. Two moons show what a
-//! straight boundary cannot do, and what the same model can do that is given powers of the coordinates.
+//! A `Linear` layer gives one score for each class, and `cross_entropy` compares the scores with the class. A straight boundary
+//! cannot separate two moons. The same model can separate them if it is given powers of the coordinates.
 
 use std::f32::consts::PI;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     run(options.option("steps", 300, "Number of steps"), logistic)
 }
 
-/// Two half circles that reach into each other, `[n, 2]`, and which of them each point is of.
+/// Returns the points `[n, 2]` of two half circles that reach into each other, and the class of each point.
 fn moons(n: usize, generator: &mut Generator) -> (Tensor, Tensor<i64>) {
     let angle = Tensor::<f32>::rand([n], generator) * PI;
     let class = Tensor::arange(n) % 2;
@@ -25,7 +25,7 @@ fn moons(n: usize, generator: &mut Generator) -> (Tensor, Tensor<i64>) {
     (stack(&[x, y], 1) + Tensor::randn([n, 2], generator) * 0.12, class)
 }
 
-/// x^i y^j of degree 1 to `degree`: `[n, 2]` to `[n, features]`.
+/// Returns x^i y^j of degree 1 to `degree`: `[n, 2]` to `[n, features]`.
 fn powers(points: &Tensor, degree: i32) -> Tensor {
     let (x, y) = (points.select(1, 0), points.select(1, 1));
     let columns = (1..=degree).flat_map(|d| (0..=d).map(move |j| (d - j, j)));

@@ -1,9 +1,9 @@
 //! 5. Handwritten digits with a network of three layers.
 //!
-//! New are layers in a row (`Sequential`), inputs of one scale, batches, a learning rate that falls, and the quarter of the data that the network never
-//! trains on: only that one tells how good it is.
+//! New: a sequence of layers (`Sequential`), inputs of one scale, batches, and a learning rate that decreases. A quarter of the
+//! data is held out: the network never trains on it, so it measures the quality of the network.
 //!
-//! Further: `train_digits` is this as a whole program, with a checkpoint and curves of the loss.
+//! See also `train_digits`, the same as a complete program with a checkpoint and loss curves.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use wengert_course::{Chart, DIGITS, Options, Result, digits, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("05_digits_mlp", "Handwritten digits with a network of three layers");
-    let options = options.option("epochs", 40, "How often every digit is seen");
+    let options = options.option("epochs", 40, "Number of passes over the digits");
     run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }
 
@@ -24,7 +24,7 @@ fn train(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(options.get::<String>("data")?, generator)?;
     println!("{} digits to train on, {} held out", train.len(), test.len());
-    // Inputs around 0 train faster. The scale is that of the training part: the held-out part must not be known before the end.
+    // Inputs around 0 train faster. The scale comes from the training part, because the held-out part must stay unknown.
     let scale = Normalize::fit_range(train.inputs())?;
     let (train, test) = (train.normalized(&scale)?, test.normalized(&scale)?);
 
@@ -36,7 +36,7 @@ fn train(options: &Options) -> Result {
         .add(ReLU)
         .add(Linear::new(64, 10, generator));
     let mut adam = AdamW::new(2e-3);
-    let schedule = PolynomialLR::new(2e-3, epochs.into(), 1.0); // down to 0 in a straight line
+    let schedule = PolynomialLR::new(2e-3, epochs.into(), 1.0); // linear decrease to 0
     let batches = DataLoader::new(train.clone(), 64).shuffle().seed(options.seed());
     let (mut losses, mut shares) = (Vec::new(), Vec::new());
     for epoch in 1..=epochs {
@@ -44,7 +44,7 @@ fn train(options: &Options) -> Result {
         let mut sum = 0.0;
         for batch in batches.epoch(epoch.into()) {
             let (x, y) = batch?;
-            // On a training tape dropout drops ...
+            // On a training tape, dropout is active ...
             let (loss, gradients) = Tape::training(generator)
                 .value_and_gradients(|tape| cross_entropy(&model.forward(tape.constant(&x)), &y));
             adam.step(&mut model, &gradients);
@@ -61,7 +61,11 @@ fn train(options: &Options) -> Result {
     let last = shares.last().map_or(0.0, |share| share.1);
     let charts = [
         Chart::new("Loss in training", "epoch", "").line("", 0, losses),
-        Chart::new("Share of held-out digits read rightly", "epoch", "").line(format!("{last:.4} at last"), 1, shares),
+        Chart::new("Share of held-out digits with the right class", "epoch", "").line(
+            format!("{last:.4} at last"),
+            1,
+            shares,
+        ),
     ];
     options.write("training.svg", row_svg(&charts)?)?;
     println!("test accuracy: {:.2}%", 100.0 * last);

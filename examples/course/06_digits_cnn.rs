@@ -1,12 +1,13 @@
 //! 6. The same digits with a convolutional network.
 //!
-//! New are images as `[n, 1, 8, 8]`, convolutions with batch normalisation, training data that is moved about by a pixel at random each time
-//! it is seen, `Fit`, which is the loop of the last example, and looking at the result: curves, the digits that were read worst, and what
-//! the first layer's filters react to, all on one page.
+//! New: images as `[n, 1, 8, 8]`; convolutions with batch normalisation; training images that are shifted by a pixel at random
+//! in every epoch; and `Fit`, which is the loop of the last example. The result is one page with curves, the digits with the
+//! worst predictions, and the filters of the first layer.
 //!
-//! `--data FOLDER` takes MNIST's files: trained on 8,000 of its digits with `--epochs 5`, the network reads 98.6% to 99.0% of 2,000 others.
+//! `--data FOLDER` takes MNIST's files. Trained on 8,000 of its digits with `--epochs 5`, the network reads 98.6% to 99.0% of
+//! 2,000 other digits.
 //!
-//! Further: `own_images` does this with a folder of your own images.
+//! See also `own_images`, which does the same with a folder of your own images.
 
 use std::process::ExitCode;
 
@@ -20,11 +21,11 @@ use wengert_course::{DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("06_digits_cnn", "Handwritten digits with a convolutional network");
-    let options = options.option("epochs", 30, "How often every digit is seen");
+    let options = options.option("epochs", 30, "Number of passes over the digits");
     run(options.option("data", DIGITS, "Table of pixels, the class last, or a folder of MNIST's files"), train)
 }
 
-/// `[n, 1, 8, 8]` to scores `[n, 10]`.
+/// Maps `[n, 1, 8, 8]` to scores `[n, 10]`.
 #[derive(Module)]
 struct Cnn {
     conv1: Conv2d,
@@ -38,7 +39,7 @@ struct Cnn {
 }
 
 impl Cnn {
-    /// For images of `height` and `width`.
+    /// Makes a network for images of `height` and `width`.
     fn new([height, width]: [usize; 2], generator: &mut Generator) -> Self {
         let conv = |i, o, g: &mut Generator| Conv2d::builder(i, o, 3).padding(1).bias(false).build(g);
         Cnn {
@@ -69,7 +70,7 @@ fn train(options: &Options) -> Result {
     let (images, labels) = (as_images(test.inputs()), test.targets());
     let mut model = Cnn::new([images.shape()[2], images.shape()[3]], generator);
 
-    // Each image is moved by up to one pixel in both directions, by another distance in every epoch.
+    // Each image is shifted by up to one pixel in both directions, by a new distance in every epoch.
     let train = DataLoader::new(train, 64)
         .shuffle()
         .seed(options.seed())
@@ -106,7 +107,7 @@ fn train(options: &Options) -> Result {
     Ok(())
 }
 
-/// Rows `[n, side · side]` as `[n, 1, side, side]`.
+/// Converts rows `[n, side · side]` to `[n, 1, side, side]`.
 fn as_images(rows: &Tensor) -> Tensor {
     let side = rows.shape()[1].isqrt();
     rows.reshape([rows.shape()[0], 1, side, side])

@@ -1,13 +1,13 @@
-//! 7. An operation of your own: the log-density of Student's t, fused into one pass over the data.
+//! 7. Your own operation: the log-density of Student's t, fused into one pass over the data.
 //!
 //! ```text
 //! log p(x) = c - (ν + 1)/2 ln(1 + x²/ν)      c = ln Γ((ν+1)/2) - ln Γ(ν/2) - ln(πν)/2
 //! ```
 //!
-//! It says its shape, its value, and its derivative once, as a formula over variables. Broadcasting is done before it is
-//! called, and derivatives of any order follow.
+//! It defines its shape, its value, and its derivative once, as a formula over variables. Its operands are broadcast before the
+//! call. Derivatives of any order follow.
 //!
-//! Further: `gradient_check` shows how a mistake in such a derivative is found.
+//! See also `gradient_check`, which shows how to find a mistake in such a derivative.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, run};
 
 fn main() -> ExitCode {
-    run(Options::new("07_own_operation", "An operation of your own, differentiated twice"), own_operation)
+    run(Options::new("07_own_operation", "Your own operation, differentiated twice"), own_operation)
 }
 
 /// The log-density with ν degrees of freedom.
@@ -52,21 +52,21 @@ impl Operation<f64> for StudentT {
     }
 }
 
-/// log p of (data - location) / scale.
+/// Returns log p of (data - location) / scale.
 fn log_density<'t>(data: &Tensor<f64>, location: Var<'t, f64>, scale: Var<'t, f64>) -> Var<'t, f64> {
     let standard = (data - location) / scale;
     location.tape().apply(StudentT { nu: 3.0 }, &[standard]) - scale.log()
 }
 
 fn own_operation(options: &Options) -> Result {
-    // Five observations of two quantities, one of them wild.
+    // Five observations of two quantities, with one outlier.
     let data = Tensor::from([[1.1, -0.4], [0.9, -0.6], [1.3, -0.5], [1.0, -0.3], [9.0, -0.7]]);
     let (mut location, scale) = (Tensor::from([2.0, 0.0]), Tensor::scalar(0.5));
 
     println!("1. Data [5, 2], location [2] and scale [] broadcast; the derivatives are right to order 2:\n");
     println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
-    println!("2. The likeliest location, uphill along the gradient:\n");
+    println!("2. The most likely location, by gradient ascent:\n");
     // Fisher's scoring: the expected curvature of one observation is (ν + 1) / (ν + 3) / scale².
     let information = 5.0 * (4.0 / 6.0) / (0.5 * 0.5);
     for step in 0..=30 {
@@ -79,7 +79,7 @@ fn own_operation(options: &Options) -> Result {
         }
         location = &location + &(&gradient.value() / information);
     }
-    println!("\n   The mean of the first column is 2.66; the wild 9.0 hardly moves this one.\n");
+    println!("\n   The mean of the first column is 2.66; the outlier 9.0 hardly changes this location.\n");
 
     println!("3. The curvature there, [2, 2], by forward over reverse mode:\n");
     let h = hessian(|at| log_density(&data, at, at.tape().constant(&scale)).sum(..), &location);

@@ -1,7 +1,7 @@
-//! 8. Second order: steps that know how the ground is curved.
+//! 8. Second order: steps that use the curvature.
 //!
-//! Gradient descent knows the slope. Newton's method also uses the Hessian, which is a derivative of a derivative on the same tape.
-//! Where there are too many numbers for a Hessian, L-BFGS makes an approximation from the last gradients.
+//! Gradient descent uses the slope. Newton's method also uses the Hessian, which is a derivative of a derivative on the same
+//! tape. If there are too many numbers for a Hessian, L-BFGS approximates it from the last gradients.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     run(Options::new("08_second_order", "Newton's method, products with a Hessian, and L-BFGS"), second_order)
 }
 
-/// Rosenbrock's valley (1960): curved, narrow, nearly flat along its floor, and lowest at (1, 1).
+/// Rosenbrock's valley (1960): curved, narrow, nearly flat along its floor, with the minimum at (1, 1).
 fn valley(p: Var<'_, f64>) -> Var<'_, f64> {
     let (x, y) = (p.select(0, 0), p.select(0, 1));
     (y - x.square()).square() * 100.0 + (1.0 - x).square()
@@ -62,7 +62,7 @@ fn second_order(options: &Options) -> Result {
     options.write("valley.svg", chart.to_svg()?)?;
     println!();
 
-    println!("3. Of many numbers, a product of the Hessian with a vector costs as much as two gradients\n");
+    println!("3. For many numbers, the product of the Hessian with a vector costs as much as two gradients\n");
     let f = objective_of_one(|x: Var<'_, f64>| (x.square().sum(..) + 1.0).log());
     let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
     let along = hvp(f, &x, &Tensor::ones([100_000]));

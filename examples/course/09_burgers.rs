@@ -1,12 +1,13 @@
-//! 9. An equation solved by a network: Burgers' equation, where a smooth wave becomes a front.
+//! 9. An equation solved by a network: Burgers' equation, in which a smooth wave becomes a front.
 //!
 //! ```text
 //! u_t + u u_x = ν u_xx      u(x, 0) = -sin(πx)      u(-1, t) = u(1, t) = 0
 //! ```
 //!
-//! There is no data. The network is asked for u at points in space and time, and the loss is what is left of the equation there, made
-//! of derivatives of the network to its *inputs*; the gradient of that loss to the weights is a derivative of third order. The first
-//! values and the borders are built into the formula of u. Beside it is the exact solution (Cole 1951, Hopf 1950), an integral.
+//! There is no data. The network computes u at points in space and time. The loss is the residual of the equation there, which
+//! contains derivatives of the network with respect to its *inputs*. The gradient of this loss with respect to the weights is a
+//! derivative of third order. The formula of u satisfies the initial and boundary values. The exact solution (Cole 1951, Hopf
+//! 1950) is an integral.
 
 use std::f64::consts::PI;
 use std::process::ExitCode;
@@ -17,10 +18,10 @@ use wengert_course::{Chart, Options, Result, row_svg, run};
 
 fn main() -> ExitCode {
     let options = Options::new("09_burgers", "Burgers' equation solved by a network");
-    run(options.option("steps", 40, "Steps of L-BFGS, of up to 20 moves each"), solve)
+    run(options.option("steps", 40, "Steps of L-BFGS, with up to 20 updates each"), solve)
 }
 
-/// The viscosity: the smaller, the steeper the front.
+/// The viscosity. A smaller viscosity gives a steeper front.
 const NU: f64 = 0.02;
 
 #[derive(Module)]
@@ -32,15 +33,15 @@ impl Network {
         Network(sizes.windows(2).map(|pair| Linear::new(pair[0], pair[1], generator)).collect())
     }
 
-    /// u at places x `[n, 1]` and times t `[n, 1]`.
+    /// Returns u at places x `[n, 1]` and times t `[n, 1]`.
     fn u<'t>(&self, x: Var<'t, f64>, t: Var<'t, f64>) -> Var<'t, f64> {
         let (last, hidden) = self.0.split_last().expect("a network has layers");
         let inner = last.forward(hidden.iter().fold(cat(&[x, t], 1), |y, layer| layer.forward(y).tanh()));
-        // At t = 0 and at x = ±1 this is what it must be, whatever the network says.
+        // At t = 0 and at x = ±1 this formula has the required values for any network.
         t * (1.0 - x.square()) * inner - (x * PI).sin()
     }
 
-    /// What is left of the equation, squared, on average.
+    /// Returns the mean squared residual of the equation.
     fn loss<'t>(&self, x: Var<'t, f64>, t: Var<'t, f64>) -> Var<'t, f64> {
         let u = self.u(x, t);
         let [ux, ut] = u.sum(..).grad([x, t]);
@@ -49,15 +50,16 @@ impl Network {
     }
 }
 
-/// The exact solution at one place and time: the transform of Cole and Hopf turns the equation into that of heat, whose solution is an
-/// integral over the first values; the substitution makes its weight exp(-z²), and the sum over z is exact to the last digits.
+/// Returns the exact solution at one place and time. The transform of Cole and Hopf leads to the heat equation, whose solution
+/// is an integral over the initial values. The substitution makes its weight exp(-z²), and the sum over z is exact to the last
+/// digits.
 fn exact(x: f64, t: f64) -> f64 {
     let spread = (4.0 * NU * t).sqrt();
     let (mut above, mut below) = (0.0, 0.0);
     for step in -400..=400 {
         let z = f64::from(step) * 0.02;
         let y = x - spread * z;
-        // The largest exponent is left out above and below.
+        // The largest exponent is subtracted in the numerator and the denominator.
         let weight = (-z * z - ((PI * y).cos() + 1.0) / (2.0 * PI * NU)).exp();
         above -= (PI * y).sin() * weight;
         below += weight;
@@ -70,12 +72,12 @@ fn solve(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let mut network = Network::new(&[2, 24, 24, 24, 1], generator);
 
-    // Points everywhere, and as many again where the front will be.
+    // Half of the points are everywhere, the other half near the front.
     let x = Tensor::<f64>::rand([800, 1], generator) * 2.0 - 1.0;
     let x = cat(&[x.clone(), x * 0.2], 0);
     let t = Tensor::<f64>::rand([1600, 1], generator);
 
-    // Whether it is right is asked elsewhere: on a grid of 101 places at 21 times.
+    // The error is measured on other points: a grid of 101 places at 21 times.
     let grid = [Tensor::<f64>::linspace(-1.0, 1.0, 101), Tensor::linspace(0.0, 1.0, 21)];
     let truth =
         Tensor::from_fn([101, 21], |i| exact(grid[0].get(&[i[0]]).unwrap_or(0.0), grid[1].get(&[i[1]]).unwrap_or(0.0)));

@@ -1,8 +1,9 @@
-//! 10. An autoencoder, then a variational one: digits pressed through a few numbers and out again.
+//! 10. An autoencoder and a variational autoencoder: digits encoded in a few numbers and decoded again.
 //!
-//! The first network squeezes 64 pixels into two numbers, so that every digit is a point in the plane. The second one says a *range*
-//! for each of its eight numbers, draws from it, and is told to keep these ranges close to a standard normal distribution. So one can
-//! draw eight numbers oneself and get a digit that nobody wrote. (Kingma and Welling 2013, "Auto-encoding variational Bayes".)
+//! The first network encodes 64 pixels in two numbers, so every digit is a point in the plane. The second network gives a
+//! *distribution* for each of its eight numbers and draws from it. The loss keeps these distributions close to a standard
+//! normal distribution. Eight numbers drawn from that distribution then give a new digit. (Kingma and Welling 2013,
+//! "Auto-encoding variational Bayes".)
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("10_autoencoder", "An autoencoder and a variational one");
-    run(options.option("epochs", 60, "How often every digit is seen"), autoencoders)
+    run(options.option("epochs", 60, "Number of passes over the digits"), autoencoders)
 }
 
 fn network(sizes: [usize; 4], generator: &mut Generator) -> Sequential {
@@ -28,20 +29,20 @@ struct Autoencoder {
     decoder: Sequential,
 }
 
-/// The latent numbers of the variational one.
+/// The latent numbers of the variational autoencoder.
 const LATENT: usize = 8;
 
 impl Autoencoder {
-    /// Means and logarithms of variances, `[n, LATENT]` each.
+    /// Returns means and logarithms of variances, `[n, LATENT]` each.
     fn ranges<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
         self.encoder.forward(x).chunk_into(1)
     }
 
-    /// What the digits lose on the way, and how far the ranges are from a standard normal distribution (Kullback and Leibler), in nats
-    /// a digit.
+    /// Returns the reconstruction loss and the distance of the distributions from a standard normal distribution (Kullback and
+    /// Leibler), in nats per digit.
     fn variational_loss<'t>(&self, x: Var<'t>, noise: &Tensor) -> [Var<'t>; 2] {
         let [mean, log_variance] = self.ranges(x);
-        // The randomness comes from outside, so that a gradient goes through mean and variance.
+        // The noise is an input, so a gradient flows through the mean and the variance.
         let drawn = mean + (log_variance * 0.5).exp() * noise;
         let pixels = self.decoder.forward(drawn);
         let n = x.shape()[0] as f32;
@@ -58,7 +59,7 @@ fn autoencoders(options: &Options) -> Result {
     let batches = DataLoader::new(train.inputs().clone(), 64).shuffle().seed(options.seed());
     let images = test.inputs();
 
-    println!("1. Through two numbers\n");
+    println!("1. Two numbers per digit\n");
     let mut plain =
         Autoencoder { encoder: network([64, 128, 64, 2], generator), decoder: network([2, 64, 128, 64], generator) };
     let mut adam = AdamW::new(3e-3);
@@ -76,7 +77,7 @@ fn autoencoders(options: &Options) -> Result {
         }
     }
     let places = infer(|x| plain.encoder.forward(x), images);
-    let mut chart = Chart::new("Where the held-out digits lie in the plane", "first number", "second number");
+    let mut chart = Chart::new("The held-out digits in the plane", "first number", "second number");
     for digit in 0..10 {
         let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
         let points = of.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
@@ -85,7 +86,7 @@ fn autoencoders(options: &Options) -> Result {
     options.write("plane.svg", chart.to_svg()?)?;
     println!();
 
-    println!("2. Through eight ranges\n");
+    println!("2. Eight distributions per digit\n");
     let (encoder, decoder) = (network([64, 128, 64, 2 * LATENT], generator), network([LATENT, 64, 128, 64], generator));
     let mut variational = Autoencoder { encoder, decoder };
     let mut adam = AdamW::new(3e-3);

@@ -1,7 +1,8 @@
 //! 11. A recurrent network that writes text, one character after the other.
 //!
-//! New are sequences: characters become vectors (`Embedding`), a `GRU` carries a state from one to the next, and the network is
-//! trained to say at every place what comes next. To write, it draws a character from what it said and reads it again.
+//! New: sequences. Characters become vectors (`Embedding`), and a `GRU` carries a state from one character to the next. The
+//! training predicts the next character at every position. To write, the program draws a character from the prediction and
+//! feeds it back.
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
     let options = Options::new("11_gru_text", "A recurrent network that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
     let options = options.option("lr", 1e-2, "Learning rate of the first step");
-    run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
+    run(options.option("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)
 }
 
 const WIDTH: usize = 64;
@@ -36,7 +37,8 @@ impl Writer {
         }
     }
 
-    /// Characters `[rows, length]` to scores of the next ones `[rows, length, characters]`, with the last state.
+    /// Maps characters `[rows, length]` to scores of the next characters `[rows, length, characters]`, and returns the last
+    /// state.
     fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>, state: Option<Var<'t>>) -> (Var<'t>, Var<'t>) {
         let (outputs, state) = self.gru.forward_from(self.embedding.forward(tape, x), state);
         (self.head.forward(outputs), state)
@@ -49,7 +51,7 @@ fn write_text(options: &Options) -> Result {
     let generator = &mut Generator::new(options.seed());
     let (vocabulary, train, test) = text(options.get::<String>("text")?, LENGTH, options.seed())?;
     let mut model = Writer::new(vocabulary.len(), generator);
-    // The loss is the mean of each character's, in nats.
+    // The loss is the mean over the characters, in nats.
     Fit::new(epochs)
         .validation(&test)
         .schedule_steps(CosineAnnealingLR::new(lr, epochs * train.len() as u64))
@@ -63,7 +65,7 @@ fn write_text(options: &Options) -> Result {
             |scores, y| cross_entropy(&scores, &y.flatten(0, 1)),
         )?;
 
-    // The state is all that the network remembers, so that writing on costs the same at every place.
+    // The state is the whole memory of the network, so each further character costs the same.
     let mut written = vocabulary.encode("MENENIUS:\n")?.to_vec();
     let (mut next, mut state) = (Tensor::from(&written[..]).unsqueeze(0), None);
     for _ in 0..400 {

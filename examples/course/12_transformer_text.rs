@@ -1,9 +1,10 @@
 //! 12. A small transformer that writes better text than the recurrent network, from the same text and the same number of steps.
 //!
-//! New is attention: every character looks at all those before it, at once, so that training has no loop over places. Writing has one;
-//! a cache keeps what was computed for the characters so far, and each new one costs a single row.
+//! New: attention. Every character looks at all earlier characters at once, so the training has no loop over positions. Writing
+//! has a loop; a cache keeps the results of earlier characters, and each new character costs a single row.
 //!
-//! The blocks are written out here, in plain operations. `wengert::nn` has them ready: `TransformerEncoder`, `MultiheadAttention`.
+//! The blocks are written out here in plain operations. `wengert::nn` has them ready: `TransformerEncoder`,
+//! `MultiheadAttention`.
 
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
     let options = Options::new("12_transformer_text", "A small transformer that writes text");
     let options = options.option("text", PLAY, "Text to learn from").option("epochs", 3, "Epochs of 100 batches");
     let options = options.option("lr", 1e-2, "Largest learning rate");
-    run(options.option("temperature", 0.7, "Below 1: careful, above 1: adventurous"), write_text)
+    run(options.option("temperature", 0.7, "Below 1 prefers likely characters, above 1 unlikely ones"), write_text)
 }
 
 const WIDTH: usize = 64;
@@ -25,12 +26,12 @@ const HEADS: usize = 8;
 const BLOCKS: usize = 2;
 const LENGTH: usize = 64;
 
-/// A block: attention, then two layers for each place; both are added to what came in.
+/// A block: attention, then two layers for each position. Both results are added to their input.
 #[derive(Module)]
 struct Block {
     norm1: LayerNorm,
     qkv: Linear,
-    /// How much each head looks so many characters back, `[HEADS, LENGTH]`. (Raffel et al. 2020, "T5", 2.1)
+    /// The score of each head for each distance to an earlier character, `[HEADS, LENGTH]`. (Raffel et al. 2020, "T5", 2.1)
     back: Parameter,
     out: Linear,
     norm2: LayerNorm,
@@ -46,7 +47,8 @@ impl Block {
         Block {
             norm1: LayerNorm::new(WIDTH),
             qkv: Linear::new(WIDTH, 3 * WIDTH, generator),
-            // Most heads begin with a look at one place: the character itself, the one before, ... The last two look everywhere.
+            // Most heads begin with a look at one position: the character itself, the one before, ... The last two heads look
+            // everywhere.
             back: Parameter::new(Tensor::from_fn([HEADS, LENGTH], |i| {
                 if i[0] < HEADS - 2 { -(i[0].abs_diff(i[1]) as f32) } else { 0.0 }
             })),
@@ -57,7 +59,7 @@ impl Block {
         }
     }
 
-    /// `x` is `[rows, new, WIDTH]`, the characters after those in the cache.
+    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones.
     fn forward<'t>(&self, x: Var<'t>, cache: Option<&mut Cache>) -> Var<'t> {
         let [rows, new, _] = *x.shape().sizes() else { panic!("expected [rows, length, width], got {}", x.shape()) };
         let tape = x.tape();
@@ -71,7 +73,7 @@ impl Block {
             *cache = Some([key.value(), value.value()]);
         }
 
-        // From every place to every place so far, the distance; what comes later is hidden.
+        // The distance from every new position to every position so far. Later positions are masked.
         let seen = key.shape()[2];
         let to = Tensor::<i64>::arange(seen);
         let from = to.narrow(0, (seen - new) as isize, new as isize).unsqueeze(1).expand([new, seen]);
@@ -104,7 +106,8 @@ impl Writer {
         }
     }
 
-    /// Characters `[rows, length]`, after those in the caches if there are any, to scores of the next ones `[rows, length, characters]`.
+    /// Maps characters `[rows, length]`, after the cached ones if there are any, to scores of the next characters `[rows,
+    /// length, characters]`.
     fn forward<'t>(&self, tape: &'t Tape, x: &Tensor<i64>, caches: &mut [Cache]) -> Var<'t> {
         let mut x = self.embedding.forward(tape, x);
         for (number, block) in self.blocks.iter().enumerate() {
@@ -113,7 +116,7 @@ impl Writer {
         self.head.forward(self.norm.forward(x))
     }
 
-    /// Goes on where `start` ends, until there are LENGTH characters, which is as far as a head looks back.
+    /// Continues `start` up to LENGTH characters, the largest distance that a head knows.
     fn write(&self, start: &[i64], temperature: f64, generator: &mut Generator) -> Vec<i64> {
         let (mut caches, mut written, mut seen) = ([const { None }; BLOCKS], start.to_vec(), 0);
         while written.len() < LENGTH {
@@ -147,7 +150,7 @@ fn write_text(options: &Options) -> Result {
             |scores, y| cross_entropy(&scores, &y.flatten(0, 1)),
         )?;
 
-    // What it wrote last begins the next piece.
+    // Each piece begins with the end of the last one.
     let mut written = vocabulary.encode("MENENIUS:\n")?.to_vec();
     while written.len() < 400 {
         let start = written.split_off(written.len() - written.len().min(LENGTH / 2));

@@ -1,8 +1,8 @@
-//! 13. Two methods that are broadcasting and little else: k-means, and kernel regression with a width that is learned.
+//! 13. Two methods that are mostly broadcasting: k-means, and kernel regression with a learned width.
 //!
-//! Every point against every centre is `[n, 1, 2] - [k, 2]`, every point against every other `[n, 1] - [n]`. k-means needs no gradient.
-//! Kernel regression predicts a value as the mean of the others, weighted by how near they are; how far "near" goes is found by the
-//! gradient of its error to the width.
+//! The differences of every point and every centre are `[n, 1, 2] - [k, 2]`; the differences of every two points are `[n, 1] -
+//! [n]`. k-means needs no gradient. Kernel regression predicts a value as the mean of the other values, weighted by the
+//! distance of their points. The gradient of the error with respect to the width finds the best width.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The squared distance of every point `[n, 2]` to every centre `[k, 2]`: `[n, k]`.
+/// Returns the squared distance of every point `[n, 2]` to every centre `[k, 2]`: `[n, k]`.
 fn distances(points: &Tensor<f64>, centres: &Tensor<f64>) -> Tensor<f64> {
     (points.unsqueeze(1) - centres).square().sum(2)
 }
@@ -30,12 +30,12 @@ fn clusters(options: &Options) -> Result {
         return Err(format!("--clusters {k}: expected 1 to 10").into());
     }
     let generator = &mut Generator::new(options.seed());
-    // Five heaps of 80 points.
+    // Five groups of 80 points.
     let heaps = Tensor::from([[-2.0, -1.5], [2.0, -1.8], [0.0, 0.3], [-2.2, 2.0], [2.1, 1.7]]);
     let points = (heaps.unsqueeze(1) + Tensor::randn([5, 80, 2], generator) * 0.5).reshape([400, 2]);
 
     println!("1. k-means with {k} clusters\n");
-    // Each centre begins at the point that is farthest from those so far.
+    // Each centre begins at the point that is farthest from the centres so far.
     let mut centres = points.narrow(0, 0, 1);
     while centres.shape()[0] < k {
         let farthest = distances(&points, &centres).amin(1).argmax(0).item();
@@ -44,7 +44,7 @@ fn clusters(options: &Options) -> Result {
     for round in 1.. {
         let nearest = distances(&points, &centres).argmin(1); // [n]
         let member = one_hot(&nearest, Some(k)).cast::<f64>(); // [n, k]
-        // The mean of each cluster's points; an empty one stays where it is.
+        // The mean of the points of each cluster. An empty cluster keeps its centre.
         let count = member.sum(0).unsqueeze(1); // [k, 1]
         let means = member.t().matmul(&points) / count.clamp_min(1.0);
         let moved = where_(&count.gt(0.0), &means, &centres);
@@ -68,12 +68,12 @@ fn clusters(options: &Options) -> Result {
     Ok(())
 }
 
-/// Pairs of numbers that lie one after the other.
+/// Returns pairs of consecutive numbers.
 fn pairs(numbers: &Tensor<f64>) -> Vec<(f64, f64)> {
     numbers.to_vec().chunks(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// The values at `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2). Nadaraya and Watson, 1964.
+/// Returns the values at `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2). Nadaraya and Watson, 1964.
 fn predict<'t>(
     at: Var<'t, f64>,
     x: Var<'t, f64>,
@@ -84,19 +84,19 @@ fn predict<'t>(
     let (m, n) = (at.shape()[0], x.shape()[0]);
     let mut exponent = ((at.unsqueeze(1).expand([m, n]) - x) / width).square() * -0.5;
     if leave_out {
-        // A point may not predict itself: the diagonal weighs nothing.
+        // A point does not predict itself: its own weight is 0.
         exponent -= Tensor::<f64>::eye(n) * 1e9;
     }
     exponent.softmax(1).matmul(y)
 }
 
 fn kernels(options: &Options) -> Result {
-    println!("2. Kernel regression: the width by gradient descent on the error of leaving one out\n");
+    println!("2. Kernel regression: gradient descent on the leave-one-out error finds the width\n");
     let generator = &mut Generator::new(options.seed());
     let x = Tensor::<f64>::rand([120], generator) * 6.0 - 3.0;
     let y = (&x * 2.0).sin() + &x * 0.3 + Tensor::randn([120], generator) * 0.25;
 
-    let mut log_width = Tensor::scalar(0.0f64); // the width is positive: its logarithm is what is learned
+    let mut log_width = Tensor::scalar(0.0f64); // the width is positive, so its logarithm is learned
     for step in 0..=40 {
         let error = objective(|[log_width]| {
             let [x, y] = [&x, &y].map(|data| log_width.tape().constant(data));

@@ -1,8 +1,8 @@
-//! 14. Fine-tuning: layers that PyTorch trained, frozen, and a new head that learns from few labels.
+//! 14. Fine-tuning: frozen layers from PyTorch, and a new head that learns from few labels.
 //!
-//! Images are cheap, labels are not. `digit_features.safetensors` holds layers that PyTorch trained on 1,200 digits without their labels (see
-//! `make_digit_features.py` beside it), in half precision. Of other digits we pretend to have the labels of a few. A network that learns from
-//! these alone is the comparison.
+//! Images are cheap, but labels are not. `digit_features.safetensors` has layers that PyTorch trained on 1,200 digits without
+//! labels (see `make_digit_features.py` beside it), in half precision. The example uses the labels of only a few other digits.
+//! It compares with a network that learns from these labels alone.
 
 use std::process::ExitCode;
 
@@ -12,16 +12,16 @@ use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, run};
 
 const WEIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digit_features.safetensors");
-/// The rows that PyTorch saw.
+/// The number of rows that PyTorch trained on.
 const SEEN: usize = 1200;
 
 fn main() -> ExitCode {
-    let options = Options::new("14_fine_tuning", "Layers of PyTorch's, frozen, with a new head");
+    let options = Options::new("14_fine_tuning", "Frozen layers from PyTorch with a new head");
     let options = options.option("each", 3, "Labelled samples of each digit");
     run(options.option("steps", 150, "Number of training steps"), fine_tune)
 }
 
-/// The network whose `features` PyTorch's script has: the paths of their parameters are the same.
+/// The network of PyTorch's script: the parameters of `features` have the same paths.
 #[derive(Module)]
 struct Network {
     features: Sequential,
@@ -52,20 +52,20 @@ fn fine_tune(options: &Options) -> Result {
     let (steps, each): (usize, usize) = (options.get("steps")?, options.get("each")?);
     let generator = &mut Generator::new(options.seed());
     let data = Samples::read_csv(DIGITS, 10)?.subset(&(SEEN..1797).collect::<Vec<_>>())?;
-    // PyTorch's layers were trained on pixels from -1 to 1, so they get the same here.
+    // PyTorch's layers were trained on pixels from -1 to 1.
     let data = data.normalized(&Normalize::range(0.0, 16.0))?;
     let (labelled, held_out) = few_of_each(data.targets(), each, generator);
     let (train, test) = (data.subset(&labelled)?, data.subset(&held_out)?);
     println!("{} labelled digits to train on, {} held out\n", train.len(), test.len());
 
-    // A: from nothing.
+    // A: random initial weights.
     let mut scratch = Network::new(generator);
     let mut pretrained = Network::new(generator);
     train_on(&mut scratch, &train, steps, 3e-3, generator);
     let from_nothing = percent(&scratch, &test);
-    println!("A. from nothing, {} numbers learned: {from_nothing:.1}% right", scratch.num_parameters());
+    println!("A. random initial weights, {} numbers learned: {from_nothing:.1}% right", scratch.num_parameters());
 
-    // B: PyTorch's layers stay as they are; only the head learns.
+    // B: the layers from PyTorch stay frozen; only the head learns.
     Checkpoint::open(WEIGHTS)?.convert().partial().load_model(&mut pretrained)?; // f16 to f32; the file has no head
     pretrained.freeze("features");
     let before = pretrained.features.parameters()[0].value.clone();
@@ -74,10 +74,10 @@ fn fine_tune(options: &Options) -> Result {
     let frozen = percent(&pretrained, &test);
     println!("B. frozen features, {} numbers learned: {frozen:.1}% right", pretrained.head.num_parameters());
 
-    // C: then all layers, at a tenth of the pace.
+    // C: then all layers learn, at a tenth of the learning rate.
     pretrained.unfreeze("features");
     train_on(&mut pretrained, &train, steps, 3e-4, generator);
-    println!("C. then all of it, slowly: {:.1}% right", percent(&pretrained, &test));
+    println!("C. then all layers, slowly: {:.1}% right", percent(&pretrained, &test));
     println!("\nPyTorch's layers and {} labels: {:+.1} points.", train.len(), frozen - from_nothing);
 
     let path = options.file("digits.safetensors")?;
@@ -86,7 +86,7 @@ fn fine_tune(options: &Options) -> Result {
     Ok(())
 }
 
-/// The numbers of `each` random samples of every class, and those of the rest.
+/// Returns the numbers of `each` random samples of every class, and the numbers of the other samples.
 fn few_of_each(classes: &Tensor<i64>, each: usize, generator: &mut Generator) -> (Vec<usize>, Vec<usize>) {
     let classes = classes.to_vec();
     let mut left = [each; 10];
@@ -111,7 +111,7 @@ fn images(samples: &Samples) -> Tensor {
     samples.inputs().reshape([-1, 1, 8, 8])
 }
 
-/// The share of right answers.
+/// Returns the percentage of right answers.
 fn percent(network: &Network, samples: &Samples) -> f64 {
     100.0 * accuracy(&infer(|x| network.forward(x), &images(samples)), samples.targets())
 }

@@ -1,7 +1,7 @@
-//! 15. Gradients of single samples, and a private step.
+//! 15. Per-sample gradients, and a private training step.
 //!
-//! A batch's gradient is a mean, in which one odd sample can weigh as much as all others together. With the gradient of every sample
-//! each one can be made no longer than a bound, and noise added that hides whether it was there at all. (Abadi et al. 2016, "Deep
+//! The gradient of a batch is a mean, in which one unusual sample can dominate. With the gradient of every sample, the step
+//! clips each gradient to a bound. It adds noise that hides whether a sample was in the batch. (Abadi et al. 2016, "Deep
 //! learning with differential privacy".)
 
 use std::process::ExitCode;
@@ -12,19 +12,18 @@ use wengert::prelude::*;
 use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("15_private_step", "Gradients of single samples, clipped, with noise");
-    let options =
-        options.option("steps", 150, "Number of steps").option("bound", 1.0, "Length that no gradient may exceed");
-    run(options.option("noise", 0.6, "Deviation of the noise, in units of the bound"), train)
+    let options = Options::new("15_private_step", "Per-sample gradients, clipped, with noise");
+    let options = options.option("steps", 150, "Number of steps").option("bound", 1.0, "Maximum length of a gradient");
+    run(options.option("noise", 0.6, "Standard deviation of the noise, in units of the bound"), train)
 }
 
 fn loss<'t>(model: &Linear, tape: &'t Tape, x: &Tensor, y: &Tensor<i64>) -> Var<'t> {
     cross_entropy(&model.forward(tape.constant(x)), y)
 }
 
-/// The gradients of each sample: weights `[n, 10, 64]` and biases `[n, 10]`. One pass over the batch, not one for each sample.
+/// Returns the gradients of each sample: weights `[n, 10, 64]` and biases `[n, 10]`, from one pass over the batch.
 fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
-    let classes = one_hot(y, Some(10)).cast::<f32>(); // integers are no variables
+    let classes = one_hot(y, Some(10)).cast::<f32>(); // a variable cannot hold integers
     // The function is written for one sample, `[64]` and `[10]`.
     let gradients =
         per_sample_gradients(model, [x, &classes], |[x, class]| -(model.forward(x).log_softmax(-1) * class).sum(..));
@@ -66,7 +65,7 @@ fn train(options: &Options) -> Result {
             let (x, y) = (train.inputs().index_select(0, &rows), train.targets().index_select(0, &rows));
             let mut gradients = per_sample(&model, &x, &y);
             if private {
-                // One factor for each sample, the same for all of its numbers: [n, 1, 1] and [n, 1].
+                // One factor for each sample, equal for all of its numbers: [n, 1, 1] and [n, 1].
                 let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
                 let factor = (bound / squares.sqrt()).clamp_max(1.0);
                 gradients = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];
@@ -81,10 +80,10 @@ fn train(options: &Options) -> Result {
             }
         }
         let last = curve.last().map_or(0.0, |point| point.1);
-        println!("   {name:<8} {:.2}% of the held-out digits read rightly", 100.0 * last);
+        println!("   {name:<8} {:.2}% of the held-out digits have the right class", 100.0 * last);
         curves.push((name, curve));
     }
-    let mut chart = Chart::new("Held-out digits read rightly", "step", "share");
+    let mut chart = Chart::new("Held-out digits with the right class", "step", "share");
     for (colour, (name, curve)) in curves.into_iter().enumerate() {
         chart = chart.line(name, colour, curve);
     }

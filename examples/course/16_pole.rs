@@ -1,8 +1,9 @@
-//! 16. Reinforcement learning: a pole on a cart is kept upright by a network that nobody tells how.
+//! 16. Reinforcement learning: a network learns to keep a pole on a cart upright.
 //!
-//! In each of many worlds at once the network says how likely it is to push to the right, a push is drawn, and the world goes on. Pushes
-//! that were followed by more time upright than usual are made likelier: the gradient of Σ log π(push) · (return - usual return).
-//! (Williams 1992, "Simple statistical gradient-following algorithms". The cart is that of Barto, Sutton and Anderson, 1983.)
+//! Many carts run at once. In each step the network gives the probability of a push to the right, a push is drawn, and the
+//! carts move. Pushes that were followed by more time upright than usual become more likely, by the gradient of Σ log π(push) ·
+//! (return - usual return). (Williams 1992, "Simple statistical gradient-following algorithms". The cart is from Barto, Sutton
+//! and Anderson, 1983.)
 
 use std::process::ExitCode;
 
@@ -15,12 +16,13 @@ fn main() -> ExitCode {
     run(options.option("rounds", 60, "Number of updates"), learn)
 }
 
-/// As many carts as learn at the same time.
+/// The number of carts that run at the same time.
 const CARTS: usize = 32;
-/// Steps of 0.02 s after which it counts as solved.
+/// The number of steps of 0.02 s after which the task counts as solved.
 const LONGEST: usize = 300;
 
-/// Carts `[CARTS, 4]`: place, speed, angle of the pole, its speed. One step of 0.02 s with a push of 10 N to the right (1) or left (0).
+/// The carts `[CARTS, 4]`: position, speed, angle and angular speed of the pole. One step takes 0.02 s, with a push of 10 N to
+/// the right (1) or left (0).
 fn moved(state: &Tensor, push: &Tensor) -> Tensor {
     const CART: f32 = 1.0;
     const POLE: f32 = 0.1;
@@ -34,13 +36,13 @@ fn moved(state: &Tensor, push: &Tensor) -> Tensor {
     cat(&[x + &v * 0.02, v + pull * 0.02, angle + &spin * 0.02, spin + turn * 0.02], 1)
 }
 
-/// Which carts are still on their track with the pole upright, as ones and zeros.
+/// Returns ones for the carts that are on their track with the pole upright, else zeros.
 fn upright(state: &Tensor) -> Tensor {
     let (x, angle) = (state.select(1, 0), state.select(1, 2));
     x.abs().lt(2.4).logical_and(angle.abs().lt(12f32.to_radians())).cast()
 }
 
-/// What happened: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and whether a cart was still upright then.
+/// A run: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and whether each cart was still upright.
 struct Episodes {
     states: Tensor,
     pushes: Tensor,
@@ -73,7 +75,7 @@ fn learn(options: &Options) -> Result {
     let mut lengths = Vec::new();
     for round in 1..=rounds {
         let Episodes { states, pushes, alive } = play(&policy, generator);
-        // The time upright from each step on, discounted: a sum from behind.
+        // The discounted time upright from each step on: a running sum from the end.
         let mut left = Tensor::<f32>::zeros([CARTS]);
         let mut returns = Vec::new();
         for step in (0..alive.shape()[0]).rev() {
@@ -82,7 +84,7 @@ fn learn(options: &Options) -> Result {
         }
         returns.reverse();
         let returns = stack(&returns, 0);
-        // Better or worse than all carts on average, in units of the deviation, counting only those upright.
+        // The difference from the mean over the upright carts, in standard deviations.
         let count = alive.sum(..);
         let mean = (&returns * &alive).sum(..) / &count;
         let difference = (&returns - mean) * &alive;
@@ -91,7 +93,7 @@ fn learn(options: &Options) -> Result {
 
         let (_, mut gradients) = Tape::training(generator).value_and_gradients(|tape| {
             let score = policy.forward(tape.constant(&states)).squeeze(-1);
-            // log π of the push that was drawn: log σ(s) to the right, log σ(-s) to the left.
+            // log π of the drawn push: log σ(s) to the right, log σ(-s) to the left.
             let likelihood = (score * (&pushes * 2.0 - 1.0)).logsigmoid();
             -(likelihood * &advantage).sum(..) / count.item()
         });
@@ -108,6 +110,6 @@ fn learn(options: &Options) -> Result {
     let (first, last) = (lengths[0].1, lengths[lengths.len() - 1].1);
     let chart = Chart::new("Time upright, mean of 32 carts", "round", "steps of 0.02 s").line("", 0, lengths);
     options.write("upright.svg", chart.to_svg()?)?;
-    println!("upright for {:.1} s at last, {:.1} s at first", last * 0.02, first * 0.02);
+    println!("upright for {:.1} s at the end, {:.1} s at the start", last * 0.02, first * 0.02);
     Ok(())
 }

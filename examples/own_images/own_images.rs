@@ -1,6 +1,6 @@
-//! A network for your own images: trained, validated, saved, loaded again, and used.
+//! A network for your own images: training, validation, saving, loading, and prediction.
 //!
-//! Put the images (PNG or JPEG, of any size) of each class in a folder of its name:
+//! Put the images (PNG or JPEG, of any size) of each class in a folder with the name of the class:
 //!
 //! ```text
 //! pets/cats/tom.png  pets/cats/kitty.jpg  …
@@ -10,7 +10,7 @@
 //! cargo run --release -p own_images -- --use somebody.jpg
 //! ```
 //!
-//! Without `--data` the digits of the repository are written as such a folder.
+//! Without `--data`, the example writes the digits of the repository to such a folder and uses it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use wengert::nn::{EarlyStopping, Fit, ImageFolder, ImageReader, augment};
 use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, run};
 
-/// Height and width that all images are made; divisible by 4.
+/// Height and width of all images after resizing; divisible by 4.
 const SIZE: usize = 32;
 
 fn main() -> ExitCode {
     let options = Options::new("own_images", "A network for your own images");
-    let options = options.option("data", "", "Folder with a folder of images for each class; without it, the digits");
-    let options = options.option("epochs", 10, "How often every image is seen");
+    let options = options.option("data", "", "Folder with a folder of images for each class [default: the digits]");
+    let options = options.option("epochs", 10, "Number of passes over the images");
     run(options.option("use", "", "Image to use the trained network on"), |options| {
         match options.get::<PathBuf>("use")? {
             none if none.as_os_str().is_empty() => train(options),
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
+/// Maps `[n, 3, SIZE, SIZE]` to scores `[n, classes]`.
 #[derive(Module)]
 struct Cnn {
     conv1: Conv2d,
@@ -80,7 +80,7 @@ fn train(options: &Options) -> Result {
     let (train, test) = images.stratified_split(0.2, generator)?;
     println!("{} images to train on, {} held out, of the classes {}", train.len(), test.len(), names.join(", "));
 
-    // Files are read on a second thread, while the network learns from those before.
+    // A second thread reads files while the network learns from earlier ones.
     let train = DataLoader::new(train, 32)
         .shuffle()
         .seed(options.seed())
@@ -104,7 +104,7 @@ fn train(options: &Options) -> Result {
             |scores, y| cross_entropy(&scores, y),
         )?;
 
-    // The best epoch, not the last, is what counts.
+    // The best epoch counts, not the last one.
     load(&mut model, out.join("best.safetensors"))?;
     options.write("classes.txt", names.join("\n"))?;
     let (mut scores, mut classes) = (Vec::new(), Vec::new());
@@ -128,7 +128,7 @@ fn train(options: &Options) -> Result {
     Ok(())
 }
 
-/// Says what is on an image.
+/// Prints the classes of an image with their probabilities.
 fn predict(options: &Options, image: &Path) -> Result {
     let names = fs::read_to_string(options.file("classes.txt")?).map_err(|_| "train a network first, with --data")?;
     let names: Vec<&str> = names.lines().collect();
@@ -142,7 +142,7 @@ fn predict(options: &Options, image: &Path) -> Result {
     Ok(())
 }
 
-/// The digits of the repository as PNG files, in a folder for each class.
+/// Writes the digits of the repository as PNG files, in a folder for each class.
 fn digits_as_images(folder: &Path) -> Result<PathBuf> {
     let digits = Samples::<Tensor>::read_csv(DIGITS, 10)?;
     for (number, class) in digits.targets().iter().enumerate() {

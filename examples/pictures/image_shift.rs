@@ -1,7 +1,7 @@
 //! Pictures as `[n, 3, h, w]`, shifted in value with one `+`.
 //!
-//! `+ [h, w]` adds one picture to every channel of every image, `+ [3, 1, 1]` one amount per colour, `+ [1]` one amount
-//! everywhere. Before and after are written side by side as one PNG.
+//! `+ [h, w]` adds one picture to every channel of every image. `+ [3, 1, 1]` adds one amount per colour. `+ [1]` adds one
+//! amount everywhere. The example writes the pictures before and after, side by side, as one PNG.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    // Pixels come as [h, w, 3]; a batch of one image is [1, 3, h, w]. No pixel is moved for that.
+    // The file gives pixels [h, w, 3]; a batch of one image is [1, 3, h, w]. The conversion moves no pixel.
     let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/chelsea.png"))?;
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let images = (pixels.cast::<f32>() / 255.0).permute([2, 0, 1]).unsqueeze(0);
@@ -48,7 +48,7 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The pixels of a PNG of eight bits a channel, `[h, w, 3]`.
+/// Reads the pixels of a PNG with eight bits per channel: `[h, w, 3]`.
 fn read(path: &Path) -> Result<Tensor<u8>, Box<dyn std::error::Error>> {
     let mut picture = png::Decoder::new(BufReader::new(File::open(path)?)).read_info()?;
     let mut bytes = vec![0; picture.output_buffer_size().ok_or("the picture is too large")?];
@@ -56,7 +56,7 @@ fn read(path: &Path) -> Result<Tensor<u8>, Box<dyn std::error::Error>> {
     Ok(Tensor::from_vec(bytes, [size.height as usize, size.width as usize, 3]))
 }
 
-/// Writes `[1, 3, h, w]` with values around 0 to 1 as a PNG; what lies outside is clipped.
+/// Writes `[1, 3, h, w]` with values from 0 to 1 as a PNG. Other values are clipped.
 fn write(images: &Tensor<f32>, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let pixels = images.squeeze(0).permute([1, 2, 0]);
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);

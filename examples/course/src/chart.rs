@@ -1,4 +1,4 @@
-//! Lines, points and regions in the plane, as SVG.
+//! Draws lines, points and regions in the plane as SVG.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use plotters::prelude::*;
 
 use crate::Result;
 
-/// The colours, in the order in which layers take them.
+/// The colours, in the order in which layers use them.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 20),
@@ -24,7 +24,7 @@ const INK: RGBColor = RGBColor(60, 60, 60);
 const PALE: RGBColor = RGBColor(232, 232, 232);
 const SIZE: (u32, u32) = (560, 420);
 
-/// A chart: layers over two axes, drawn in the order in which they are added.
+/// A chart: layers over two axes, drawn in the order of their addition.
 pub struct Chart {
     title: String,
     axes: [&'static str; 2],
@@ -45,52 +45,53 @@ enum Kind {
     Dashes,
     Points,
     Crosses,
-    /// Between two points, the opposite corners.
+    /// A rectangle between two opposite corners.
     Rectangle,
 }
 
 impl Chart {
-    /// Axes with their names.
+    /// Makes a chart with a title and the names of its axes.
     pub fn new(title: impl Into<String>, x: &'static str, y: &'static str) -> Self {
         Chart { title: title.into(), axes: [x, y], ranges: None, layers: Vec::new() }
     }
 
-    /// What the axes show; without it, all of the layers.
+    /// Sets the ranges of the axes. The default shows all layers.
     #[must_use]
     pub fn ranges(mut self, x: Range<f64>, y: Range<f64>) -> Self {
         self.ranges = Some([x, y]);
         self
     }
 
-    /// A line through `points`, in a colour by number.
+    /// Adds a line through `points`, in a colour by number.
     #[must_use]
     pub fn line(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Line, points)
     }
 
-    /// A dashed line through `points`.
+    /// Adds a dashed line through `points`.
     #[must_use]
     pub fn dashes(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Dashes, points)
     }
 
-    /// Points without a line.
+    /// Adds points without a line.
     #[must_use]
     pub fn points(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Points, points)
     }
 
-    /// Crosses, which stand out among points.
+    /// Adds crosses, which are visible among points.
     #[must_use]
     pub fn crosses(self, name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.layer(name, colour, Kind::Crosses, points)
     }
 
-    /// The plane in the colours that `colour` gives to the middles of a grid of 120 x 120 cells, paler than points and lines.
+    /// Colours the plane in 120 x 120 cells. `colour` takes the middles of the cells; the colours are paler than points and
+    /// lines.
     ///
     /// # Panics
     ///
-    /// Without [`ranges`](Self::ranges).
+    /// If [`ranges`](Self::ranges) was not called.
     #[must_use]
     pub fn regions(mut self, colour: impl FnOnce(&[(f64, f64)]) -> Vec<usize>) -> Self {
         const CELLS: usize = 120;
@@ -124,7 +125,7 @@ impl Chart {
         self
     }
 
-    /// The chart as SVG.
+    /// Returns the chart as SVG.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl Chart {
         row_svg(std::slice::from_ref(self))
     }
 
-    /// The ranges of the axes: those that are said, or what holds all points with a little room.
+    /// Returns the ranges of the axes: the given ones, or ranges that contain all points with a margin.
     fn shown(&self) -> [Range<f64>; 2] {
         if let Some(ranges) = &self.ranges {
             return ranges.clone();
@@ -148,7 +149,7 @@ impl Chart {
         [around(|point| point.0), around(|point| point.1)]
     }
 
-    /// The corner in which the box of names hides the fewest points.
+    /// Returns the corner in which the legend hides the fewest points.
     fn free_corner(&self, [x, y]: &[Range<f64>; 2]) -> SeriesLabelPosition {
         let share = |value: f64, range: &Range<f64>| (value - range.start) / (range.end - range.start);
         let shares = |layer: &Layer| {
@@ -164,7 +165,7 @@ impl Chart {
             of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
         };
         let points: Vec<(f64, f64)> = self.layers.iter().flat_map(shares).collect();
-        // What a letter and a line of the box take of the area, about.
+        // The approximate size of a letter and a line of the legend, as shares of the area.
         let names = self.layers.iter().filter(|layer| !layer.name.is_empty());
         let wide = names.clone().map(|layer| layer.name.len()).max().unwrap_or(0) as f64 * 0.015 + 0.1;
         let high = names.count() as f64 * 0.055 + 0.05;
@@ -226,12 +227,12 @@ impl Chart {
     }
 }
 
-/// A number beside an axis: `2` and `0.5`, not `2.0`.
+/// Formats a number beside an axis: `2` and `0.5`, not `2.0`.
 fn short(value: &f64) -> String {
     ((value * 1e6).round() / 1e6 + 0.0).to_string() // + 0.0 makes -0 a 0
 }
 
-/// Charts side by side in one SVG.
+/// Returns one SVG with charts side by side.
 ///
 /// # Errors
 ///
@@ -249,7 +250,7 @@ pub fn row_svg(charts: &[Chart]) -> Result<String> {
     Ok(svg)
 }
 
-/// An error of the drawing library without what it borrows.
+/// Converts an error of the drawing library to one without borrowed data.
 fn owned(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

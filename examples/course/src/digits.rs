@@ -1,4 +1,4 @@
-//! The handwritten digits that lie in the repository, or MNIST.
+//! The handwritten digits of the repository, or MNIST.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use wengert::prelude::*;
 
 use crate::Result;
 
-/// The file, found from whatever folder the example is run in.
+/// The path of the table; it does not depend on the working directory.
 pub const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz");
 
-/// Digits `[n, height · width]` with pixels from 0 (paper) to 1 (ink), and their classes: those to train on and those held out.
+/// Returns digits `[n, height · width]` with pixels from 0 (paper) to 1 (ink), and their classes: a training part and a
+/// held-out part.
 ///
-/// A table ([`DIGITS`] is one of 1,797 digits of 8 x 8 pixels) gives three quarters of its rows and the rest. A folder is one of MNIST's IDX
-/// files, `train-images-idx3-ubyte` and so on, gzipped or not; `t10k` is held out.
+/// The table [`DIGITS`] has 1,797 digits of 8 x 8 pixels. A table gives three quarters of its rows for training. A folder has
+/// MNIST's IDX files, `train-images-idx3-ubyte` and so on, gzipped or not; the files `t10k` are held out.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ pub fn digits(path: impl AsRef<Path>, generator: &mut Generator) -> Result<(Samp
         true => (idx(path, "train")?, idx(path, "t10k")?),
         false => Samples::read_csv(path, 10)?.random_split(0.25, generator)?,
     };
-    // Pixels may be from 0 to 16 or from 0 to 255: the training part says.
+    // Pixels may range from 0 to 16 or from 0 to 255; the training part determines the scale.
     let ink = Normalize::new(Tensor::scalar(0.0), train.inputs().amax(..));
     Ok((train.normalized(&ink)?, test.normalized(&ink)?))
 }

@@ -1,4 +1,4 @@
-//! What the examples of the course share and what is not their subject: options of the command line, charts, and the digits.
+//! Shared code of the course that is not its subject: command-line options, charts, and the digits.
 
 mod chart;
 mod digits;
@@ -10,5 +10,5 @@ pub use digits::{DIGITS, digits};
 pub use options::{Options, run};
 pub use text::{PLAY, Texts, draw, text};
 
-/// What an example returns: anything may go wrong with a file, and `?` passes it on.
+/// The result of an example; `?` passes any error on.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,4 +1,4 @@
-//! Options of the command line: `--seed` and `--out` for every example, and those of its own.
+//! Command-line options: `--seed` and `--out` for every example, and the options of each example.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,24 +25,24 @@ struct OwnOption {
 }
 
 impl Options {
-    /// `--seed` and `--out`, of the example `name` that does what `about` says.
+    /// Makes the options `--seed` and `--out` of the example `name`; `about` describes the example.
     pub fn new(name: &'static str, about: &'static str) -> Self {
         Options { name, about, own: Vec::new(), seed: 0, out: ["out", name].iter().collect() }
     }
 
-    /// One more option, with its default.
+    /// Adds an option with its default.
     #[must_use]
     pub fn option(mut self, name: &'static str, default: impl ToString, help: &'static str) -> Self {
         self.own.push(OwnOption { name, help, value: default.to_string() });
         self
     }
 
-    /// What everything random is drawn from.
+    /// Returns the seed of all random numbers.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The path of a file that the example writes; its folder exists.
+    /// Returns the path of an output file and makes its folder.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Options {
         Ok(self.out.join(name))
     }
 
-    /// Writes a file into the example's folder, and says so.
+    /// Writes a file into the folder of the example and prints its path.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Options {
         Ok(())
     }
 
-    /// The value of an option of the example's own.
+    /// Returns the value of an option of the example.
     ///
     /// # Errors
     ///
@@ -74,11 +74,11 @@ impl Options {
         option.value.parse().map_err(|error| format!("--{name} {}: {error}", option.value).into())
     }
 
-    /// The option `epochs`.
+    /// Returns the option `epochs`.
     ///
     /// # Errors
     ///
-    /// If it is no number, or 0.
+    /// If it is not a number or is 0.
     pub fn epochs(&self) -> Result<u32> {
         match self.get("epochs")? {
             0 => Err("--epochs 0: expected 1 or more".into()),
@@ -93,12 +93,12 @@ impl Options {
             let default = if value.is_empty() { String::new() } else { format!(" [default: {value}]") };
             line(&format!("--{name} <VALUE>"), &format!("{help}{default}"));
         }
-        line("--seed <SEED>", "What everything random is drawn from [default: 0]");
-        line("--out <DIR>", &format!("Folder for what is written [default: {}]", self.out.display()));
+        line("--seed <SEED>", "Seed of all random numbers [default: 0]");
+        line("--out <DIR>", &format!("Folder for the output [default: {}]", self.out.display()));
         lines + "  -h, --help                   Print help"
     }
 
-    /// Reads the command line; false where it asks for help.
+    /// Reads the command line. Returns false if it asks for help.
     fn read(&mut self) -> std::result::Result<bool, lexopt::Error> {
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
@@ -117,7 +117,7 @@ impl Options {
     }
 }
 
-/// Reads the options and runs the example; the exit code is 1 where it fails and 2 where the command line is wrong.
+/// Reads the options and runs the example. The exit code is 1 if the example fails, and 2 if the command line is wrong.
 pub fn run(mut options: Options, example: impl FnOnce(&Options) -> Result) -> ExitCode {
     let usage = options.usage();
     match options.read() {

@@ -7,14 +7,14 @@ use wengert::prelude::*;
 
 use crate::Result;
 
-/// Part of a play, found from whatever folder the example is run in.
+/// The path of a part of a play; it does not depend on the working directory.
 pub const PLAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/coriolanus.txt");
 
-/// Batches of pieces of a text, `[rows, length]`; the targets are the same pieces one character later.
+/// Batches of pieces of a text, `[rows, length]`. The targets are the same pieces, one character later.
 pub type Texts = DataLoader<(Tensor<i64>, Tensor<i64>)>;
 
-/// The characters of the text in a file, and its pieces of `length` characters: those of the first nine tenths to train on, 100 batches of 16
-/// in an epoch, and those of the last tenth, end to end, held out.
+/// Returns the characters of the text in a file, and its pieces of `length` characters. The pieces of the first nine tenths are
+/// for training: 100 batches of 16 in an epoch. The pieces of the last tenth are held out.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub fn text(path: impl AsRef<Path>, length: usize, seed: u64) -> Result<(Vocabul
     Ok((vocabulary, train, DataLoader::new(test.subset(&end_to_end)?, 256)))
 }
 
-/// A character drawn from scores `[characters]`. A temperature below 1 prefers the likely ones, above 1 the others.
+/// Draws a character from scores `[characters]`. A temperature below 1 prefers likely characters, above 1 unlikely ones.
 pub fn draw(scores: &Tensor, temperature: f64, generator: &mut Generator) -> i64 {
     let probabilities = (scores / temperature as f32).softmax(-1);
     probabilities.multinomial(1, false, generator).item()
