@@ -4,11 +4,9 @@
 //! tape: `2.0 * x`, `2 * x`; a number of the type f32 is written on the right, or converted by `f64::from`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
-use std::panic::Location;
 
-use wengert_tensor::ops::{Argument, Arithmetic, Comparison, Operand, OperatorOperand, TensorLike, binary};
-use wengert_tensor::plan::Op;
-use wengert_tensor::{Binary, Float, Site, Tensor, compat};
+use wengert_tensor::ops::{Arithmetic, Comparison, Operand, OperatorOperand, TensorLike, binary};
+use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use crate::Var;
 use crate::error::or_raise;
@@ -22,13 +20,7 @@ macro_rules! operator {
             #[track_caller]
             #[inline]
             fn $method(self, other: O) -> Var<'t, T> {
-                match other.into_argument(&self) {
-                    Argument::Array(other) => match self.recorded_with(Binary::$primitive, other, Location::caller()) {
-                        Some(result) => result,
-                        None => Arithmetic::$op(&self, other),
-                    },
-                    number => Arithmetic::$op(&self, number),
-                }
+                Arithmetic::$op(&self, other)
             }
         }
 
@@ -117,22 +109,6 @@ impl<'t, T: Float> Var<'t, T> {
     #[allow(clippy::should_implement_trait)]
     pub fn ne(self, other: impl Operand<Self>) -> Self {
         Comparison::ne(&self, other)
-    }
-
-    /// `op` of two variables of the same tape and shape, recorded directly: nothing to broadcast, no compatibility rule to apply.
-    /// `None` otherwise; then the method of the same name records it.
-    #[inline]
-    pub(crate) fn recorded_with(self, op: Binary, other: Self, location: &'static Location<'static>) -> Option<Self> {
-        if !std::ptr::eq(self.tape, other.tape) || !compat::zero_dim_allowed() {
-            return None;
-        }
-        let mut record = self.tape.record.borrow_mut();
-        let shape = record.node(self.index).shape;
-        if record.node(other.index).shape != shape {
-            return None;
-        }
-        let index = record.push(Op::Binary(op), [self.index, other.index], shape, Some(location))?;
-        Some(Var::new(self.tape, index))
     }
 }
 

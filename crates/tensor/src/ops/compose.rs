@@ -3,9 +3,10 @@
 //! Operands broadcast by the plain rule; the settings of [`compat`](crate::shape::compat) do not apply, because the caller did
 //! not write these steps. Errors of every step name the [`Site`] of the operation that it is a part of.
 
-use crate::ops::pair::{expanded, number};
+use crate::ops::pair::{aligned, combined, expanded, number};
 use crate::ops::{Argument, Operand, TensorLike};
 use crate::shape::broadcast;
+use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// The steps, as methods.
@@ -27,12 +28,11 @@ pub(crate) trait Compose: TensorLike {
     }
 
     fn combined(&self, op: Binary, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
-        let (x, y) = both(self, y, at)?;
-        x.apply_binary(op, &y, at)
+        combined(self, op, y, BroadcastRule::Step, at)
     }
 
     fn compared(&self, op: Compare, y: impl Operand<Self>, at: Site) -> Result<Self::Mask, Self::Error> {
-        let (x, y) = both(self, y, at)?;
+        let (x, y) = aligned(self, y, BroadcastRule::Step, at)?;
         x.apply_compare(op, &y, at)
     }
 
@@ -103,19 +103,6 @@ pub(crate) trait Compose: TensorLike {
 }
 
 impl<A: TensorLike> Compose for A {}
-
-/// Both operands expanded to their broadcast shape.
-fn both<A: TensorLike>(x: &A, y: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    let y = match y.into_argument(x) {
-        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
-        Argument::Array(y) => y,
-    };
-    if x.same_shape(&y) {
-        return Ok((x.clone(), y));
-    }
-    let joined = join(&x.shape(), &y.shape(), at)?;
-    Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?))
-}
 
 /// The broadcast shape of two.
 pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {

@@ -14,9 +14,7 @@ use crate::ops::primitive::Composite;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::ops::traced;
-use crate::shape::broadcast::expands;
-use crate::shape::compat;
-use crate::shape::compat::Resolved;
+use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 impl<T: Element> TensorLike for Tensor<T> {
@@ -75,6 +73,37 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
         check_binary(op, other, at)?;
         binary(op, self.shape(), self.source(), other.source(), at)
+    }
+
+    // As the default, without expanded tensors in between.
+    fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
+        match self.resolve(other, rule, at)? {
+            Resolved::Equal => self.apply_binary(op, other, at),
+            Resolved::Broadcast(joined) => {
+                check_binary(op, other, at)?;
+                // Checked before anything is expanded.
+                crate::memory::reserve::addressable::<T>(&joined, at)?;
+                let (mut first, mut second) = (None, None);
+                let (x, y) = (over(self, &joined, &mut first), over(other, &joined, &mut second));
+                binary(op, &joined, x, y, at)
+            }
+            Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape().clone()), at)?, at),
+        }
+    }
+
+    // As the default, without a tensor for the number.
+    fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
+        if matches!(T::DTYPE, DType::I64 | DType::U8) {
+            // `apply_binary` refuses integers divided by zero.
+            let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
+            return self.apply_binary(op, &other, at);
+        }
+        defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
+        let other = [number];
+        let Some(layout) = Layout::contiguous(Shape::scalar()).expand(self.shape()) else {
+            unreachable!("a number expands to every shape")
+        };
+        binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
 
     fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
@@ -238,37 +267,6 @@ impl<T: Float> Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// `op` of this and `other`, broadcast under the rules in force: the same as expanding both first, without intermediate
-    /// tensors.
-    pub(crate) fn broadcast_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
-        if self.shape() == other.shape() && compat::zero_dim_allowed() {
-            return self.apply_binary(op, other, at);
-        }
-        let new;
-        let joined = if expands(other.shape(), self.shape()) {
-            compat::check_resolved(self.shape(), self.shape(), other.shape(), at)?;
-            self.shape()
-        } else if expands(self.shape(), other.shape()) {
-            compat::check_resolved(other.shape(), self.shape(), other.shape(), at)?;
-            other.shape()
-        } else {
-            match compat::resolve(self.shape(), other.shape(), at)? {
-                Resolved::Broadcast(joined) => new = joined,
-                Resolved::Flat => {
-                    let other = other.apply_view(View::Reshape(self.shape().clone()), at)?;
-                    return self.apply_binary(op, &other, at);
-                }
-            }
-            &new
-        };
-        check_binary(op, other, at)?;
-        // Checked before anything is expanded.
-        crate::memory::reserve::addressable::<T>(joined, at)?;
-        let (mut first, mut second) = (None, None);
-        let (x, y) = (over(self, joined, &mut first), over(other, joined, &mut second));
-        binary(op, joined, x, y, at)
-    }
-
     /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
         defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
@@ -295,20 +293,6 @@ impl<T: Element> Tensor<T> {
             }
             Ok(())
         })
-    }
-
-    /// `op` of each element and one number, in this order.
-    pub(crate) fn with_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
-        if matches!(T::DTYPE, DType::I64 | DType::U8) {
-            // Division of integers by zero is checked there.
-            let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
-            return self.apply_binary(op, &other, at);
-        }
-        let other = [number];
-        defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
-        let layout = Layout::contiguous(Shape::scalar()).expand(self.shape());
-        let Some(layout) = layout else { unreachable!("a number expands to every shape") };
-        binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
 }
 

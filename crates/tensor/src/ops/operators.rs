@@ -4,7 +4,8 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
-use crate::ops::Arithmetic;
+use crate::ops::{Arithmetic, TensorLike};
+use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
 use crate::{Binary, Element, Float, Number, Site, Tensor};
 
@@ -33,7 +34,7 @@ impl<T: Element> OperatorOperand<T> for &Tensor<T> {
 
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
-        match x.broadcast_binary(op, self, at) {
+        match x.apply_broadcast(op, self, BroadcastRule::Operation, at) {
             Ok(result) => result,
             Err(error) => raise(error),
         }
@@ -54,7 +55,7 @@ impl<T: Element> OperatorOperand<T> for T {
 
     #[track_caller]
     fn after(self, x: &Tensor<T>, op: Binary, at: Site) -> Tensor<T> {
-        match x.with_number(op, self, at) {
+        match x.apply_number(op, self, at) {
             Ok(result) => result,
             Err(error) => raise(error),
         }

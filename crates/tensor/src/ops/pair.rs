@@ -1,10 +1,9 @@
-//! Operands and their broadcasting: the only place where operations expand two operands to one shape.
+//! The operands of operations, and their broadcasting. [`compat`] decides how two operands come to one shape.
 
 use crate::ops::TensorLike;
 use crate::shape::broadcast;
-use crate::shape::compat;
-use crate::shape::compat::Resolved;
-use crate::{Binary, Compare, Element, Error, ExpandMismatch, Scalar, Shape, Site, Tensor, View};
+use crate::shape::compat::{self, BroadcastRule, Resolved};
+use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
 /// The other operand of an operation on an `A`: another `A`, a number, or (beside a recorded variable) a plain tensor.
 #[diagnostic::on_unimplemented(
@@ -137,32 +136,51 @@ pub(crate) fn expanded<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
-/// Both operands expanded to their broadcast shape.
-///
-/// The settings of [`compat`] apply here: they may warn, refuse, or view both operands as one-dimensional.
-pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+/// Both operands in their joint shape.
+pub(crate) fn aligned<A: TensorLike>(
+    x: &A,
+    other: impl Operand<A>,
+    rule: BroadcastRule,
+    at: Site,
+) -> Result<(A, A), A::Error> {
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
         Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
     };
-    if x.same_shape(&y) && compat::zero_dim_allowed() {
-        return Ok((x.clone(), y));
-    }
-    let (shape, other_shape) = (x.shape(), y.shape());
-    match compat::resolve(&shape, &other_shape, at)? {
+    match x.resolve(&y, rule, at)? {
+        Resolved::Equal => Ok((x.clone(), y)),
         Resolved::Broadcast(joined) => Ok((expanded(x, &joined, at)?, expanded(&y, &joined, at)?)),
         Resolved::Flat => {
-            let y = y.apply_view(View::Reshape(shape), at)?;
+            let y = y.apply_view(View::Reshape(x.shape()), at)?;
             Ok((x.clone(), y))
         }
     }
 }
 
+/// Both operands of a user's operation in their joint shape.
+pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+    aligned(x, other, BroadcastRule::Operation, at)
+}
+
 /// `op` of both operands, which broadcast.
 #[inline]
 pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
-    let (x, y) = pair(x, other, at)?;
-    x.apply_binary(op, &y, at)
+    combined(x, op, other, BroadcastRule::Operation, at)
+}
+
+/// `op` of both operands, which broadcast under `rule`.
+#[inline]
+pub(crate) fn combined<A: TensorLike>(
+    x: &A,
+    op: Binary,
+    other: impl Operand<A>,
+    rule: BroadcastRule,
+    at: Site,
+) -> Result<A, A::Error> {
+    match other.into_argument(x) {
+        Argument::Array(y) => x.apply_broadcast(op, &y, rule, at),
+        Argument::Number(value) => x.apply_number(op, value, at),
+    }
 }
 
 /// Comparison of both operands, which broadcast.
@@ -176,38 +194,9 @@ pub(crate) fn compare<A: TensorLike>(
     x.apply_compare(op, &y, at)
 }
 
-/// The other operand expanded to the shape of `output`, to which the result is written.
-///
-/// The settings of [`compat`] apply here too.
-pub(crate) fn pair_in_place<A: TensorLike>(output: &A, other: Argument<A>, at: Site) -> Result<A, A::Error> {
-    let y = match other {
-        Argument::Array(y) => y,
-        Argument::Number(value) => return number(output, value, &output.shape(), at),
-    };
-    if output.same_shape(&y) && compat::zero_dim_allowed() {
-        return Ok(y);
-    }
-    let (shape, other_shape) = (output.shape(), y.shape());
-    match compat::resolve_in_place(&shape, &other_shape, at)? {
-        Resolved::Broadcast(joined) => {
-            same_shape(&shape, &other_shape, &joined, at)?;
-            expanded(&y, &shape, at)
-        }
-        Resolved::Flat => y.apply_view(View::Reshape(shape), at),
-    }
-}
-
 /// An error where the result does not have the shape of `output`, to which it is written.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
-    if output == result {
-        return Ok(());
-    }
-    let source = match ExpandMismatch::between(other, output) {
-        Some(mismatch) => Box::new(mismatch),
-        None => unreachable!("{other} would expand to {output}, and the result have its shape"),
-    };
-    let (output, broadcast) = (Box::new(output.clone()), Box::new(result.clone()));
-    Err(Error::InPlaceShape { output, broadcast, source, at })
+    if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }
 
 /// The broadcast shape of any number of operands, whose shapes are `shapes`, in order.

@@ -1,5 +1,6 @@
 //! The primitives: a tensor computes them at once, a recorded variable records them.
 
+use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
@@ -118,6 +119,42 @@ pub trait TensorLike: Clone + Sized {
 
     /// `op` of each pair of elements; equal shapes.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
+
+    /// Decides how this and `other` come to one shape.
+    ///
+    /// # Errors
+    ///
+    /// Where they do not.
+    #[doc(hidden)]
+    #[inline]
+    fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
+        compat::resolve(self.same_shape(other), || (self.shape(), other.shape()), rule, at)
+    }
+
+    /// `op` of this and `other`, which broadcast under `rule`.
+    #[doc(hidden)]
+    #[inline]
+    fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Self::Error> {
+        match self.resolve(other, rule, at)? {
+            Resolved::Equal => self.apply_binary(op, other, at),
+            Resolved::Broadcast(joined) => {
+                let expanded = |x: &Self| match x.shape() == joined {
+                    true => Ok(x.clone()),
+                    false => x.apply_view(View::Expand(joined.clone()), at),
+                };
+                expanded(self)?.apply_binary(op, &expanded(other)?, at)
+            }
+            Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape()), at)?, at),
+        }
+    }
+
+    /// `op` of each element and `number`, in this order.
+    #[doc(hidden)]
+    #[inline]
+    fn apply_number(&self, op: Binary, number: Self::Elem, at: Site) -> Result<Self, Self::Error> {
+        let number = self.number(number).apply_view(View::Expand(self.shape()), at)?;
+        self.apply_binary(op, &number, at)
+    }
 
     /// The square root, or 1 over it where `inverse`, as a power: what PyTorch computes where the exponent is the plain number
     /// 1/2 or -1/2. At -0 and -∞ it differs from the power with an array of exponents.

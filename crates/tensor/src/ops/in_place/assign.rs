@@ -8,10 +8,9 @@ use wengert_macros::twins;
 use crate::engine::elementwise;
 use crate::ops::eager::{check_binary, over};
 use crate::ops::elementwise::arithmetic::is_root;
-use crate::ops::pair::{expanded, join_all, number, one_value, pair_in_place, same_shape};
+use crate::ops::pair::{aligned, expanded, join_all, number, one_value, same_shape};
 use crate::ops::{Argument, Masking, Operand, TensorLike};
-use crate::shape::compat;
-use crate::shape::compat::Resolved;
+use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// What operations in place are made of, and those that are not the in-place form of a function.
@@ -55,7 +54,7 @@ pub trait InPlace: TensorLike {
             let value = self.apply_root(inverse, at)?;
             return self.put(value, at);
         }
-        let y = pair_in_place(self, other, at)?;
+        let (_, y) = aligned(self, other, BroadcastRule::InPlace, at)?;
         self.put_binary(op, &y, at)
     }
 
@@ -158,11 +157,9 @@ impl<T: Element> InPlace for Tensor<T> {
             }
         };
         self.check_write(Some(y), at)?;
-        if self.shape() == y.shape() && compat::zero_dim_allowed() {
-            return self.put_binary(op, y, at);
-        }
-        match compat::resolve_in_place(self.shape(), y.shape(), at)? {
-            Resolved::Broadcast(joined) => same_shape(self.shape(), y.shape(), &joined, at)?,
+        match self.resolve(y, BroadcastRule::InPlace, at)? {
+            Resolved::Equal => return self.put_binary(op, y, at),
+            Resolved::Broadcast(_) => {}
             Resolved::Flat => {
                 let y = y.apply_view(View::Reshape(self.shape().clone()), at)?;
                 return self.put_binary(op, &y, at);

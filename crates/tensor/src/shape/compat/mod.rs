@@ -48,8 +48,10 @@ mod resolve;
 mod rules;
 mod warning;
 
+#[doc(hidden)]
+pub use resolve::{BroadcastRule, Resolved};
+pub(crate) use resolve::{check_zero_dim, refused_in_place, resolve};
 pub use resolve::zero_dim_allowed;
-pub(crate) use resolve::{Resolved, check_resolved, check_zero_dim, resolve, resolve_in_place};
 pub use rules::{BroadcastWarning, Condition, Guard, Rules, set_process};
 pub use warning::VARIABLE;
 pub use warning::{Collector, Warning, collect, log_handler, set_handler, stderr_handler};

@@ -1,57 +1,82 @@
-//! Two shapes under the rules in force: broadcast, viewed as one-dimensional, or refused.
+//! Resolves two shapes under the settings in force: equal, broadcast, viewed as one-dimensional, or refused.
 
 use crate::shape::broadcast;
 use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
-use crate::{Error, Shape, Site};
+use crate::{Error, ExpandMismatch, Shape, Site};
 
-/// The decision for two operands of different shapes.
+/// The rule for the shapes of two operands. It depends on who wrote the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroadcastRule {
+    /// A user's operation: the settings may warn, refuse, or view both operands as one-dimensional.
+    Operation,
+    /// A user's operation that writes its result to the first operand, whose shape may not change. The settings apply.
+    InPlace,
+    /// A step of a composed operation, which no user wrote: the settings do not apply.
+    Step,
+}
+
+/// How two operands come to one shape.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Resolved {
-    /// Both are expanded to this shape.
+pub enum Resolved {
+    /// The shapes are equal.
+    Equal,
+    /// Both operands expand to this shape.
     Broadcast(Shape),
-    /// The second is viewed in the shape of the first, which is the result's shape.
+    /// The second operand is viewed in the shape of the first, which is the result's shape.
     Flat,
 }
 
-/// Resolves the broadcast of `a` and `b` under the rules in force, which may warn or refuse.
-pub(crate) fn resolve(a: &Shape, b: &Shape, at: Site) -> Result<Resolved, Error> {
+/// Decides how two operands come to one shape. All operations of two operands ask this function. `equal` says whether the shapes are
+/// equal; `shapes` returns them, and is not called where that is enough.
+///
+/// # Errors
+///
+/// Where the shapes do not broadcast, the settings refuse them, or the result would not have the shape that is written to.
+#[inline]
+pub(crate) fn resolve(
+    equal: bool,
+    shapes: impl FnOnce() -> (Shape, Shape),
+    rule: BroadcastRule,
+    at: Site,
+) -> Result<Resolved, Error> {
+    if equal && (rule == BroadcastRule::Step || zero_dim_allowed()) {
+        return Ok(Resolved::Equal);
+    }
+    let (x, y) = shapes();
+    resolve_shapes(&x, &y, rule, at)
+}
+
+/// [`resolve`] for shapes that differ, or that the settings may refuse.
+fn resolve_shapes(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
+    let refused = |mismatch| Error::Broadcast(mismatch, at);
+    if rule == BroadcastRule::Step {
+        return broadcast::join_two(x, y, 1).map(Resolved::Broadcast).map_err(refused);
+    }
     let rules = Rules::current();
-    refuse_zero_dim(rules, &[a, b], at)?;
-    match broadcast::join_two(a, b, 1) {
-        Ok(joined) => {
-            warn_or_deny(rules, a, b, &joined, at)?;
+    refuse_zero_dim(rules, &[x, y], at)?;
+    let (in_place, joined) = (rule == BroadcastRule::InPlace, broadcast::join_two(x, y, 1));
+    match joined {
+        Ok(joined) if !in_place || joined == *x => {
+            warn_or_deny(rules, x, y, &joined, at)?;
             Ok(Resolved::Broadcast(joined))
         }
-        Err(_) if rules.legacy_pointwise && same_count(a, b) => {
-            warning::emit(Warning::Pointwise { shapes: (a.clone(), b.clone()), in_place: false, at });
+        _ if rules.legacy_pointwise && same_count(x, y) => {
+            warning::emit(Warning::Pointwise { shapes: (x.clone(), y.clone()), in_place, at });
             Ok(Resolved::Flat)
         }
-        Err(mismatch) => Err(Error::Broadcast(mismatch, at)),
+        Ok(joined) => Err(refused_in_place(x, y, &joined, at)),
+        Err(mismatch) => Err(refused(mismatch)),
     }
 }
 
-/// [`resolve`] for `a` and `b` that are known to broadcast to `joined`.
-pub(crate) fn check_resolved(joined: &Shape, a: &Shape, b: &Shape, at: Site) -> Result<(), Error> {
-    let rules = Rules::current();
-    refuse_zero_dim(rules, &[a, b], at)?;
-    warn_or_deny(rules, a, b, joined, at)
-}
-
-/// [`resolve`] for a result that is written to `output` and so must have its shape.
-///
-/// A broadcast to another shape returns without a warning; the caller refuses it.
-pub(crate) fn resolve_in_place(output: &Shape, other: &Shape, at: Site) -> Result<Resolved, Error> {
-    let rules = Rules::current();
-    refuse_zero_dim(rules, &[output, other], at)?;
-    let joined = broadcast::join(&[output, other]);
-    if joined.as_ref() == Ok(output) {
-        warn_or_deny(rules, output, other, output, at)?;
-    } else if rules.legacy_pointwise && same_count(output, other) {
-        warning::emit(Warning::Pointwise { shapes: (output.clone(), other.clone()), in_place: true, at });
-        return Ok(Resolved::Flat);
-    }
-    joined.map(Resolved::Broadcast).map_err(|mismatch| Error::Broadcast(mismatch, at))
+/// The error where `result`, the joint shape of `output` and `other`, is not the shape of `output`, which is written to.
+pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
+    let Some(source) = ExpandMismatch::between(other, output) else {
+        unreachable!("{other} would expand to {output}, and the result have its shape")
+    };
+    let (output, broadcast) = (Box::new(output.clone()), Box::new(result.clone()));
+    Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
 }
 
 /// Whether the rules in force allow tensors without dimensions.
@@ -132,13 +157,14 @@ mod tests {
     fn legacy_falls_back_only_where_counts_are_equal_and_shapes_do_not_broadcast() {
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let warnings = collect();
-        let at = Site::here("add");
-        assert_eq!(resolve(&shape(&[4, 2]), &shape(&[8]), at), Ok(Resolved::Flat));
-        assert_eq!(resolve(&shape(&[4, 1]), &shape(&[4]), at), Ok(Resolved::Broadcast(shape(&[4, 4]))));
-        assert!(resolve(&shape(&[4, 2]), &shape(&[7]), at).is_err());
-        let at = Site::here("add_");
-        assert_eq!(resolve_in_place(&shape(&[4, 1]), &shape(&[4]), at), Ok(Resolved::Flat));
-        assert_eq!(resolve_in_place(&shape(&[1, 4]), &shape(&[4]), at), Ok(Resolved::Broadcast(shape(&[1, 4]))));
+        let (at, rule) = (Site::here("add"), BroadcastRule::Operation);
+        assert_eq!(resolve_shapes(&shape(&[4, 2]), &shape(&[8]), rule, at), Ok(Resolved::Flat));
+        assert_eq!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[4, 4]))));
+        assert!(resolve_shapes(&shape(&[4, 2]), &shape(&[7]), rule, at).is_err());
+        assert!(resolve_shapes(&shape(&[4, 2]), &shape(&[8]), BroadcastRule::Step, at).is_err());
+        let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
+        assert_eq!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Flat));
+        assert_eq!(resolve_shapes(&shape(&[1, 4]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[1, 4]))));
         let texts: Vec<String> = warnings.warnings().iter().map(Warning::message).collect();
         assert_eq!(
             texts,
@@ -154,9 +180,9 @@ mod tests {
     #[test]
     fn in_place_warns_of_nothing_that_is_refused() {
         let _rules = Rules::pytorch().deny().when(Condition::Backward).scope();
-        let at = Site::here("add_");
-        assert_eq!(resolve_in_place(&shape(&[4, 1]), &shape(&[4]), at), Ok(Resolved::Broadcast(shape(&[4, 4]))));
-        assert!(matches!(resolve_in_place(&shape(&[1, 4]), &shape(&[4]), at), Err(Error::Denied { .. })));
+        let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
+        assert!(matches!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Err(Error::InPlaceShape { .. })));
+        assert!(matches!(resolve_shapes(&shape(&[1, 4]), &shape(&[4]), rule, at), Err(Error::Denied { .. })));
     }
 
     #[test]
