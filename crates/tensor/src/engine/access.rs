@@ -111,14 +111,10 @@ impl Access {
         let mut copy = Scratch::new(space.numel())?;
         let (input, tiling) = (Input::new(self, data), Tiling::of_tiles(space.numel(), *tiles));
         let bytes = size_of_val(&*copy);
-        tiling.fill(
-            &mut copy,
-            is_streamed(bytes, bytes),
-            || input.reader(&tiling),
-            |x, start, out| {
-                loops::one(x.read(start, out.len()), out, |x| x);
-            },
-        );
+        tiling.fill(&mut copy, is_streamed(bytes, bytes), &|blocks| {
+            let mut x = input.reader(&tiling);
+            blocks(&mut |start, out| loops::one(x.read(start, out.len()), out, |x| x));
+        });
         Ok(Some(copy))
     }
 

@@ -1,41 +1,46 @@
-//! Elementwise operations over whole tensors of any layout: programs of one instruction.
+//! Elementwise operations over whole tensors of any layout.
 //!
-//! Each classifies its operands ([`Access`]), cuts the result into blocks ([`Tiling`]) and computes block by block. Few elements
-//! go a shorter way ([`small`]), and few that lie in order go to the kernel at once.
+//! A block of elements or fewer takes the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and each operand is
+//! classified once ([`Access`]): two operands whose short rows broadcast are computed by rows, others block by block.
 
 use crate::engine::access::{Access, Input};
-use crate::engine::small;
+use crate::engine::short;
 use crate::engine::tiling::{Tiling, is_streamed};
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
 use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::IterationSpace;
-use crate::{Binary, Compare, Element, Layout, Unary};
+use crate::{Binary, Compare, Element, Layout, Shape, Unary};
 
-/// `out = op(x)`.
+/// Computes `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
-    one(x, out, true, op.cost(), |x, out| {
-        T::unary(op, x, out);
-    });
+    one(x, out, true, op.cost(), &|x, out| T::unary(op, x, out));
 }
 
-/// `out = op(x, y)`; one shape.
-pub(crate) fn binary<T: Element>(op: Binary, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    let plane = |plane: Plane, x: &[T], y: &[T], out: &mut [T]| T::plane(op, plane, x, y, out);
-    two(x, y, out, op.cost(), plane, |x, y, out| {
-        T::binary(op, x, y, out);
-    });
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`.
+pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) {
+    if out.is_empty() || out.len() <= BLOCK && short::binary(op, shape, x, y, out) {
+        return;
+    }
+    let (mut first, mut second) = (None, None);
+    let operands = [x.over(shape, &mut first), y.over(shape, &mut second)];
+    let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| T::rows(op, rows, Some(x), y, out);
+    two(operands, out, op.cost(), T::has_rows(op).then_some(&rows), &|x, y, out| T::binary(op, x, y, out));
 }
 
-/// `out = x op y`; one shape.
+/// Computes `out = x op y`; one shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
-    two(x, y, out, 1, |_, _, _, _| false, |x, y, out| T::compare(op, x, y, out));
+    let f = |x: Operand<T>, y: Operand<T>, out: &mut [bool]| T::compare(op, x, y, out);
+    if out.is_empty() || out.len() <= BLOCK && short::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f) {
+        return;
+    }
+    two([x, y], out, 1, None, &f);
 }
 
-/// `out = mask ? x : y`; one shape.
+/// Computes `out = mask ? x : y`; one shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    if out.is_empty() || out.len() <= BLOCK && small::three(mask, x, y, out, block::select) {
+    if out.is_empty() || out.len() <= BLOCK && short::three(mask, x, y, out, block::select) {
         return;
     }
     let accesses = [mask.layout, x.layout, y.layout].map(Access::new);
@@ -43,124 +48,105 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
     let tiling = tiling(out.len(), &accesses, 1);
-    let readers = || (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
     let streams = is_streamed(size_of_val(out), read);
-    tiling.fill(out, streams, readers, |(mask, x, y), start, out| {
-        let len = out.len();
-        block::select(mask.read(start, len), x.read(start, len), y.read(start, len), out);
+    tiling.fill(out, streams, &|blocks| {
+        let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
+        blocks(&mut |start, out| {
+            let len = out.len();
+            block::select(mask.read(start, len), x.read(start, len), y.read(start, len), out);
+        });
     });
 }
 
-/// `out = f(x)`, changing the type.
+/// Computes `out = f(x)`, which changes the type.
 pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
-    one(x, out, true, 1, |x, out| {
-        loops::one(x, out, &f);
-    });
+    one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
 }
 
-/// `out = x`, in row-major order.
+/// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     cast(x, out, |x| x);
 }
 
-/// `x = op(x, y)` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
-pub(crate) fn binary_in_place<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
+/// Computes `x = op(x, y)` where `x` is a window of `data` and `y` broadcasts to its shape. No two elements of `x` share a position.
+pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
+    let mut expanded = None;
+    let y = y.over(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
-        return in_window(data, layout, y, true, |x, y, out| {
-            T::binary(op, x, y, out);
-        });
+        return in_window(data, layout, y, |y, x| T::update(op, x, y));
     }
-    let first = layout.offset();
-    let x = &mut data[first..first + layout.numel()];
-    let by_rows = x.len() > BLOCK && T::in_place(op, Plane::NONE, &mut [], &[]);
-    if by_rows && matches!(Access::new(y.layout), Access::Strided(_)) {
-        let plane = |plane: Plane, [_, first]: [usize; 2], x: &mut [T]| {
-            T::in_place(op, plane, x, &y.data[first..]);
+    let x = &mut data[layout.offset()..][..layout.numel()];
+    if x.len() > BLOCK && T::has_rows(op) {
+        let access = Access::new(y.layout);
+        let rows = |rows: RowBroadcast, [_, first]: [usize; 2], x: &mut [T]| {
+            T::rows(op, rows, None, &y.data[first..], x);
         };
-        if in_planes([layout, y.layout], x, false, plane) {
+        if by_rows([layout, y.layout], &[&access], x, false, &rows) {
             return;
         }
     }
-    one(y, x, false, op.cost(), |y, x| {
-        let (number, row) = match y {
-            Operand::Slice(y) => (T::ZERO, Some(y)),
-            Operand::Splat(number) => (number, None),
-        };
-        let plane = Plane { rows: 1, columns: x.len(), y_moves: row.is_some(), ..Plane::NONE };
-        if !T::in_place(op, plane, x, row.unwrap_or(&[number])) {
-            // Copied aside, into the first-level cache, and written anew.
-            let mut before = [T::ZERO; BLOCK];
-            let before = &mut before[..x.len()];
-            before.copy_from_slice(x);
-            T::binary(op, Operand::Slice(before), y, x);
-        }
-    });
+    one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
-/// `x = y` where `x` is a window of `data`; one shape, no two elements of `x` in one place.
+/// Copies `y` to `x`, a window of `data`; one shape. No two elements of `x` share a position.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
     if layout.is_contiguous() {
-        let first = layout.offset();
-        return copy(y, &mut data[first..first + layout.numel()]);
+        return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    in_window(data, layout, y, false, |_, y, out| {
-        loops::one(y, out, |y| y);
-    });
+    in_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
 }
 
-/// `out = f(x)`; what is not `fresh` is read by `f` too.
+/// Computes `out = f(x)`. `fresh` says that `f` does not read `out`.
 fn one<T: Element, U: Element>(
     x: Source<T>,
     out: &mut [U],
     fresh: bool,
     cost: usize,
-    f: impl Fn(Operand<T>, &mut [U]) + Sync,
+    f: &(dyn Fn(Operand<T>, &mut [U]) + Sync),
 ) {
-    if out.is_empty() || out.len() <= BLOCK && small::one(x, out, &f) {
+    if out.is_empty() || out.len() <= BLOCK && short::one(x, out, f) {
         return;
     }
     let accesses = [Access::new(x.layout)];
     let streams = fresh && is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
     let tiling = tiling(out.len(), &accesses, cost);
-    tiling.fill(out, streams, || x.reader(&tiling), |x, start, out| f(x.read(start, out.len()), out));
+    tiling.fill(out, streams, &|blocks| {
+        let mut x = x.reader(&tiling);
+        blocks(&mut |start, out| f(x.read(start, out.len()), out));
+    });
 }
 
-/// `out = f(x, y)`; by `plane` where rows are short, unless it gives `false`: there is no such loop.
+/// A loop over rows and columns of two operands.
+type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
+
+/// Computes `out = f(x, y)`; by `rows`, if there is such a loop, where rows are short.
 fn two<T: Element, U: Element>(
-    x: Source<T>,
-    y: Source<T>,
+    [x, y]: [Source<T>; 2],
     out: &mut [U],
     cost: usize,
-    plane: impl Fn(Plane, &[T], &[T], &mut [U]) -> bool + Sync,
-    f: impl Fn(Operand<T>, Operand<T>, &mut [U]) + Sync,
+    rows: Option<&RowLoop<'_, T, U>>,
+    f: &(dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync),
 ) {
-    if out.is_empty() || out.len() <= BLOCK && small::two(x, y, out, &f) {
-        return;
-    }
     let accesses = [x.layout, y.layout].map(Access::new);
     let streams = is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
-    if accesses.iter().any(|access| matches!(access, Access::Strided(_))) && plane(Plane::NONE, &[], &[], &mut []) {
-        let plane = |own: Plane, [first, second]: [usize; 2], out: &mut [U]| {
-            plane(own, &x.data[first..], &y.data[second..], out);
+    if let Some(rows) = rows {
+        let rows = |own: RowBroadcast, [first, second]: [usize; 2], out: &mut [U]| {
+            rows(own, &x.data[first..], &y.data[second..], out);
         };
-        if in_planes([x.layout, y.layout], out, streams, plane) {
+        if by_rows([x.layout, y.layout], &accesses.each_ref(), out, streams, &rows) {
             return;
         }
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    tiling.fill(
-        out,
-        streams,
-        || (x.reader(&tiling), y.reader(&tiling)),
-        |(x, y), start, out| {
-            f(x.read(start, out.len()), y.read(start, out.len()), out);
-        },
-    );
+    tiling.fill(out, streams, &|blocks| {
+        let (mut x, mut y) = (x.reader(&tiling), y.reader(&tiling));
+        blocks(&mut |start, out| f(x.read(start, out.len()), y.read(start, out.len()), out));
+    });
 }
 
-/// How `count` elements are cut for operands that are read so.
+/// Returns the blocks of `count` elements for operands that are read so.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
@@ -168,20 +154,25 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     }
 }
 
-/// Rows of fewer elements are written out, several as one block: that takes less time than a loop for each. Of an operand whose rows
-/// are repeated, longer ones are too: they are written out as they are.
+/// Rows of fewer elements are written out, several as one block: a loop for each takes longer. Elements; measured on Zen 4 and Cascade Lake.
 const SHORT_ROW: usize = 12;
+
+/// As [`SHORT_ROW`], where the row of an operand repeats: such rows are written out faster.
 const SHORT_REPEATED_ROW: usize = 24;
 
-/// Fills `out` by planes of the two innermost loops, whose rows alone would not be worth a call: `f(plane, where each operand
-/// begins, its part of out)`. `false`, and nothing done, where rows are long or too short, or an operand neither stands still along
-/// them nor goes on one by one. What is streamed is not read by `f`.
-fn in_planes<U: Element>(
+/// Fills `out` by rows and columns of the two innermost loops: `f` gets the rows, the first position of each operand, and its part of `out`.
+/// Returns false, and computes nothing, where rows are long or too short, where no operand is [strided](Access::Strided), or where an inner
+/// stride is neither 0 nor 1. `accesses` are the operands that are read; `f` does not read a part that is streamed.
+fn by_rows<U: Element>(
     layouts: [&Layout; 2],
+    accesses: &[&Access],
     out: &mut [U],
     streams: bool,
-    f: impl Fn(Plane, [usize; 2], &mut [U]) + Sync,
+    f: &(dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync),
 ) -> bool {
+    if !accesses.iter().any(|access| matches!(access, Access::Strided(_))) {
+        return false;
+    }
     let space = IterationSpace::new(layouts[0].shape(), layouts);
     let Some(outer) = space.depth().checked_sub(2) else { return false };
     let ((height, [x_row, y_row]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));
@@ -191,52 +182,41 @@ fn in_planes<U: Element>(
     }
     let (x_row, y_row) = (x_row as usize, y_row as usize);
     let short = if x_row == 0 || y_row == 0 { SHORT_REPEATED_ROW } else { SHORT_ROW };
-    if columns < short && layouts.iter().all(|layout| Access::new(layout).is_written_by_rows()) {
+    if columns < short && accesses.iter().all(|access| access.is_written_by_rows()) {
         return false;
     }
-    let plane = Plane { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    Tiling::of_planes(out.len(), (height, columns), streams).fill(
-        out,
-        streams,
-        || (),
-        |(), start, out| {
+    let rows = RowBroadcast { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
+    Tiling::of_planes(out.len(), (height, columns), streams).fill(out, streams, &|blocks| {
+        blocks(&mut |start, out| {
             let (mut row, mut rest) = (start / columns, out);
             while !rest.is_empty() {
-                let rows = (height - row % height).min(rest.len() / columns);
-                let (now, later) = rest.split_at_mut(rows * columns);
+                let count = (height - row % height).min(rest.len() / columns);
+                let (now, later) = rest.split_at_mut(count * columns);
                 let starts = [space.position(0, row * columns), space.position(1, row * columns)];
-                f(Plane { rows, ..plane }, starts, now);
-                (row, rest) = (row + rows, later);
+                f(RowBroadcast { rows: count, ..rows }, starts, now);
+                (row, rest) = (row + count, later);
             }
-        },
-    );
+        });
+    });
     true
 }
 
-/// `x = f(x, y)` where `x` is a window of `data` with gaps, or in another order; `f` is given `x` where it `reads` it.
-fn in_window<T: Element>(
-    data: &mut [T],
-    layout: &Layout,
-    y: Source<T>,
-    reads: bool,
-    f: impl Fn(Operand<T>, Operand<T>, &mut [T]),
-) {
+/// Runs `f(y, x)` over blocks of `x`, a window of `data` with gaps or in another order. A block of `x` is gathered, changed, and written
+/// back.
+fn in_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
     if layout.numel() == 0 {
         return;
     }
     let (window, access) = (IterationSpace::new(layout.shape(), [layout]), Access::new(y.layout));
     let y = Input::new(&access, y.data);
     let tiling = Tiling::of_operation(layout.numel(), window.row().min(access.row()), 1);
-    let (mut x, mut y) = (Vec::new(), y.reader(&tiling));
-    let mut result = [T::ZERO; BLOCK];
+    let (mut x, mut y) = ([T::ZERO; BLOCK], y.reader(&tiling));
     for task in 0..tiling.tasks() {
         tiling.for_each_block(task, |start, len| {
-            if reads {
-                x.resize(len, T::ZERO);
-                fill::spread(&window, data, start, &mut x);
-            }
-            f(Operand::Slice(&x), y.read(start, len), &mut result[..len]);
-            fill::scatter(&window, &result[..len], start, data);
+            let x = &mut x[..len];
+            fill::spread(&window, data, start, x);
+            f(y.read(start, len), x);
+            fill::scatter(&window, x, start, data);
         });
     }
 }

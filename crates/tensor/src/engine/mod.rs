@@ -10,5 +10,6 @@ pub(crate) mod program;
 pub(crate) mod registers;
 pub(crate) mod run;
 pub(crate) mod run_lanes;
+pub(crate) mod short;
 pub(crate) mod small;
 pub(crate) mod tiling;

@@ -20,7 +20,7 @@ use crate::engine::execute::execute;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
 use crate::engine::tiling::{Tiling, is_streamed};
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
@@ -361,7 +361,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn plane(&mut self, instruction: Instruction, place: Place, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(op, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
         let [x_moves, y_moves] = [x, y].map(|value| !self.is_rows(value as usize));
-        if columns < ROW_OF_PLANE || x_moves == y_moves {
+        if columns < ROW_OF_PLANE || x_moves == y_moves || !T::has_rows(op) {
             return None;
         }
         let slot = self.slot(place, false);
@@ -371,8 +371,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         let computed = match (operand(x, x_moves), operand(y, y_moves)) {
             (Operand::Slice(x), Operand::Slice(y)) => {
                 let [x_row, y_row] = [x_moves, y_moves].map(|moves| if moves { columns } else { 1 });
-                let plane = Plane { rows: block.rows, columns, x_row, y_row, x_moves, y_moves };
-                T::plane(op, plane, x, y, &mut out[..block.len])
+                let rows = RowBroadcast { rows: block.rows, columns, x_row, y_row, x_moves, y_moves };
+                T::rows(op, rows, Some(x), y, &mut out[..block.len]);
+                true
             }
             _ => false,
         };

@@ -16,7 +16,7 @@ use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
 use crate::engine::run::STAGE;
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
@@ -338,15 +338,11 @@ impl<T: Float> Task<'_, '_, '_, T> {
         let read = |value: u32| self.together(value as usize, len);
         if apart || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
             if let Instruction::Binary(op, x, y) = instruction
+                && T::has_rows(op)
                 && let (Some((x, x_row, x_moves)), Some((y, y_row, y_moves))) = (self.plane(x, len), self.plane(y, len))
-                && T::plane(
-                    op,
-                    Plane { rows: count, columns: len, x_row, y_row, x_moves, y_moves },
-                    x,
-                    y,
-                    &mut out[..count * len],
-                )
             {
+                let rows = RowBroadcast { rows: count, columns: len, x_row, y_row, x_moves, y_moves };
+                T::rows(op, rows, Some(x), y, &mut out[..count * len]);
                 return LaneValue::Lanes(slot);
             }
             for (lane, out) in out.chunks_exact_mut(len).enumerate().take(count) {

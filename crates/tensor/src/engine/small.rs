@@ -1,8 +1,5 @@
-//! The short way for few elements, where finding out costs more than computing.
-//!
-//! Programs over few elements keep every value, numbers too, as a line of a few vectors, so that an instruction is a jump and an
-//! operation or two, and nothing is asked about its operands. Single operations over a block of elements or fewer read operands
-//! of short rows piece by piece.
+//! Programs over few elements. Every value, numbers too, is a small block of one to four vectors, so that an instruction is a jump and
+//! an operation or two, and nothing is asked about its operands.
 
 use smallvec::SmallVec;
 
@@ -11,20 +8,9 @@ use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
 use crate::engine::tiling::{LONGEST, Tiling, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::strided::{BLOCK, Source};
-use crate::kernel::{fill, rows};
+use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
-use crate::shape::iteration_space::IterationSpace;
-use crate::{Element, Float};
-
-/// Operands of longer rows are not read piece by piece.
-const LONG_ROW: usize = 128;
-
-/// Elements of a piece, at most.
-const ROOM: usize = 2 * LONG_ROW;
-
-/// Elements of which every vector register holds a part, or all.
-const ELEMENTS: usize = 16;
+use crate::Float;
 
 /// Runs a program by lines of `line` elements; `joined` has the [`joined_row`](Output::joined_row) of each output.
 pub(crate) fn run<T: Float>(
@@ -122,130 +108,6 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
             rest.fill(T::ONE);
         }
     }
-}
-
-/// An operand of an operation on a block of elements or fewer, read in pieces, the first one first.
-enum Pieces<'a, T> {
-    /// It lies in order, or is one element.
-    Whole(Operand<'a, T>),
-    /// The same short row again and again.
-    Row(&'a [T]),
-    /// Of short rows, which are gathered as they are asked for.
-    Rows(IterationSpace<1>, &'a [T]),
-}
-
-impl<'a, T: Element> Pieces<'a, T> {
-    /// `None` where rows are long.
-    #[inline]
-    fn new(x: Source<'a, T>) -> Option<Self> {
-        if let Some(whole) = x.whole() {
-            return Some(Pieces::Whole(whole));
-        }
-        if let Some(row) = x.row() {
-            return (row.len() < LONG_ROW).then_some(Pieces::Row(row));
-        }
-        let space = IterationSpace::new(x.layout.shape(), [x.layout]);
-        (space.row() < LONG_ROW).then_some(Pieces::Rows(space, x.data))
-    }
-
-    /// How many elements [`at`](Self::at) is to be asked for, at most: whole rows, and whole vectors where that can be.
-    #[inline]
-    fn len(&self) -> usize {
-        let row = match self {
-            Pieces::Whole(_) => return BLOCK,
-            Pieces::Row(row) => row.len(),
-            Pieces::Rows(space, _) => space.row(),
-        };
-        let both = row << (ELEMENTS.trailing_zeros() - row.trailing_zeros().min(ELEMENTS.trailing_zeros()));
-        if both <= ROOM { ROOM / both * both } else { ROOM / row * row }
-    }
-
-    /// The first `len` elements of piece `number` of those of `piece` elements. `room` keeps what was written there for the
-    /// piece before.
-    #[inline]
-    fn at<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; ROOM]) -> Operand<'b, T> {
-        let start = number * piece;
-        match self {
-            Pieces::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
-            Pieces::Whole(Operand::Slice(elements)) => return Operand::Slice(&elements[start..start + len]),
-            // One piece is like the other if they are of whole rows.
-            Pieces::Row(row) if number > 0 && piece.is_multiple_of(row.len()) => {}
-            Pieces::Row(row) => fill::repeat(row, start, &mut room[..len]),
-            Pieces::Rows(space, data) => fill::spread(space, data, start, &mut room[..len]),
-        }
-        Operand::Slice(&room[..len])
-    }
-}
-
-/// `out = f(x)` over a block of elements or fewer, one at least; `false`, and nothing done, where `x` is neither as it lies nor of
-/// short rows.
-pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
-    if let Some(x) = x.whole() {
-        f(x, out);
-        return true;
-    }
-    gathered_one(x, out, f)
-}
-
-#[inline(never)]
-fn gathered_one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
-    let Some(x) = Pieces::new(x) else { return false };
-    let mut room = [T::ZERO; ROOM];
-    let piece = x.len();
-    for (number, out) in out.chunks_mut(piece).enumerate() {
-        f(x.at(number, piece, out.len(), &mut room), out);
-    }
-    true
-}
-
-/// As [`one`], of two operands.
-pub(crate) fn two<T: Element, U>(
-    x: Source<T>,
-    y: Source<T>,
-    out: &mut [U],
-    f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
-) -> bool {
-    if let (Some(x), Some(y)) = (x.whole(), y.whole()) {
-        f(x, y, out);
-        return true;
-    }
-    gathered_two(x, y, out, f)
-}
-
-#[inline(never)]
-fn gathered_two<T: Element, U>(
-    x: Source<T>,
-    y: Source<T>,
-    out: &mut [U],
-    f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
-) -> bool {
-    let (Some(x), Some(y)) = (Pieces::new(x), Pieces::new(y)) else { return false };
-    let (mut first, mut second) = ([T::ZERO; ROOM], [T::ZERO; ROOM]);
-    let piece = x.len().min(y.len());
-    for (number, out) in out.chunks_mut(piece).enumerate() {
-        let len = out.len();
-        f(x.at(number, piece, len, &mut first), y.at(number, piece, len, &mut second), out);
-    }
-    true
-}
-
-/// As [`one`], of three operands.
-pub(crate) fn three<M: Element, T: Element, U>(
-    mask: Source<M>,
-    x: Source<T>,
-    y: Source<T>,
-    out: &mut [U],
-    f: impl Fn(Operand<M>, Operand<T>, Operand<T>, &mut [U]),
-) -> bool {
-    let (Some(mask), Some(x), Some(y)) = (Pieces::new(mask), Pieces::new(x), Pieces::new(y)) else { return false };
-    let (mut first, mut second, mut third) = ([M::ZERO; ROOM], [T::ZERO; ROOM], [T::ZERO; ROOM]);
-    let piece = mask.len().min(x.len()).min(y.len());
-    for (number, out) in out.chunks_mut(piece).enumerate() {
-        let len = out.len();
-        let mask = mask.at(number, piece, len, &mut first);
-        f(mask, x.at(number, piece, len, &mut second), y.at(number, piece, len, &mut third), out);
-    }
-    true
 }
 
 #[cfg(test)]

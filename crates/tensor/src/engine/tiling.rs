@@ -157,33 +157,24 @@ impl Tiling {
         }
     }
 
-    /// Fills `out` block by block: `block(state of its task, its first element, its elements)`. What is [streamed](is_streamed) is not read
-    /// by `block`.
-    pub(crate) fn fill<U: Element, S>(
-        &self,
-        out: &mut [U],
-        streams: bool,
-        state: impl Fn() -> S + Sync,
-        block: impl Fn(&mut S, usize, &mut [U]) + Sync,
-    ) {
+    /// Fills `out` block by block. `task` runs once for each task, on its thread: it makes its state, and gives the function it gets a
+    /// function of a block's first element and its elements. That function does not read a block that is [streamed](is_streamed).
+    pub(crate) fn fill<U: Element>(&self, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
         // Of a tile, short parts of many rows are written, which takes AMD's processors longer past the caches.
         let streams = streams && (self.tiles.is_none() || !cpu::is_amd());
-        let run = |task: usize, out: &mut [U]| {
-            let (first, mut state) = (self.start(task), state());
-            let mut aside = if streams { Some([U::ZERO; BLOCK]) } else { None };
-            self.for_each_block(task, |start, len| {
-                let out = &mut out[start - first..][..len];
-                match &mut aside {
-                    Some(aside) => {
-                        block(&mut state, start, &mut aside[..len]);
-                        cpu::stream(&aside[..len], out);
-                    }
-                    None => block(&mut state, start, out),
+        let run = |number: usize, out: &mut [U]| {
+            let first = self.start(number);
+            task(&mut |block| {
+                if !streams {
+                    return self.for_each_block(number, |start, len| block(start, &mut out[start - first..][..len]));
                 }
-            });
-            if streams {
+                let mut aside = [U::ZERO; BLOCK];
+                self.for_each_block(number, |start, len| {
+                    block(start, &mut aside[..len]);
+                    cpu::stream(&aside[..len], &mut out[start - first..][..len]);
+                });
                 cpu::streamed();
-            }
+            });
         };
         let tasks = self.tasks();
         if tasks == 1 {
@@ -195,6 +186,9 @@ impl Tiling {
         partition::run(tasks, schedule, Partition::ends(out, &ends), run);
     }
 }
+
+/// Calls its argument, which runs the blocks of a task, with a function of a block's first element and its elements.
+type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Whether results of so many bytes, for which so many are read, are written past the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {

@@ -1,7 +1,7 @@
 //! Strided tensors as kernels see them, and block sizes common to all kernels.
 
 use crate::kernel::elementwise::operand::Operand;
-use crate::{Layout, Scalar};
+use crate::{Layout, Scalar, Shape};
 
 /// Elements in a block: a few operands of it stay in the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
@@ -37,6 +37,18 @@ impl<'a, T: Scalar> Source<'a, T> {
             return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
         }
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
+    }
+
+    /// The same elements expanded to `shape`, to which the layout broadcasts. `expanded` keeps the new layout, if there is one.
+    pub(crate) fn over(self, shape: &Shape, expanded: &'a mut Option<Layout>) -> Self {
+        if self.layout.shape() == shape {
+            return self;
+        }
+        *expanded = self.layout.expand(shape);
+        match expanded {
+            Some(layout) => Source { data: self.data, layout },
+            None => unreachable!("a caller resolves the shapes first"),
+        }
     }
 
     /// The elements that repeat, if they are contiguous and repeat in order. There is at least one.

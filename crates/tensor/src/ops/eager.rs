@@ -64,7 +64,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
-        defined::<T>(T::unary(op, map_nothing(), &mut []), at)?;
+        supported::<T>(T::supports_unary(op), at)?;
         elementwise(self.shape(), at, [self.layout()], |[x], out| {
             elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
         })
@@ -83,9 +83,7 @@ impl<T: Element> TensorLike for Tensor<T> {
                 check_binary(op, other, at)?;
                 // Checked before anything is expanded.
                 crate::memory::reserve::addressable::<T>(&joined, at)?;
-                let (mut first, mut second) = (None, None);
-                let (x, y) = (over(self, &joined, &mut first), over(other, &joined, &mut second));
-                binary(op, &joined, x, y, at)
+                binary(op, &joined, self.source(), other.source(), at)
             }
             Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape().clone()), at)?, at),
         }
@@ -98,11 +96,8 @@ impl<T: Element> TensorLike for Tensor<T> {
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
             return self.apply_binary(op, &other, at);
         }
-        defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
-        let other = [number];
-        let Some(layout) = Layout::contiguous(Shape::scalar()).expand(self.shape()) else {
-            unreachable!("a number expands to every shape")
-        };
+        supported::<T>(T::supports_binary(op), at)?;
+        let (other, layout) = ([number], Layout::contiguous(Shape::scalar()));
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
 
@@ -269,7 +264,6 @@ impl<T: Float> Tensor<T> {
 impl<T: Element> Tensor<T> {
     /// The reduction over `axes`, whose results have the shape `result`: the dimensions `axes` are of size 1 there, or missing.
     fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        defined::<T>(T::accumulate(op, &mut [], &[]), at)?;
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
         let (layout, times) = match repeats {
@@ -304,21 +298,17 @@ fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> 
     })
 }
 
-/// `x` expanded to `shape`; `expanded` holds the layout where it is not that of `x`.
-pub(crate) fn over<'a, T: Element>(x: &'a Tensor<T>, shape: &Shape, expanded: &'a mut Option<Layout>) -> Source<'a, T> {
-    let mut source = x.source();
-    if x.shape() != shape {
-        *expanded = x.layout().expand(shape);
-        let Some(layout) = expanded else { unreachable!("it expands to the shape that it has with others") };
-        source.layout = layout;
-    }
-    source
-}
-
-/// `op` of two operands over `shape`.
+/// `op` of two operands that broadcast to `shape`.
 fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
+    let may_lead = |layout: &Layout| layout.shape() == shape && !layout.is_contiguous();
+    if !may_lead(x.layout) && !may_lead(y.layout) {
+        return Tensor::build(shape, at, |out| elementwise::binary(op, shape, x, y, out));
+    }
+    let (mut first, mut second) = (None, None);
+    let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
     elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {
-        elementwise::binary(op, Source { data: x.data, layout: first }, Source { data: y.data, layout: second }, out);
+        let (x, y) = (Source { data: x.data, layout: first }, Source { data: y.data, layout: second });
+        elementwise::binary(op, first.shape(), x, y, out);
     })
 }
 
@@ -378,17 +368,14 @@ fn unrepeated(op: Reduction, dtype: DType, layout: &Layout, axes: &[usize]) -> (
     (layout, times)
 }
 
-fn map_nothing<T: Element>() -> Operand<'static, T> {
-    Operand::Splat(T::ZERO)
-}
-
-fn defined<T: Element>(is: bool, at: Site) -> Result<(), Error> {
-    if is { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
+/// Returns an error unless the element type supports the operation.
+fn supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
+    if supports { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
 }
 
 /// Whether the element type has `op`, and no integer is divided by zero.
 pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
-    defined::<T>(T::binary(op, map_nothing(), map_nothing(), &mut []), at)?;
+    supported::<T>(T::supports_binary(op), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
     if integers && divides && other.distinct().iter().any(|divisor| divisor == T::ZERO) {

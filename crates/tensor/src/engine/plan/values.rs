@@ -391,12 +391,12 @@ impl<T: Float> Values<T> {
     fn folded(&self, definition: Definition) -> Option<T> {
         let splat = |id: Id| self.as_number(id).map(Operand::Splat);
         let mut result = [T::ZERO];
-        let defined = match definition {
-            Definition::Unary(op, x) => T::unary(op, splat(x)?, &mut result),
-            Definition::Binary(op, x, y) => T::binary(op, splat(x)?, splat(y)?, &mut result),
-            _ => false,
-        };
-        defined.then_some(result[0])
+        match definition {
+            Definition::Unary(op, x) if T::supports_unary(op) => T::unary(op, splat(x)?, &mut result),
+            Definition::Binary(op, x, y) if T::supports_binary(op) => T::binary(op, splat(x)?, splat(y)?, &mut result),
+            _ => return None,
+        }
+        Some(result[0])
     }
 
     /// The shape that two values have in one operation.

@@ -7,27 +7,40 @@ use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use crate::kernel::elementwise::loops::three;
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
+use crate::kernel::strided::BLOCK;
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Compare, Reduction, Scalar, Unary};
 
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
-///
-/// A function returns `false`, and writes nothing, if the type does not have the operation.
 #[doc(hidden)]
 pub trait BlockKernels: Scalar {
-    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool;
-    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool;
-    /// `out = op(x, y)` over a plane of rows and columns, for the few operations with a loop of their own; otherwise returns
-    /// `false` and writes nothing.
-    fn plane(op: Binary, plane: Plane, x: &[Self], y: &[Self], out: &mut [Self]) -> bool {
-        let _ = (op, plane, x, y, out);
+    /// Whether the type has the operation `op`.
+    fn supports_unary(op: Unary) -> bool;
+    /// Whether the type has the operation `op`.
+    fn supports_binary(op: Binary) -> bool;
+    /// Computes `out = op(x)`. Panics where `op` is not [supported](Self::supports_unary).
+    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
+    /// Computes `out = op(x, y)`. Panics where `op` is not [supported](Self::supports_binary).
+    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    /// Whether the type has [`rows`](Self::rows) for `op`.
+    fn has_rows(op: Binary) -> bool {
+        let _ = op;
         false
     }
-    /// [`plane`](Self::plane) with `x`, whose rows follow one another, for the result.
-    fn in_place(op: Binary, plane: Plane, x: &mut [Self], y: &[Self]) -> bool {
-        let _ = (op, plane, x, y);
-        false
+    /// Computes `out = op(x, y)` over several rows. Without `x`, `out` is the first operand too. Panics unless
+    /// [`has_rows`](Self::has_rows).
+    fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
+        let _ = (rows, x, y, out);
+        unreachable!("{op:?} has no loop over rows")
+    }
+    /// Computes `x = op(x, y)` over at most [`BLOCK`] elements. Panics where `op` is not [supported](Self::supports_binary).
+    fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
+        // The old elements are copied to the first-level cache.
+        let mut before = [Self::ZERO; BLOCK];
+        let before = &mut before[..x.len()];
+        before.copy_from_slice(x);
+        Self::binary(op, Operand::Slice(before), y, x);
     }
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
     /// `total[i] = op(total[i], x[i])`.

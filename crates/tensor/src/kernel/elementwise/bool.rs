@@ -7,16 +7,28 @@ use crate::kernel::reduce::fold::fold_each;
 use crate::{Binary, Compare, Reduction, Unary};
 
 impl BlockKernels for bool {
-    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
-        op == Unary::Not && one(x, out, |x| !x)
+    fn supports_unary(op: Unary) -> bool {
+        op == Unary::Not
     }
 
-    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
+    fn supports_binary(op: Binary) -> bool {
+        use Binary::{Add, And, Fmax, Fmin, Maximum, Minimum, Mul, Or, Xor};
+        matches!(op, Add | Or | Maximum | Fmax | Mul | And | Minimum | Fmin | Xor)
+    }
+
+    fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
+        match op {
+            Unary::Not => one(x, out, |x| !x),
+            _ => unreachable!("truth values have no {op:?}"),
+        }
+    }
+
+    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         match op {
             Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x | y),
             Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x & y),
             Binary::Xor => two(x, y, out, |x, y| x ^ y),
-            _ => false,
+            _ => unreachable!("truth values have no {op:?}"),
         }
     }
 

@@ -6,14 +6,15 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
-    by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays,
+    self, by_slices, compare, one, one_array, one_guarded, one_long, one_mended, three, two, two_arrays,
 };
-use crate::kernel::elementwise::operand::{Operand, Plane};
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::reduce::fold::{
     chains_in_turns, each_extreme, each_in_chains, extremes_in_turns, fold_each, fold_rows, fold_short_rows, has_nan,
-    in_turns, rows, rows_in_place,
+    in_turns,
 };
 use crate::kernel::reduce::short;
+use crate::kernel::strided::BLOCK;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Instruction;
 use crate::scalar::math::{FloatMath, larger, larger_number, smaller, smaller_number};
@@ -24,20 +25,32 @@ use crate::{Binary, Compare, Reduction, Unary};
 macro_rules! kernels {
     ($type:ident) => {
         impl BlockKernels for $type {
-            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
-                unary(op, x, out)
+            fn supports_unary(op: Unary) -> bool {
+                op != Unary::Not
             }
 
-            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
-                binary(op, x, y, out)
+            fn supports_binary(op: Binary) -> bool {
+                supports_binary(op)
             }
 
-            fn plane(op: Binary, plane: Plane, x: &[Self], y: &[Self], out: &mut [Self]) -> bool {
-                self::plane(op, plane, x, y, out)
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
+                unary(op, x, out);
             }
 
-            fn in_place(op: Binary, plane: Plane, x: &mut [Self], y: &[Self]) -> bool {
-                in_place(op, plane, x, y)
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                binary(op, x, y, out);
+            }
+
+            fn has_rows(op: Binary) -> bool {
+                is_arithmetic(op)
+            }
+
+            fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
+                self::rows(op, rows, x, y, out);
+            }
+
+            fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
+                update(op, x, y);
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
@@ -117,20 +130,20 @@ fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
 
 /// Applies a library function, which gains nothing from wider instruction sets: compiled once for all of them.
 #[inline(never)]
-fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) -> bool {
-    one(x, out, f)
+fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
+    one(x, out, f);
 }
 
 /// Applies a function that exists for f64 only.
 #[inline(never)]
-fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) -> bool {
-    one(x, out, |x| T::from_f64(f(x.to_f64())))
+fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
+    one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
 /// [`library`] for two operands.
 #[inline(never)]
-fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) -> bool {
-    two(x, y, out, f)
+fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+    two(x, y, out, f);
 }
 
 fn remainder<T: FloatMath>(x: T, y: T) -> T {
@@ -192,7 +205,7 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
 
 /// Powers by [`FloatMath::pow_ordinary`], then by the library for each element whose base or exponent is not ordinary.
 #[inline(always)]
-fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
+fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     // Splats are written out, so that one loop suffices. Unused lanes hold ordinary numbers.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
@@ -221,7 +234,97 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
             }
         }
     }
+}
+
+/// A loop over the elements of two operands.
+trait ArithmeticLoop<T> {
+    /// Computes `out = f(x, y)`.
+    fn run(self, f: impl Fn(T, T) -> T);
+}
+
+/// A loop over a block.
+struct OverBlock<'a, T> {
+    x: Operand<'a, T>,
+    y: Operand<'a, T>,
+    out: &'a mut [T],
+}
+
+impl<T: Copy> ArithmeticLoop<T> for OverBlock<'_, T> {
+    #[inline(always)]
+    fn run(self, f: impl Fn(T, T) -> T) {
+        two(self.x, self.y, self.out, f);
+    }
+}
+
+/// A loop over rows and columns.
+struct OverRows<'a, T> {
+    rows: RowBroadcast,
+    x: Option<&'a [T]>,
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Copy> ArithmeticLoop<T> for OverRows<'_, T> {
+    #[inline(always)]
+    fn run(self, f: impl Fn(T, T) -> T) {
+        loops::rows(self.rows, self.x, self.y, self.out, f);
+    }
+}
+
+/// A loop over a fixed number of elements.
+struct OverArrays<'a, T, const N: usize> {
+    x: &'a [T; N],
+    y: &'a [T; N],
+    out: &'a mut [T; N],
+}
+
+impl<T: Copy, const N: usize> ArithmeticLoop<T> for OverArrays<'_, T, N> {
+    #[inline(always)]
+    fn run(self, f: impl Fn(T, T) -> T) {
+        two_arrays(self.x, self.y, self.out, f);
+    }
+}
+
+/// Whether `op` is one of the four operations of [`by_arithmetic`].
+fn is_arithmetic(op: Binary) -> bool {
+    matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
+}
+
+/// Runs `body` with the function of `op` and returns true if `op` is an addition, subtraction, multiplication or division. Every loop
+/// over these four operations takes its function from here.
+#[inline(always)]
+fn by_arithmetic<T: FloatMath>(op: Binary, body: impl ArithmeticLoop<T>) -> bool {
+    match op {
+        Binary::Add => body.run(|x, y| x + y),
+        Binary::Sub => body.run(|x, y| x - y),
+        Binary::Mul => body.run(|x, y| x * y),
+        Binary::Div => body.run(|x, y| x / y),
+        _ => return false,
+    }
     true
+}
+
+/// Whether floating-point numbers have `op`. The other operations are those of integers.
+fn supports_binary(op: Binary) -> bool {
+    use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
+    !matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
+}
+
+/// `x = op(x, y)` over a block.
+fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
+    if !is_arithmetic(op) {
+        let mut before = [T::ZERO; BLOCK];
+        let before = &mut before[..x.len()];
+        before.copy_from_slice(x);
+        return binary(op, Operand::Slice(before), y, x);
+    }
+    let (y_moves, number) = match y {
+        Operand::Slice(_) => (true, T::ZERO),
+        Operand::Splat(number) => (false, number),
+    };
+    let y = if let Operand::Slice(y) = y { y } else { std::slice::from_ref(&number) };
+    let row = RowBroadcast { rows: 1, columns: x.len(), x_row: 0, y_row: 0, x_moves: true, y_moves };
+    rows(op, row, None, y, x);
 }
 
 /// [`arithmetic`] on block values of `N` elements.
@@ -238,10 +341,7 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
             I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
             I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
             I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            I::Binary(Binary::Add, x, y) => two_arrays(value(x), value(y), out, |x, y| x + y),
-            I::Binary(Binary::Sub, x, y) => two_arrays(value(x), value(y), out, |x, y| x - y),
-            I::Binary(Binary::Mul, x, y) => two_arrays(value(x), value(y), out, |x, y| x * y),
-            I::Binary(Binary::Div, x, y) => two_arrays(value(x), value(y), out, |x, y| x / y),
+            I::Binary(op, x, y) if by_arithmetic(op, OverArrays { x: value(x), y: value(y), out: &mut *out }) => {}
             _ => return number,
         }
     }
@@ -258,7 +358,7 @@ macro_rules! inlined {
 }
 
 dispatched! {
-    fn unary<T: FloatMath>(op: Unary, x: Operand<'_, T>, out: &mut [T]) -> bool {
+    fn unary<T: FloatMath>(op: Unary, x: Operand<'_, T>, out: &mut [T]) {
         match op {
             Unary::Neg => one(x, out, |x| -x),
             Unary::Abs => one(x, out, |x| x.abs()),
@@ -270,7 +370,7 @@ dispatched! {
             Unary::Ceil => one(x, out, |x| x.ceil()),
             Unary::Round => one(x, out, |x| x.round_ties_even()),
             Unary::Trunc => one(x, out, |x| x.trunc()),
-            Unary::Exp | Unary::Log | Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => true,
+            Unary::Exp | Unary::Log | Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => {}
             Unary::Exp => one_long(x, out, inlined!(T::exp::<FMA>)),
             Unary::Exp2 => one_long(x, out, inlined!(T::exp2::<FMA>)),
             Unary::Expm1 => one_long(x, out, inlined!(T::expm1::<FMA>)),
@@ -309,16 +409,13 @@ dispatched! {
             Unary::Lgamma => in_f64(x, out, libm::lgamma),
             Unary::Digamma => in_f64(x, out, special::digamma),
             Unary::Trigamma => in_f64(x, out, special::trigamma),
-            Unary::Not => false,
+            Unary::Not => unreachable!("floating-point numbers have no {op:?}"),
         }
     }
 
-    fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) -> bool {
+    fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         match op {
-            Binary::Add => two(x, y, out, |x, y| x + y),
-            Binary::Sub => two(x, y, out, |x, y| x - y),
-            Binary::Mul => two(x, y, out, |x, y| x * y),
-            Binary::Div => two(x, y, out, |x, y| x / y),
+            _ if by_arithmetic(op, OverBlock { x, y, out: &mut *out }) => {}
             Binary::Pow if FMA || !T::POW_NEEDS_FMA => powers::<T, FMA>(x, y, out),
             Binary::Pow => library_of_two(x, y, out, T::powf),
             Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
@@ -337,30 +434,13 @@ dispatched! {
             Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
             Binary::Nextafter => library_of_two(x, y, out, nextafter),
             Binary::Zeta => library_of_two(x, y, out, zeta),
-            Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight | Binary::Gcd | Binary::Lcm => false,
+            _ => unreachable!("floating-point numbers have no {op:?}"),
         }
     }
 
-    fn plane<T: FloatMath>(op: Binary, plane: Plane, x: &[T], y: &[T], out: &mut [T]) -> bool {
-        match op {
-            Binary::Add => rows(plane, x, y, out, |x, y| x + y),
-            Binary::Sub => rows(plane, x, y, out, |x, y| x - y),
-            Binary::Mul => rows(plane, x, y, out, |x, y| x * y),
-            Binary::Div => rows(plane, x, y, out, |x, y| x / y),
-            _ => return false,
-        }
-        true
-    }
-
-    fn in_place<T: FloatMath>(op: Binary, plane: Plane, x: &mut [T], y: &[T]) -> bool {
-        match op {
-            Binary::Add => rows_in_place(plane, x, y, |x, y| x + y),
-            Binary::Sub => rows_in_place(plane, x, y, |x, y| x - y),
-            Binary::Mul => rows_in_place(plane, x, y, |x, y| x * y),
-            Binary::Div => rows_in_place(plane, x, y, |x, y| x / y),
-            _ => return false,
-        }
-        true
+    fn rows<T: FloatMath>(op: Binary, rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T]) {
+        let done = by_arithmetic(op, OverRows { rows, x, y, out });
+        debug_assert!(done, "{op:?} has no loop over rows");
     }
 
     fn flags<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {

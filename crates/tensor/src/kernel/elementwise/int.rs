@@ -48,12 +48,20 @@ macro_rules! kernels {
         }
 
         impl BlockKernels for $type {
-            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) -> bool {
-                unary(op, x, out)
+            fn supports_unary(op: Unary) -> bool {
+                supports_unary(op)
             }
 
-            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) -> bool {
-                binary(op, x, y, out)
+            fn supports_binary(op: Binary) -> bool {
+                supports_binary(op)
+            }
+
+            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
+                unary(op, x, out);
+            }
+
+            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                binary(op, x, y, out);
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
@@ -80,7 +88,25 @@ macro_rules! kernels {
 
 kernels!(i64, u8);
 
-fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
+/// Whether integers have `op`. The other operations are functions of real numbers.
+fn supports_unary(op: Unary) -> bool {
+    use Unary::{Abs, Ceil, Floor, Neg, Not, Relu, Round, Sign, Square, Trunc};
+    matches!(op, Neg | Abs | Sign | Square | Floor | Ceil | Round | Trunc | Relu | Not)
+}
+
+/// Whether integers have `op`. The other operations are functions of real numbers.
+fn supports_binary(op: Binary) -> bool {
+    use Binary::{Add, And, Div, FloorDivide, Fmax, Fmin, Fmod, Gcd, Lcm, Maximum, Minimum, Mul, Or, Pow, Remainder};
+    use Binary::{ShiftLeft, ShiftRight, Sub, Xor};
+    match op {
+        Add | Sub | Mul | Div | Pow | Fmod | Remainder | FloorDivide => true,
+        Maximum | Fmax | Minimum | Fmin => true,
+        And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm => true,
+        _ => false,
+    }
+}
+
+fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
     match op {
         Unary::Neg => one(x, out, |x| T::ZERO.wrapping_sub(x)),
         Unary::Abs => one(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
@@ -89,12 +115,11 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
         Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
         Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
         Unary::Not => one(x, out, |x| !x),
-        // The other operations are functions of real numbers.
-        _ => false,
+        _ => unreachable!("integers have no {op:?}"),
     }
 }
 
-fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bool {
+fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     // Callers refuse a divisor of 0; the value given here is never seen.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
@@ -127,8 +152,7 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) -> bo
         }),
         Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
         Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
-        // The other operations are functions of real numbers.
-        _ => false,
+        _ => unreachable!("integers have no {op:?}"),
     }
 }
 

@@ -5,11 +5,11 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::Compare;
-use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 
 /// `out = f(x)`.
 #[inline(always)]
-pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) -> bool {
+pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) {
     match x {
         Operand::Slice(x) => {
             let x = &x[..out.len()];
@@ -23,12 +23,11 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
             }
         }
     }
-    true
 }
 
 /// Calls `body` on slices. A splat becomes a slice of one element whose result is repeated, so that `body` is compiled once.
 #[inline(always)]
-pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) -> bool {
+pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) {
     let number;
     let (from, splat) = match x {
         Operand::Slice(x) => (x, false),
@@ -43,12 +42,11 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
         let result = out[0];
         out.fill(result);
     }
-    true
 }
 
 /// [`one`] for an expensive `f`, compiled once.
 #[inline(always)]
-pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) -> bool {
+pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
     by_slices(
         x,
         out,
@@ -58,7 +56,7 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
                 to[i] = f(from[i]);
             }
         },
-    )
+    );
 }
 
 /// [`one_long`], with `fast` for chunks whose elements are all `ordinary` and `f`, which gives the same bits for those, otherwise.
@@ -69,7 +67,7 @@ pub(crate) fn one_guarded<T: Copy>(
     ordinary: impl Fn(T) -> bool,
     fast: impl Fn(T) -> T,
     f: impl Fn(T) -> T,
-) -> bool {
+) {
     by_slices(
         x,
         out,
@@ -96,7 +94,7 @@ pub(crate) fn one_guarded<T: Copy>(
                 to_rest[i] = f(rest[i]);
             }
         },
-    )
+    );
 }
 
 /// [`one_long`] with `fast`, followed by `library` for each element that is not `ordinary`.
@@ -107,7 +105,7 @@ pub(crate) fn one_mended<T: Copy>(
     ordinary: impl Fn(T) -> bool,
     fast: impl Fn(T) -> T,
     library: fn(T) -> T,
-) -> bool {
+) {
     by_slices(
         x,
         out,
@@ -126,7 +124,7 @@ pub(crate) fn one_mended<T: Copy>(
                 }
             }
         },
-    )
+    );
 }
 
 /// `out = f(x, y)`.
@@ -136,7 +134,7 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
     y: Operand<S>,
     out: &mut [U],
     f: impl Fn(T, S) -> U,
-) -> bool {
+) {
     use Operand::{Slice, Splat};
     let len = out.len();
     match (x, y) {
@@ -164,7 +162,53 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
             }
         }
     }
-    true
+}
+
+/// `out = f(x, y)` over rows and columns; without `x`, `out` is the first operand too.
+#[inline(always)]
+pub(crate) fn rows<T: Copy>(
+    rows: RowBroadcast,
+    x: Option<&[T]>,
+    y: &[T],
+    out: &mut [T],
+    f: impl Fn(T, T) -> T,
+) {
+    let RowBroadcast { rows, columns, x_row, y_row, x_moves, y_moves } = rows;
+    for row in 0..rows {
+        let (out, y) = (&mut out[row * columns..][..columns], &y[row * y_row..]);
+        match (x, x_moves, y_moves) {
+            (None, _, true) => {
+                let y = &y[..columns];
+                for i in 0..columns {
+                    out[i] = f(out[i], y[i]);
+                }
+            }
+            (None, _, false) => {
+                let y = y[0];
+                for i in 0..columns {
+                    out[i] = f(out[i], y);
+                }
+            }
+            (Some(x), true, true) => {
+                let (x, y) = (&x[row * x_row..][..columns], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y[i]);
+                }
+            }
+            (Some(x), true, false) => {
+                let (x, y) = (&x[row * x_row..][..columns], y[0]);
+                for i in 0..columns {
+                    out[i] = f(x[i], y);
+                }
+            }
+            (Some(x), false, _) => {
+                let (x, y) = (x[row * x_row], &y[..columns]);
+                for i in 0..columns {
+                    out[i] = f(x, y[i]);
+                }
+            }
+        }
+    }
 }
 
 /// `out = f(x, y, z)`.
@@ -178,15 +222,9 @@ pub(crate) fn three<M: Copy, T: Copy>(
 ) {
     use Operand::{Slice, Splat};
     match (x, y, z) {
-        (Splat(x), y, z) => {
-            two(y, z, out, |y, z| f(x, y, z));
-        }
-        (x, Splat(y), z) => {
-            two(x, z, out, |x, z| f(x, y, z));
-        }
-        (x, y, Splat(z)) => {
-            two(x, y, out, |x, y| f(x, y, z));
-        }
+        (Splat(x), y, z) => two(y, z, out, |y, z| f(x, y, z)),
+        (x, Splat(y), z) => two(x, z, out, |x, z| f(x, y, z)),
+        (x, y, Splat(z)) => two(x, y, out, |x, y| f(x, y, z)),
         (Slice(x), Slice(y), Slice(z)) => {
             let (x, y, z) = (&x[..out.len()], &y[..out.len()], &z[..out.len()]);
             for i in 0..out.len() {
@@ -212,7 +250,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
         Compare::Le => two(x, y, out, |x, y| truth(x <= y)),
         Compare::Gt => two(x, y, out, |x, y| truth(x > y)),
         Compare::Ge => two(x, y, out, |x, y| truth(x >= y)),
-    };
+    }
 }
 
 /// [`one`] of a fixed number of elements.

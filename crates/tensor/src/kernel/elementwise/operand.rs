@@ -2,8 +2,8 @@
 
 /// An operand of a block operation.
 ///
-/// So represented, the number of a splat has a place beside the tag, not over half of the slice's length: a length written as two
-/// halves is read back only when all stores before it are done.
+/// With `repr(u32)`, the number of a splat lies beside the tag and not over half of the slice's length. The processor would read a
+/// length that was written as two halves only after all earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {
@@ -13,19 +13,19 @@ pub enum Operand<'a, T> {
     Splat(T),
 }
 
-/// A block of rows and columns, and how two operands are laid out in it.
+/// A block of rows and columns, and how two operands are read in it. An operand may repeat its row, or have one number for each row.
 #[derive(Clone, Copy, Debug)]
-pub struct Plane {
+pub struct RowBroadcast {
+    /// Number of rows.
     pub(crate) rows: usize,
+    /// Elements of a row.
     pub(crate) columns: usize,
-    /// Distance between rows of an operand.
+    /// Elements from one row of the first operand to the next; 0 where its row repeats.
     pub(crate) x_row: usize,
+    /// Elements from one row of the second operand to the next; 0 where its row repeats.
     pub(crate) y_row: usize,
-    /// Whether an operand advances along a row; otherwise it is one number per row.
+    /// Whether the first operand has an element for each column; otherwise it has one number for each row.
     pub(crate) x_moves: bool,
+    /// Whether the second operand has an element for each column; otherwise it has one number for each row.
     pub(crate) y_moves: bool,
-}
-
-impl Plane {
-    pub(crate) const NONE: Plane = Plane { rows: 0, columns: 0, x_row: 0, y_row: 0, x_moves: true, y_moves: true };
 }

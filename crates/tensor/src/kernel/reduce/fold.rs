@@ -4,7 +4,6 @@
 //! caller's target features.
 #![allow(clippy::needless_range_loop)]
 
-use crate::kernel::elementwise::operand::Plane;
 use crate::scalar::cpu;
 
 /// `total = f(total, x)` over the elements of each total's row.
@@ -60,52 +59,6 @@ pub(crate) fn fold_rows<T: Copy>(total: &mut [T], x: &[T], stride: usize, rows: 
     }
     for row in row..rows {
         fold_each(total, &x[row * stride..][..len], f);
-    }
-}
-
-/// `out = f(x, y)` over a plane of rows and columns.
-#[inline(always)]
-pub(crate) fn rows<T: Copy>(plane: Plane, x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
-    let Plane { rows, columns, x_row, y_row, x_moves, y_moves } = plane;
-    for row in 0..rows {
-        let out = &mut out[row * columns..][..columns];
-        let (x, y) = (&x[row * x_row..], &y[row * y_row..]);
-        match (x_moves, y_moves) {
-            (true, true) => {
-                let (x, y) = (&x[..columns], &y[..columns]);
-                for i in 0..columns {
-                    out[i] = f(x[i], y[i]);
-                }
-            }
-            (true, false) => {
-                let (x, y) = (&x[..columns], y[0]);
-                for i in 0..columns {
-                    out[i] = f(x[i], y);
-                }
-            }
-            (false, _) => {
-                let (x, y) = (x[0], &y[..columns]);
-                for i in 0..columns {
-                    out[i] = f(x, y[i]);
-                }
-            }
-        }
-    }
-}
-
-/// `x = f(x, y)` over a plane; `x` has its rows one after the other.
-#[inline(always)]
-pub(crate) fn rows_in_place<T: Copy>(plane: Plane, x: &mut [T], y: &[T], f: impl Fn(T, T) -> T) {
-    for row in 0..plane.rows {
-        let (x, y) = (&mut x[row * plane.columns..][..plane.columns], &y[row * plane.y_row..]);
-        if plane.y_moves {
-            fold_each(x, &y[..x.len()], &f);
-        } else {
-            let y = y[0];
-            for i in 0..x.len() {
-                x[i] = f(x[i], y);
-            }
-        }
     }
 }
 

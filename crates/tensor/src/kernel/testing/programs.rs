@@ -120,13 +120,16 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
-    let (defined, expected) = match instruction {
-        Instruction::Unary(op, _) => (T::unary(op, Operand::Slice(&x1), &mut out), T::of_one(op, x)),
-        Instruction::Binary(Binary::Zeta, ..) => {
-            (T::binary(Binary::Zeta, Operand::Slice(&x1), Operand::Slice(&y1), &mut out), None)
+    let expected = match instruction {
+        Instruction::Unary(op, _) if !T::supports_unary(op) => return None,
+        Instruction::Binary(op, ..) if !T::supports_binary(op) => return None,
+        Instruction::Unary(op, _) => {
+            T::unary(op, Operand::Slice(&x1), &mut out);
+            T::of_one(op, x)
         }
         Instruction::Binary(op, ..) => {
-            (T::binary(op, Operand::Slice(&x1), Operand::Slice(&y1), &mut out), T::of_two(op, x, y))
+            T::binary(op, Operand::Slice(&x1), Operand::Slice(&y1), &mut out);
+            if op == Binary::Zeta { None } else { T::of_two(op, x, y) }
         }
         Instruction::Compare(op, ..) => return Some(if compare(op, x, y) { T::ONE } else { T::ZERO }),
         Instruction::Select(..) => return Some(if x == T::ZERO { z } else { y }),
@@ -135,7 +138,7 @@ fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Opt
     if let Some(Expected::Exact(exact)) = expected {
         assert_eq!(out[0].bits(), exact.bits(), "{instruction:?} of {x:?}, {y:?}");
     }
-    defined.then_some(out[0])
+    Some(out[0])
 }
 
 /// The total, and how precisely it is known.

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
-use crate::ops::eager::{check_binary, over};
+use crate::ops::eager::check_binary;
 use crate::ops::elementwise::arithmetic::is_root;
 use crate::ops::pair::{aligned, expanded, join_all, number, one_value, same_shape};
 use crate::ops::{Argument, Masking, Operand, TensorLike};
@@ -166,10 +166,8 @@ impl<T: Element> InPlace for Tensor<T> {
             }
         }
         check_binary(op, y, at)?;
-        let mut expanded = None;
-        let y = over(y, self.shape(), &mut expanded);
         let (data, layout) = self.writable(at)?;
-        elementwise::binary_in_place(op, data, layout, y);
+        elementwise::update(op, data, layout, y.source());
         Ok(())
     }
 
@@ -194,7 +192,7 @@ impl<T: Element> InPlace for Tensor<T> {
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
         check_binary(op, y, at)?;
         let (data, layout) = self.writable(at)?;
-        elementwise::binary_in_place(op, data, layout, y.source());
+        elementwise::update(op, data, layout, y.source());
         Ok(())
     }
 }

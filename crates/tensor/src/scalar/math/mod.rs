@@ -494,18 +494,17 @@ mod tests {
             for (place, special) in [(3, 0.0), (70, -1.5), (71, f32::INFINITY), (140, f32::NAN), (195, 1e30)] {
                 mixed[place] = of(special);
             }
-            let ops = Unary::ALL.iter().map(|&op| (Some(op), None));
+            let ops = Unary::ALL.iter().filter(|&&op| T::supports_unary(op)).map(|&op| (Some(op), None));
             let ops = ops.chain([(None, Some(Binary::Pow))]);
             for (first, second) in ops {
                 let block = |x: Operand<T>, out: &mut [T]| match (first, second) {
                     (Some(op), _) => T::unary(op, x, out),
                     (_, Some(op)) => T::binary(op, x, x, out),
-                    _ => false,
+                    _ => unreachable!("there is one operation"),
                 };
                 let (mut plain_out, mut mixed_out) = (plain.clone(), plain.clone());
-                if !block(Operand::Slice(&plain), &mut plain_out) || !block(Operand::Slice(&mixed), &mut mixed_out) {
-                    continue;
-                }
+                block(Operand::Slice(&plain), &mut plain_out);
+                block(Operand::Slice(&mixed), &mut mixed_out);
                 for (i, &x) in mixed.iter().enumerate() {
                     let (mut alone, mut splat) = ([x], [x; 3]);
                     block(Operand::Slice(&[x]), &mut alone);

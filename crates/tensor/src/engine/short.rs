@@ -1,0 +1,223 @@
+//! The short path of an operation over a block of elements or fewer, where classifying the operands would take longer than computing.
+//!
+//! Operands that need at most two loops are read where they lie. Others are gathered in pieces.
+
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
+use crate::kernel::fill;
+use crate::kernel::strided::{BLOCK, Source};
+use crate::shape::iteration_space::IterationSpace;
+use crate::{Binary, Element, Layout, Shape};
+
+/// Operands with rows of at least this many elements are not gathered.
+const LONG_ROW: usize = 128;
+
+/// The most elements of a piece.
+const ROOM: usize = 2 * LONG_ROW;
+
+/// Elements of the longest vector with the shortest elements that arithmetic has. A piece is a multiple where that is possible.
+const ELEMENTS: usize = 16;
+
+/// Up to this many rows are computed where they lie, however short they are: gathering them takes longer. (Zen 4.)
+const FEW_ROWS: usize = 8;
+
+/// Rows of at least this many elements are computed where they lie, however many they are. (Zen 4.)
+const WORTH_A_LOOP: usize = 16;
+
+/// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. `None` if the operands need more
+/// than two loops, or an element of a row does not follow the one before.
+#[inline]
+pub(crate) fn rows_of(shape: &Shape, layouts: [&Layout; 2]) -> Option<RowBroadcast> {
+    let (mut sizes, mut strides, mut depth) = ([1usize; 2], [[1isize; 2]; 2], 0);
+    for (from_end, &size) in shape.iter().rev().enumerate().filter(|(_, size)| **size != 1) {
+        let own = layouts.map(|layout| {
+            let axis = layout.shape().rank().wrapping_sub(from_end + 1);
+            match layout.shape().get(axis) {
+                Some(&own) if own != 1 => layout.strides()[axis],
+                _ => 0,
+            }
+        });
+        let inner = depth.max(1) - 1;
+        if depth > 0 && (0..2).all(|k| own[k] == strides[inner][k] * sizes[inner] as isize) {
+            sizes[inner] *= size;
+        } else if depth == 2 {
+            return None;
+        } else {
+            (sizes[depth], strides[depth]) = (size, own);
+            depth += 1;
+        }
+    }
+    let [[x, y], [x_row, y_row]] = strides;
+    let plain = matches!((x, y), (0 | 1, 0 | 1)) && x_row >= 0 && y_row >= 0;
+    let (x_row, y_row) = (x_row as usize, y_row as usize);
+    plain.then_some(RowBroadcast {
+        rows: sizes[1],
+        columns: sizes[0],
+        x_row,
+        y_row,
+        x_moves: x == 1,
+        y_moves: y == 1,
+    })
+}
+
+/// The elements of one row.
+#[inline]
+fn row_of<T: Copy>(data: &[T], first: usize, moves: bool, columns: usize) -> Operand<'_, T> {
+    if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
+}
+
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Returns false, and computes nothing, if an operand needs more than two
+/// loops and has long rows.
+#[inline]
+pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
+    let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
+        let done = T::has_rows(op) && (rows.x_moves || rows.y_moves);
+        if done {
+            T::rows(op, rows, Some(x), y, out);
+        }
+        done
+    };
+    two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
+}
+
+/// Computes `out = f(x, y)` as [`binary`] does; by `rows` where there are several, unless it returns false.
+#[inline]
+pub(crate) fn two<T: Element, U>(
+    shape: &Shape,
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    rows: impl Fn(RowBroadcast, &[T], &[T], &mut [U]) -> bool,
+    f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
+) -> bool {
+    let (first, second) = (x.layout.offset(), y.layout.offset());
+    let Some(own) = rows_of(shape, [x.layout, y.layout]) else { return gathered_two(shape, x, y, out, f) };
+    let columns = own.columns;
+    if own.rows == 1 {
+        f(row_of(x.data, first, own.x_moves, columns), row_of(y.data, second, own.y_moves, columns), out);
+        return true;
+    }
+    if own.rows > FEW_ROWS && columns < WORTH_A_LOOP {
+        return gathered_two(shape, x, y, out, f);
+    }
+    if !rows(own, &x.data[first..], &y.data[second..], out) {
+        for (row, out) in out.chunks_exact_mut(columns).enumerate() {
+            let x = row_of(x.data, first + row * own.x_row, own.x_moves, columns);
+            f(x, row_of(y.data, second + row * own.y_row, own.y_moves, columns), out);
+        }
+    }
+    true
+}
+
+/// An operand of at most a block of elements, read in pieces, the first one first.
+enum GatheredOperand<'a, T> {
+    /// Contiguous, or a single broadcast element.
+    Whole(Operand<'a, T>),
+    /// One short row that repeats.
+    Row(&'a [T]),
+    /// Short rows, gathered for each piece.
+    Rows(IterationSpace<1>, &'a [T]),
+}
+
+impl<'a, T: Element> GatheredOperand<'a, T> {
+    /// Returns `None` if the rows are long.
+    #[inline]
+    fn new(x: Source<'a, T>) -> Option<Self> {
+        if let Some(whole) = x.whole() {
+            return Some(GatheredOperand::Whole(whole));
+        }
+        if let Some(row) = x.row() {
+            return (row.len() < LONG_ROW).then_some(GatheredOperand::Row(row));
+        }
+        let space = IterationSpace::new(x.layout.shape(), [x.layout]);
+        (space.row() < LONG_ROW).then_some(GatheredOperand::Rows(space, x.data))
+    }
+
+    /// The most elements of a piece: whole rows, and whole vectors where that is possible.
+    #[inline]
+    fn longest_piece(&self) -> usize {
+        let row = match self {
+            GatheredOperand::Whole(_) => return BLOCK,
+            GatheredOperand::Row(row) => row.len(),
+            GatheredOperand::Rows(space, _) => space.row(),
+        };
+        let both = row << (ELEMENTS.trailing_zeros() - row.trailing_zeros().min(ELEMENTS.trailing_zeros()));
+        if both <= ROOM { ROOM / both * both } else { ROOM / row * row }
+    }
+
+    /// Returns the first `len` elements of piece `number`, where pieces have `piece` elements. `room` keeps the piece before.
+    #[inline]
+    fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; ROOM]) -> Operand<'b, T> {
+        let start = number * piece;
+        match self {
+            GatheredOperand::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
+            GatheredOperand::Whole(Operand::Slice(elements)) => return Operand::Slice(&elements[start..start + len]),
+            // Pieces of whole rows are equal.
+            GatheredOperand::Row(row) if number > 0 && piece.is_multiple_of(row.len()) => {}
+            GatheredOperand::Row(row) => fill::repeat(row, start, &mut room[..len]),
+            GatheredOperand::Rows(space, data) => fill::spread(space, data, start, &mut room[..len]),
+        }
+        Operand::Slice(&room[..len])
+    }
+}
+
+/// Computes `out = f(x)` over one to [`BLOCK`] elements. Returns false, and computes nothing, if `x` is neither contiguous nor short-rowed.
+pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
+    if let Some(x) = x.whole() {
+        f(x, out);
+        return true;
+    }
+    gathered_one(x, out, f)
+}
+
+#[inline(never)]
+fn gathered_one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
+    let Some(x) = GatheredOperand::new(x) else { return false };
+    let mut room = [T::ZERO; ROOM];
+    let piece = x.longest_piece();
+    for (number, out) in out.chunks_mut(piece).enumerate() {
+        f(x.piece(number, piece, out.len(), &mut room), out);
+    }
+    true
+}
+
+#[inline(never)]
+fn gathered_two<T: Element, U>(
+    shape: &Shape,
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
+) -> bool {
+    let (mut first, mut second) = (None, None);
+    let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
+    let (Some(x), Some(y)) = (GatheredOperand::new(x), GatheredOperand::new(y)) else { return false };
+    let (mut first, mut second) = ([T::ZERO; ROOM], [T::ZERO; ROOM]);
+    let piece = x.longest_piece().min(y.longest_piece());
+    for (number, out) in out.chunks_mut(piece).enumerate() {
+        let len = out.len();
+        f(x.piece(number, piece, len, &mut first), y.piece(number, piece, len, &mut second), out);
+    }
+    true
+}
+
+/// As [`one`], for three operands.
+pub(crate) fn three<M: Element, T: Element, U>(
+    mask: Source<M>,
+    x: Source<T>,
+    y: Source<T>,
+    out: &mut [U],
+    f: impl Fn(Operand<M>, Operand<T>, Operand<T>, &mut [U]),
+) -> bool {
+    let (Some(mask), Some(x), Some(y)) = (GatheredOperand::new(mask), GatheredOperand::new(x), GatheredOperand::new(y))
+    else {
+        return false;
+    };
+    let (mut first, mut second, mut third) = ([M::ZERO; ROOM], [T::ZERO; ROOM], [T::ZERO; ROOM]);
+    let piece = mask.longest_piece().min(x.longest_piece()).min(y.longest_piece());
+    for (number, out) in out.chunks_mut(piece).enumerate() {
+        let len = out.len();
+        let mask = mask.piece(number, piece, len, &mut first);
+        f(mask, x.piece(number, piece, len, &mut second), y.piece(number, piece, len, &mut third), out);
+    }
+    true
+}
