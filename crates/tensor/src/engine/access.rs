@@ -1,5 +1,6 @@
 //! How the elements of an operand are read: chosen once, from where they lie.
 
+use crate::engine::driver;
 use crate::engine::tiling::{Tiling, is_streamed};
 use crate::kernel::elementwise::loops;
 use crate::kernel::elementwise::operand::Operand;
@@ -111,7 +112,7 @@ impl Access {
         let mut copy = Scratch::new(space.numel())?;
         let (input, tiling) = (Input::new(self, data), Tiling::of_tiles(space.numel(), *tiles));
         let bytes = size_of_val(&*copy);
-        tiling.fill(&mut copy, is_streamed(bytes, bytes), &|blocks| {
+        driver::fill(&tiling, &mut copy, is_streamed(bytes, bytes), &|blocks| {
             let mut x = input.reader(&tiling);
             blocks(&mut |start, out| loops::one(x.read(start, out.len()), out, |x| x));
         });

@@ -4,8 +4,8 @@
 //! classified once ([`Access`]): two operands whose short rows broadcast are computed by rows, others block by block.
 
 use crate::engine::access::{Access, Input};
-use crate::engine::short;
 use crate::engine::tiling::{Tiling, is_streamed};
+use crate::engine::{driver, short};
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
@@ -49,7 +49,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
     let tiling = tiling(out.len(), &accesses, 1);
     let streams = is_streamed(size_of_val(out), read);
-    tiling.fill(out, streams, &|blocks| {
+    driver::fill(&tiling, out, streams, &|blocks| {
         let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| {
             let len = out.len();
@@ -111,7 +111,7 @@ fn one<T: Element, U: Element>(
     let streams = fresh && is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
     let tiling = tiling(out.len(), &accesses, cost);
-    tiling.fill(out, streams, &|blocks| {
+    driver::fill(&tiling, out, streams, &|blocks| {
         let mut x = x.reader(&tiling);
         blocks(&mut |start, out| f(x.read(start, out.len()), out));
     });
@@ -140,7 +140,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    tiling.fill(out, streams, &|blocks| {
+    driver::fill(&tiling, out, streams, &|blocks| {
         let (mut x, mut y) = (x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| f(x.read(start, out.len()), y.read(start, out.len()), out));
     });
@@ -186,7 +186,8 @@ fn by_rows<U: Element>(
         return false;
     }
     let rows = RowBroadcast { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    Tiling::of_planes(out.len(), (height, columns), streams).fill(out, streams, &|blocks| {
+    let tiling = Tiling::of_planes(out.len(), (height, columns), streams);
+    driver::fill(&tiling, out, streams, &|blocks| {
         blocks(&mut |start, out| {
             let (mut row, mut rest) = (start / columns, out);
             while !rest.is_empty() {

@@ -1,10 +1,10 @@
-//! One instruction over one block.
+//! One instruction over one block, or over the rows and columns of a block.
 
 use crate::Float;
-use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
-/// The result of an instruction over a block: one number, or, where that is `None`, in `out`. `read` gives the operands.
+/// Computes an instruction over a block. Returns the result if it is one number; otherwise it is in `out`. `read` returns the operands.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,
@@ -47,4 +47,33 @@ pub(crate) fn execute<'a, T: Float>(
         },
         Instruction::Reduce(..) => unreachable!("reductions have as many results as there are rows"),
     }
+}
+
+/// An operand over rows and columns.
+pub(crate) struct RowOperand<'a, T> {
+    pub(crate) data: &'a [T],
+    /// Elements from one row to the next; 0 where one row repeats.
+    pub(crate) row: usize,
+    /// Whether it has an element for each column; otherwise it has one number for each row.
+    pub(crate) moves: bool,
+}
+
+/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if there is no such loop, or if `read`
+/// does not return both operands.
+#[inline(always)]
+pub(crate) fn execute_rows<'a, T: Float>(
+    instruction: Instruction,
+    columns: usize,
+    read: impl Fn(Value) -> Option<RowOperand<'a, T>>,
+    out: &mut [T],
+) -> bool {
+    let Instruction::Binary(op, x, y) = instruction else { return false };
+    if !T::has_rows(op) {
+        return false;
+    }
+    let (Some(x), Some(y)) = (read(x), read(y)) else { return false };
+    let (x_row, y_row, rows) = (x.row, y.row, out.len() / columns);
+    let rows = RowBroadcast { rows, columns, x_row, y_row, x_moves: x.moves, y_moves: y.moves };
+    T::rows(op, rows, Some(x.data), y.data, out);
+    true
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod bound;
+pub(crate) mod driver;
 pub(crate) mod elementwise;
 pub(crate) mod execute;
 pub(crate) mod lanes;
@@ -12,4 +13,5 @@ pub(crate) mod run;
 pub(crate) mod run_lanes;
 pub(crate) mod short;
 pub(crate) mod small;
+pub(crate) mod stages;
 pub(crate) mod tiling;

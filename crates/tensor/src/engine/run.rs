@@ -16,24 +16,20 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::Input;
-use crate::engine::execute::execute;
+use crate::engine::driver::{self, TaskShare};
+use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
+use crate::engine::stages::Stages;
 use crate::engine::tiling::{Tiling, is_streamed};
-use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
-use crate::memory::partition::{self, Partition};
 use crate::memory::reserve;
-use crate::memory::scratch::Scratch;
-use crate::memory::threads::Schedule;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Float, Reduction};
-
-/// Blocks that are accumulated one after the other before their total is put aside.
-pub(crate) const STAGE: usize = 16;
 
 /// Shorter rows beside one number for each take less time when the numbers are written out.
 const ROW_OF_PLANE: usize = 32;
@@ -71,39 +67,19 @@ pub(crate) fn run<T: Float>(
     if tasks == 1 {
         return blocks.run(0, results);
     }
-    // Each task has totals of its own.
-    let mut totals: SmallVec<[Scratch<T>; 2]> = smallvec![];
-    for reduced in reduced {
-        totals.push(Scratch::new(reduced.accumulator.count.saturating_mul(tasks))?);
-    }
-    let ends: Vec<usize> = (1..=tasks).map(|task| tiling.start(task)).collect();
-    let row_ends: Vec<usize> = ends.iter().map(|end| end.checked_div(tiling.row).unwrap_or(0)).collect();
-    let joined_ends: SmallVec<[Vec<usize>; 1]> = program
-        .outputs()
-        .iter()
-        .filter(|output| matches!(output, Output::Joined(..)))
-        .map(|output| ends.iter().map(|end| end * output.values().len()).collect())
-        .collect();
-    let (mut own_totals, mut own_ends) = (totals.iter_mut().zip(reduced), joined_ends.iter());
-    let parts: SmallVec<[Partition<'_, T>; 4]> = program
-        .outputs()
-        .iter()
-        .zip(&mut results)
-        .map(|(output, result)| match (output, result) {
-            (Output::Whole(_), result) => Partition::ends(result, &ends),
-            (Output::Joined(..), result) => Partition::ends(result, own_ends.next().unwrap_or(&ends)),
-            (Output::PerRow(_), result) => Partition::ends(result, &row_ends),
-            (Output::Reduced(..), result) => match own_totals.next() {
-                Some((totals, reduced)) => Partition::chunks(totals, reduced.accumulator.count),
-                None => Partition::chunks(result, 0),
-            },
-        })
-        .collect();
-    let schedule = Schedule::Sweep { bytes: tiling.count * size_of::<T>() };
-    partition::try_run(tasks, schedule, parts, |task, parts| blocks.run(task, parts))?;
-    for (ReducedOutput { output, accumulator, .. }, totals) in reduced.iter().zip(&mut totals) {
-        combine(accumulator.op, totals, accumulator.count);
-        results[*output].copy_from_slice(&totals[..accumulator.count]);
+    let mut numbers = reduced.iter();
+    let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
+        let share = match output {
+            Output::Whole(_) => TaskShare::Elements(1),
+            Output::Joined(values, _) => TaskShare::Elements(values.len()),
+            Output::PerRow(_) => TaskShare::Rows,
+            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.accumulator.count)),
+        };
+        (share, &mut **result)
+    });
+    let totals = driver::run(tiling, outputs.collect(), &|task, parts| blocks.run(task, parts))?;
+    for (reduced, totals) in reduced.iter().zip(&totals) {
+        results[reduced.output].copy_from_slice(&totals[..reduced.accumulator.count]);
     }
     Ok(())
 }
@@ -209,12 +185,9 @@ struct Task<'a, 's, 'r, T: Float> {
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) -> Result<(), AllocationError> {
         let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.run;
-        let mut staged: SmallVec<[Scratch<T>; 2]> = smallvec![];
+        let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
         for ReducedOutput { output, accumulator, stage, .. } in reduced {
-            let mut totals = Scratch::new(if tiling.longest_task() > *stage { accumulator.count } else { 0 })?;
-            totals.fill(T::start(accumulator.op));
-            staged.push(totals);
-            outputs[*output].fill(T::start(accumulator.op));
+            stages.push(Stages::new(accumulator.op, *stage, tiling.longest_task(), &mut *outputs[*output])?);
         }
         let mut number = 0usize;
         tiling.for_each_block(task, |start, len| {
@@ -238,12 +211,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, output) in program.outputs().iter().enumerate() {
                 self.write(k, output, block);
             }
-            for (ReducedOutput { value, output, accumulator, stage }, staged) in reduced.iter().zip(&mut staged) {
+            for (ReducedOutput { value, output, accumulator, .. }, stages) in reduced.iter().zip(&mut stages) {
                 let total = &mut *outputs[*output];
-                if number > 0 && number.is_multiple_of(*stage) {
-                    T::accumulate(accumulator.op, staged, total);
-                    total.fill(T::start(accumulator.op));
-                }
+                stages.begin_block(number, total);
                 let value = self.expand(*value, 0, block);
                 let spare = take(&mut self.slots[self.layout.spare + 1]);
                 accumulator.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
@@ -251,11 +221,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             }
             number += 1;
         });
-        for (reduced, staged) in reduced.iter().zip(&staged) {
-            if !staged.is_empty() {
-                T::accumulate(reduced.accumulator.op, outputs[reduced.output], staged);
-            }
-        }
+        reduced.iter().zip(&stages).for_each(|(reduced, stages)| stages.finish(&mut *outputs[reduced.output]));
         Ok(())
     }
 
@@ -359,24 +325,21 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// The result of an operation between elements and one number for each row, where there is a loop for it.
     #[inline(never)]
     fn plane(&mut self, instruction: Instruction, place: Place, block: Block) -> Option<BlockValue<'r, T>> {
-        let (Instruction::Binary(op, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
-        let [x_moves, y_moves] = [x, y].map(|value| !self.is_rows(value as usize));
-        if columns < ROW_OF_PLANE || x_moves == y_moves || !T::has_rows(op) {
+        let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
+        if columns < ROW_OF_PLANE || self.is_rows(x as usize) == self.is_rows(y as usize) {
             return None;
         }
         let slot = self.slot(place, false);
         let out = take(&mut self.slots[slot]);
-        let operand =
-            |value: Value, moves: bool| self.operand(value as usize, if moves { block.len } else { block.rows });
-        let computed = match (operand(x, x_moves), operand(y, y_moves)) {
-            (Operand::Slice(x), Operand::Slice(y)) => {
-                let [x_row, y_row] = [x_moves, y_moves].map(|moves| if moves { columns } else { 1 });
-                let rows = RowBroadcast { rows: block.rows, columns, x_row, y_row, x_moves, y_moves };
-                T::rows(op, rows, Some(x), y, &mut out[..block.len]);
-                true
+        let operand = |value: Value| {
+            let moves = !self.is_rows(value as usize);
+            let row = if moves { columns } else { 1 };
+            match self.operand(value as usize, if moves { block.len } else { block.rows }) {
+                Operand::Slice(data) => Some(RowOperand { data, row, moves }),
+                Operand::Splat(_) => None,
             }
-            _ => false,
         };
+        let computed = execute_rows(instruction, columns, operand, &mut out[..block.len]);
         self.slots[slot] = out;
         computed.then_some(BlockValue::Slot(slot))
     }

@@ -10,20 +10,19 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::{Argument, Input};
+use crate::engine::driver::{self, TaskShare};
 use crate::engine::elementwise;
-use crate::engine::execute::execute;
+use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Place, Registers};
-use crate::engine::run::STAGE;
-use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::reduce::accumulator::{Accumulator, combine, total_of};
+use crate::engine::stages::{STAGE, Stages};
+use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
-use crate::memory::partition::{self, Partition};
 use crate::memory::reserve;
 use crate::memory::scratch::Scratch;
-use crate::memory::threads::Schedule;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Float, Reduction};
@@ -63,28 +62,16 @@ pub(crate) fn run<T: Float>(
         });
     }
     let run = Run { program, registers, lanes, inputs: &inputs };
-    let tasks = lanes.tiling.tasks();
-    let mut totals: SmallVec<[Vec<T>; 2]> = smallvec![];
-    for reduced in &lanes.reduced {
-        totals.push(reserve::zeroed(reduced.order.numel().saturating_mul(tasks))?);
-    }
-    let ends: Vec<usize> = (1..=tasks).map(|task| lanes.tiling.start(task)).collect();
-    let mut own_totals = totals.iter_mut().zip(&lanes.reduced);
-    let parts: SmallVec<[Partition<'_, T>; 4]> = program
-        .outputs()
-        .iter()
-        .zip(&mut results)
-        .map(|(output, result)| match (output, result) {
-            (Output::Reduced(..), result) => match own_totals.next() {
-                Some((totals, reduced)) => Partition::chunks(totals, reduced.order.numel()),
-                None => Partition::chunks(result, 0),
-            },
-            (_, result) => Partition::ends(result, &ends),
-        })
-        .collect();
-    partition::try_run(tasks, Schedule::Parallel, parts, |task, parts| run.task(task, parts))?;
-    for (LaneTotals { output, accumulator, order, .. }, totals) in lanes.reduced.iter().zip(&mut totals) {
-        combine(accumulator.op, totals, order.numel());
+    let mut numbers = lanes.reduced.iter();
+    let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
+        let share = match output {
+            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.order.numel())),
+            _ => TaskShare::Elements(1),
+        };
+        (share, &mut **result)
+    });
+    let totals = driver::run(&lanes.tiling, outputs.collect(), &|task, parts| run.task(task, parts))?;
+    for (LaneTotals { output, order, .. }, totals) in lanes.reduced.iter().zip(&totals) {
         elementwise::copy(Source { data: totals, layout: order }, results[*output]);
     }
     Ok(())
@@ -155,14 +142,10 @@ impl<T: Float> Task<'_, '_, '_, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         let &Run { program, registers, lanes, inputs } = self.run;
         let tiling = &lanes.tiling;
-        let mut staged: SmallVec<[(usize, Vec<T>); 2]> = smallvec![];
+        let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
         for LaneTotals { output, accumulator, .. } in &lanes.reduced {
-            let stage = STAGE * (accumulator.count / tiling.block.max(1)).max(1);
-            let len = if tiling.longest_task() > stage { outputs[*output].len() } else { 0 };
-            let mut totals = reserve::zeroed(len)?;
-            totals.fill(T::start(accumulator.op));
-            staged.push((stage, totals));
-            outputs[*output].fill(T::start(accumulator.op));
+            let every = STAGE * (accumulator.count / tiling.block.max(1)).max(1);
+            stages.push(Stages::new(accumulator.op, every, tiling.longest_task(), &mut *outputs[*output])?);
         }
         let (mut number, first) = (0usize, tiling.start(task));
         tiling.for_each_block(task, |start, len| {
@@ -182,14 +165,9 @@ impl<T: Float> Task<'_, '_, '_, T> {
                     }
                 }
             }
-            for (LaneTotals { value, output, accumulator, across, .. }, (stage, staged)) in
-                lanes.reduced.iter().zip(&mut staged)
-            {
+            for (LaneTotals { value, output, accumulator, across, .. }, stages) in lanes.reduced.iter().zip(&mut stages) {
                 let totals = &mut *outputs[*output];
-                if number > 0 && number.is_multiple_of(*stage) {
-                    T::accumulate(accumulator.op, staged, totals);
-                    totals.fill(T::start(accumulator.op));
-                }
+                stages.begin_block(number, totals);
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
                 let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
                 if *across {
@@ -205,11 +183,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
             }
             number += 1;
         });
-        for (reduced, (_, staged)) in lanes.reduced.iter().zip(&staged) {
-            if !staged.is_empty() {
-                T::accumulate(reduced.accumulator.op, outputs[reduced.output], staged);
-            }
-        }
+        lanes.reduced.iter().zip(&stages).for_each(|(reduced, stages)| stages.finish(&mut *outputs[reduced.output]));
         Ok(())
     }
 
@@ -296,17 +270,17 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// A value as an operand of a plane whose rows are the lanes: its elements, how far its rows are apart, and whether it goes on
-    /// along a row.
-    fn plane(&self, value: u32, len: usize) -> Option<(&[T], usize, bool)> {
-        match &self.values[value as usize] {
-            LaneValue::Splat(_) => None,
-            LaneValue::Numbers(slot) => Some((&*self.slots[*slot], 1, false)),
-            LaneValue::SameInput(elements) => Some((elements, 0, true)),
-            LaneValue::Same(slot) => Some((&*self.slots[*slot], 0, true)),
-            LaneValue::LanesInput(elements, step) => Some((elements, *step, true)),
-            LaneValue::Lanes(slot) => Some((&*self.slots[*slot], len, true)),
-        }
+    /// A value whose rows are the lanes.
+    fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
+        let (data, row, moves) = match &self.values[value as usize] {
+            LaneValue::Splat(_) => return None,
+            LaneValue::Numbers(slot) => (&*self.slots[*slot], 1, false),
+            LaneValue::SameInput(elements) => (*elements, 0, true),
+            LaneValue::Same(slot) => (&*self.slots[*slot], 0, true),
+            LaneValue::LanesInput(elements, step) => (*elements, *step, true),
+            LaneValue::Lanes(slot) => (&*self.slots[*slot], len, true),
+        };
+        Some(RowOperand { data, row, moves })
     }
 
     /// The result of an instruction over a block, in `slot` where it is not one number.
@@ -337,12 +311,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         let count = self.run.lanes.count;
         let read = |value: u32| self.together(value as usize, len);
         if apart || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
-            if let Instruction::Binary(op, x, y) = instruction
-                && T::has_rows(op)
-                && let (Some((x, x_row, x_moves)), Some((y, y_row, y_moves))) = (self.plane(x, len), self.plane(y, len))
-            {
-                let rows = RowBroadcast { rows: count, columns: len, x_row, y_row, x_moves, y_moves };
-                T::rows(op, rows, Some(x), y, &mut out[..count * len]);
+            if execute_rows(instruction, len, |value| self.rows(value, len), &mut out[..count * len]) {
                 return LaneValue::Lanes(slot);
             }
             for (lane, out) in out.chunks_exact_mut(len).enumerate().take(count) {

@@ -27,17 +27,17 @@ const WORTH_A_LOOP: usize = 16;
 /// than two loops, or an element of a row does not follow the one before.
 #[inline]
 pub(crate) fn rows_of(shape: &Shape, layouts: [&Layout; 2]) -> Option<RowBroadcast> {
+    let ([x, y], rank) = (layouts, shape.rank());
     let (mut sizes, mut strides, mut depth) = ([1usize; 2], [[1isize; 2]; 2], 0);
-    for (from_end, &size) in shape.iter().rev().enumerate().filter(|(_, size)| **size != 1) {
-        let own = layouts.map(|layout| {
-            let axis = layout.shape().rank().wrapping_sub(from_end + 1);
-            match layout.shape().get(axis) {
-                Some(&own) if own != 1 => layout.strides()[axis],
-                _ => 0,
-            }
-        });
+    for from_end in 1..=rank {
+        let size = shape[rank - from_end];
+        if size == 1 {
+            continue;
+        }
+        let own = [broadcast_stride(x, from_end), broadcast_stride(y, from_end)];
         let inner = depth.max(1) - 1;
-        if depth > 0 && (0..2).all(|k| own[k] == strides[inner][k] * sizes[inner] as isize) {
+        let (last, last_strides) = (sizes[inner] as isize, strides[inner]);
+        if depth > 0 && own == [last_strides[0] * last, last_strides[1] * last] {
             sizes[inner] *= size;
         } else if depth == 2 {
             return None;
@@ -57,6 +57,15 @@ pub(crate) fn rows_of(shape: &Shape, layouts: [&Layout; 2]) -> Option<RowBroadca
         x_moves: x == 1,
         y_moves: y == 1,
     })
+}
+
+/// The stride of the dimension at this place from the end: 0 where `layout` does not have the dimension, or only one element in it.
+#[inline(always)]
+fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
+    match layout.shape().rank().checked_sub(from_end) {
+        Some(axis) if layout.shape()[axis] != 1 => layout.strides()[axis],
+        _ => 0,
+    }
 }
 
 /// The elements of one row.

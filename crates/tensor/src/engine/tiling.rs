@@ -4,12 +4,9 @@
 
 use std::ops::Range;
 
-use crate::Element;
 use crate::kernel::strided::{BLOCK, LAST_LEVEL, PARALLEL, STREAM, TASK, TASKS};
 use crate::kernel::transpose::Tiles;
-use crate::memory::partition::{self, Partition};
 use crate::memory::threads::Schedule;
-use crate::scalar::cpu;
 
 /// Rows at least this long are cut into blocks, so that operands need not be gathered; of shorter ones several are one block.
 /// A program of several instructions gathers an operand once and reads it more often.
@@ -157,38 +154,14 @@ impl Tiling {
         }
     }
 
-    /// Fills `out` block by block. `task` runs once for each task, on its thread: it makes its state, and gives the function it gets a
-    /// function of a block's first element and its elements. That function does not read a block that is [streamed](is_streamed).
-    pub(crate) fn fill<U: Element>(&self, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-        // Of a tile, short parts of many rows are written, which takes AMD's processors longer past the caches.
-        let streams = streams && (self.tiles.is_none() || !cpu::is_amd());
-        let run = |number: usize, out: &mut [U]| {
-            let first = self.start(number);
-            task(&mut |block| {
-                if !streams {
-                    return self.for_each_block(number, |start, len| block(start, &mut out[start - first..][..len]));
-                }
-                let mut aside = [U::ZERO; BLOCK];
-                self.for_each_block(number, |start, len| {
-                    block(start, &mut aside[..len]);
-                    cpu::stream(&aside[..len], &mut out[start - first..][..len]);
-                });
-                cpu::streamed();
-            });
-        };
-        let tasks = self.tasks();
-        if tasks == 1 {
-            return run(0, out);
+    /// The schedule of the tasks, for outputs of `T`.
+    pub(crate) fn schedule<T>(&self) -> Schedule {
+        match self.tiles {
+            Some(_) => Schedule::Parallel,
+            None => Schedule::Sweep { bytes: self.count * size_of::<T>() },
         }
-        let bytes = size_of_val(out);
-        let schedule = if self.tiles.is_some() { Schedule::Parallel } else { Schedule::Sweep { bytes } };
-        let ends: Vec<usize> = (1..=tasks).map(|task| self.start(task)).collect();
-        partition::run(tasks, schedule, Partition::ends(out, &ends), run);
     }
 }
-
-/// Calls its argument, which runs the blocks of a task, with a function of a block's first element and its elements.
-type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Whether results of so many bytes, for which so many are read, are written past the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {

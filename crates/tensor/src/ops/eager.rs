@@ -14,7 +14,7 @@ use crate::ops::primitive::Composite;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::ops::traced;
-use crate::shape::compat::{BroadcastRule, Resolved};
+use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 impl<T: Element> TensorLike for Tensor<T> {
@@ -29,6 +29,15 @@ impl<T: Element> TensorLike for Tensor<T> {
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
         self.shape() == other.shape()
+    }
+
+    // As the default, without copies of the shapes.
+    #[inline]
+    fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
+        if self.shape() == other.shape() && compat::accepts_equal(rule) {
+            return Ok(Resolved::Equal);
+        }
+        compat::resolve(self.shape(), other.shape(), rule, at)
     }
 
     fn constant(&self, data: &Tensor<T>) -> Self {
@@ -81,8 +90,6 @@ impl<T: Element> TensorLike for Tensor<T> {
             Resolved::Equal => self.apply_binary(op, other, at),
             Resolved::Broadcast(joined) => {
                 check_binary(op, other, at)?;
-                // Checked before anything is expanded.
-                crate::memory::reserve::addressable::<T>(&joined, at)?;
                 binary(op, &joined, self.source(), other.source(), at)
             }
             Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape().clone()), at)?, at),
@@ -304,6 +311,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     if !may_lead(x.layout) && !may_lead(y.layout) {
         return Tensor::build(shape, at, |out| elementwise::binary(op, shape, x, y, out));
     }
+    crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
     let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
     elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {

@@ -128,7 +128,10 @@ pub trait TensorLike: Clone + Sized {
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
-        compat::resolve(self.same_shape(other), || (self.shape(), other.shape()), rule, at)
+        if self.same_shape(other) && compat::accepts_equal(rule) {
+            return Ok(Resolved::Equal);
+        }
+        compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
     /// `op` of this and `other`, which broadcast under `rule`.

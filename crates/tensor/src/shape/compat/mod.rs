@@ -50,7 +50,7 @@ mod warning;
 
 #[doc(hidden)]
 pub use resolve::{BroadcastRule, Resolved};
-pub(crate) use resolve::{check_zero_dim, refused_in_place, resolve};
+pub(crate) use resolve::{accepts_equal, check_zero_dim, refused_in_place, resolve};
 pub use resolve::zero_dim_allowed;
 pub use rules::{BroadcastWarning, Condition, Guard, Rules, set_process};
 pub use warning::VARIABLE;

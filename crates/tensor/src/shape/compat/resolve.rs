@@ -27,28 +27,19 @@ pub enum Resolved {
     Flat,
 }
 
-/// Decides how two operands come to one shape. All operations of two operands ask this function. `equal` says whether the shapes are
-/// equal; `shapes` returns them, and is not called where that is enough.
+/// Whether operands of equal shapes need no further look at the settings.
+#[inline]
+pub fn accepts_equal(rule: BroadcastRule) -> bool {
+    rule == BroadcastRule::Step || zero_dim_allowed()
+}
+
+/// Decides how operands of the shapes `x` and `y` come to one shape. Every operation of two operands asks this function, unless the shapes
+/// are equal and the settings [accept](accepts_equal) that.
 ///
 /// # Errors
 ///
 /// Where the shapes do not broadcast, the settings refuse them, or the result would not have the shape that is written to.
-#[inline]
-pub(crate) fn resolve(
-    equal: bool,
-    shapes: impl FnOnce() -> (Shape, Shape),
-    rule: BroadcastRule,
-    at: Site,
-) -> Result<Resolved, Error> {
-    if equal && (rule == BroadcastRule::Step || zero_dim_allowed()) {
-        return Ok(Resolved::Equal);
-    }
-    let (x, y) = shapes();
-    resolve_shapes(&x, &y, rule, at)
-}
-
-/// [`resolve`] for shapes that differ, or that the settings may refuse.
-fn resolve_shapes(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
+pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {
         return broadcast::join_two(x, y, 1).map(Resolved::Broadcast).map_err(refused);
@@ -158,13 +149,13 @@ mod tests {
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let warnings = collect();
         let (at, rule) = (Site::here("add"), BroadcastRule::Operation);
-        assert_eq!(resolve_shapes(&shape(&[4, 2]), &shape(&[8]), rule, at), Ok(Resolved::Flat));
-        assert_eq!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[4, 4]))));
-        assert!(resolve_shapes(&shape(&[4, 2]), &shape(&[7]), rule, at).is_err());
-        assert!(resolve_shapes(&shape(&[4, 2]), &shape(&[8]), BroadcastRule::Step, at).is_err());
+        assert_eq!(resolve(&shape(&[4, 2]), &shape(&[8]), rule, at), Ok(Resolved::Flat));
+        assert_eq!(resolve(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[4, 4]))));
+        assert!(resolve(&shape(&[4, 2]), &shape(&[7]), rule, at).is_err());
+        assert!(resolve(&shape(&[4, 2]), &shape(&[8]), BroadcastRule::Step, at).is_err());
         let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
-        assert_eq!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Flat));
-        assert_eq!(resolve_shapes(&shape(&[1, 4]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[1, 4]))));
+        assert_eq!(resolve(&shape(&[4, 1]), &shape(&[4]), rule, at), Ok(Resolved::Flat));
+        assert_eq!(resolve(&shape(&[1, 4]), &shape(&[4]), rule, at), Ok(Resolved::Broadcast(shape(&[1, 4]))));
         let texts: Vec<String> = warnings.warnings().iter().map(Warning::message).collect();
         assert_eq!(
             texts,
@@ -181,8 +172,8 @@ mod tests {
     fn in_place_warns_of_nothing_that_is_refused() {
         let _rules = Rules::pytorch().deny().when(Condition::Backward).scope();
         let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
-        assert!(matches!(resolve_shapes(&shape(&[4, 1]), &shape(&[4]), rule, at), Err(Error::InPlaceShape { .. })));
-        assert!(matches!(resolve_shapes(&shape(&[1, 4]), &shape(&[4]), rule, at), Err(Error::Denied { .. })));
+        assert!(matches!(resolve(&shape(&[4, 1]), &shape(&[4]), rule, at), Err(Error::InPlaceShape { .. })));
+        assert!(matches!(resolve(&shape(&[1, 4]), &shape(&[4]), rule, at), Err(Error::Denied { .. })));
     }
 
     #[test]

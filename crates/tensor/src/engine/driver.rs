@@ -1,0 +1,102 @@
+//! The block driver: runs the tasks of a [`Tiling`], each over its blocks and with its part of every output. Eager operations, operations in
+//! place and fused programs run here.
+//!
+//! Tasks and blocks depend on the shape and the operation alone, so that any number of threads gives the same bits.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::engine::tiling::Tiling;
+use crate::kernel::reduce::accumulator::combine;
+use crate::kernel::strided::BLOCK;
+use crate::memory::available::AllocationError;
+use crate::memory::partition::{self, Partition};
+use crate::memory::scratch::Scratch;
+use crate::scalar::cpu;
+use crate::{Element, Reduction};
+
+/// The part of an output that a task gets.
+pub(crate) enum TaskShare {
+    /// This many elements of the output for each element of the task.
+    Elements(usize),
+    /// One element of the output for each row of the task.
+    Rows,
+    /// This many totals of its own, which the driver then combines.
+    Totals(Reduction, usize),
+}
+
+/// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a balanced
+/// tree, for each output of [totals](TaskShare::Totals), in order; those outputs themselves are not written.
+///
+/// # Errors
+///
+/// Where a task fails, or memory cannot hold the totals of every task.
+pub(crate) fn run<T: Element>(
+    tiling: &Tiling,
+    mut outputs: SmallVec<[(TaskShare, &mut [T]); 4]>,
+    task: &(dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync),
+) -> Result<SmallVec<[Scratch<T>; 2]>, AllocationError> {
+    let tasks = tiling.tasks();
+    let ends = |of: &dyn Fn(usize) -> usize| (1..=tasks).map(|task| of(tiling.start(task))).collect::<Vec<usize>>();
+    let (mut totals, mut ops): (SmallVec<[Scratch<T>; 2]>, SmallVec<[_; 2]>) = (smallvec![], smallvec![]);
+    let mut boundaries: SmallVec<[Vec<usize>; 4]> = smallvec![];
+    for (share, _) in &outputs {
+        boundaries.push(match *share {
+            TaskShare::Elements(count) => ends(&|end| end * count),
+            TaskShare::Rows => ends(&|end| end / tiling.row),
+            TaskShare::Totals(op, count) => {
+                totals.push(Scratch::new(count.saturating_mul(tasks))?);
+                ops.push((op, count));
+                Vec::new()
+            }
+        });
+    }
+    let mut own_totals = totals.iter_mut();
+    let schedule = tiling.schedule::<T>();
+    let mut parts: SmallVec<[Partition<'_, T>; 4]> = smallvec![];
+    for ((share, result), ends) in outputs.iter_mut().zip(&boundaries) {
+        parts.push(match share {
+            TaskShare::Elements(_) | TaskShare::Rows => Partition::ends(result, ends),
+            TaskShare::Totals(_, count) => match own_totals.next() {
+                Some(totals) => Partition::chunks(totals, *count),
+                None => unreachable!("every such output has totals"),
+            },
+        });
+    }
+    partition::try_run(tasks, schedule, parts, task)?;
+    for ((op, count), totals) in ops.into_iter().zip(&mut totals) {
+        combine(op, totals, count);
+    }
+    Ok(totals)
+}
+
+/// Calls its argument, which runs the blocks of a task, with a function of a block's first element and its elements.
+pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
+
+/// Fills `out` block by block. `task` runs once for each task, on its thread: it makes its state, and calls the function it gets with a
+/// function that computes a block. If the output `streams`, that function must not read the block.
+pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
+    // Tiles write short parts of many rows. Past the caches, that is slower on AMD's processors.
+    let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
+    let run_task = |number: usize, out: &mut [U]| {
+        let first = tiling.start(number);
+        task(&mut |block| {
+            if !streams {
+                return tiling.for_each_block(number, |start, len| block(start, &mut out[start - first..][..len]));
+            }
+            let mut aside = [U::ZERO; BLOCK];
+            tiling.for_each_block(number, |start, len| {
+                block(start, &mut aside[..len]);
+                cpu::stream(&aside[..len], &mut out[start - first..][..len]);
+            });
+            cpu::streamed();
+        });
+    };
+    if tiling.tasks() == 1 {
+        return run_task(0, out);
+    }
+    let filled = run(tiling, smallvec![(TaskShare::Elements(1), out)], &|number, mut parts| {
+        run_task(number, &mut *parts[0]);
+        Ok(())
+    });
+    debug_assert!(filled.is_ok(), "only totals need memory");
+}
