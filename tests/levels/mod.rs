@@ -9,6 +9,7 @@
 
 mod imports;
 mod lexer;
+mod paths;
 mod scopes;
 
 use std::collections::BTreeSet;

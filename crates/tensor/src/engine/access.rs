@@ -1,4 +1,4 @@
-//! How the elements of an operand are read: chosen once, from where they lie.
+//! The ways to read the elements of an operand. The way is chosen once, from the layout.
 
 use crate::engine::driver;
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -12,42 +12,42 @@ use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Shape};
 
-/// Rows of fewer elements are written out where they repeat: at longer ones loops go along well enough.
+/// Repeating rows of fewer elements are written out; loops over longer rows are fast enough. Elements; measured on Zen 4 and Cascade Lake.
 const SHORT_ROW: usize = 128;
 
-/// The longest period of an operand that is written out.
+/// The longest period of an operand that is written out, so that the copy stays in the first-level cache. Elements.
 const LONGEST_PERIOD: usize = 4096;
 
-/// An input of a program as it is run: a tensor or one number. See [`Program::run`](crate::program::Program::run).
+/// An input of a program: a tensor or one number. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
 pub enum Argument<'a, T> {
-    /// Elements that expand to the program's shape, whatever their layout: made from a tensor by `From`. Leading sizes of 1 do
-    /// not count.
+    /// Elements of any layout that expand to the program's shape. `From` makes them from a tensor. Extra leading dimensions of size 1 are
+    /// ignored.
     #[doc(hidden)]
     Elements(Source<'a, T>),
     /// One number for all elements.
     Number(T),
 }
 
-/// How an operand is read.
+/// The way to read an operand.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// It is a number.
+    /// A plain number.
     Number,
-    /// One element, at this position, for all.
+    /// One element, at this position, that repeats everywhere.
     Uniform(usize),
-    /// In order from this position on.
+    /// Contiguous elements from this position on.
     Contiguous(usize),
-    /// The first elements, so many, come again and again.
+    /// The operand repeats with this period, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// Row by row: slices, one element for each row, or gathered.
+    /// Rows. A block within a row is a slice or one element; other blocks are gathered.
     Strided(IterationSpace<1>),
-    /// A large transposed matrix, or a batch of them: by tiles, or copied first.
+    /// A large transposed matrix, or a batch of them. It is read by tiles, or copied first.
     Transposed(IterationSpace<1>, Tiles),
 }
 
 impl Access {
-    /// Of one element at least.
+    /// Chooses the way for a layout, which has at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -60,16 +60,16 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // One period and a block after it are written out: not worth it where that is half of all.
+        // One period and a block after it are written out, unless that is more than half of all elements.
         let worth = space.row() < SHORT_ROW && period <= LONGEST_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
-    /// Of elements that expand to `shape`; leading sizes of 1 say nothing.
+    /// Chooses the way for a layout expanded to `shape`. Extra leading dimensions of size 1 are ignored.
     ///
     /// # Panics
     ///
-    /// Where they do not.
+    /// If the layout does not expand to `shape`.
     pub(crate) fn over(layout: &Layout, shape: &Shape) -> Self {
         if layout.numel() == shape.numel() && layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -87,7 +87,7 @@ impl Access {
         }
     }
 
-    /// Elements that are read in one way: a block that does not cross the end of so many need not be gathered.
+    /// The length of a row. A block within a row need not be gathered.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -95,7 +95,7 @@ impl Access {
         }
     }
 
-    /// Whether one loop writes several rows out, or none need be.
+    /// Whether the broadcast fill writes several rows per call, or no row needs to be written out.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
@@ -103,7 +103,7 @@ impl Access {
         }
     }
 
-    /// A copy in order of a transposed operand; `None` of others, and of one matrix that is repeated.
+    /// Returns a contiguous copy of a transposed operand; `None` for other operands, and for a matrix that repeats.
     pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {
@@ -119,25 +119,25 @@ impl Access {
         Ok(Some(copy))
     }
 
-    /// The tiles by which it is read best.
+    /// The tiles of a transposed operand.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         if let Access::Transposed(_, tiles) = self { Some(*tiles) } else { None }
     }
 }
 
-/// An operand, with its elements.
+/// An operand together with its elements.
 pub(crate) enum Input<'a, T> {
     Uniform(T),
-    /// In order from the start.
+    /// Contiguous elements.
     Contiguous(&'a [T]),
-    /// The elements of one period, and a block after them.
+    /// The elements of one period and of a block after it, and the period.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
 }
 
 impl<'a, T: Element> Input<'a, T> {
-    /// `data` is what the layout of `access` is of.
+    /// `data` is the buffer of the layout that `access` was made from.
     pub(crate) fn new(access: &'a Access, data: &'a [T]) -> Self {
         match access {
             Access::Uniform(position) => Input::Uniform(data[*position]),
@@ -153,7 +153,7 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Elements `start .. start + len`, where they lie in order or are all the same.
+    /// Returns elements `start .. start + len` if they are contiguous or all the same.
     #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {
@@ -168,16 +168,16 @@ impl<'a, T: Element> Input<'a, T> {
         })
     }
 
-    /// Copies the elements from `start` on to `out`: those that cannot be [borrowed](Self::borrow).
+    /// Copies the elements from `start` on, which cannot be [borrowed](Self::borrow), to `out`.
     pub(crate) fn gather(&self, start: usize, out: &mut [T]) {
         match self {
             Input::Strided(data, space) | Input::Transposed(data, space, _) => fill::spread(space, data, start, out),
             Input::Periodic(elements, period) => fill::repeat(&elements[..*period], start, out),
-            Input::Uniform(_) | Input::Contiguous(_) => unreachable!("it is borrowed"),
+            Input::Uniform(_) | Input::Contiguous(_) => unreachable!("such an operand is borrowed"),
         }
     }
 
-    /// Bytes of memory that it is in, at most.
+    /// The most bytes of memory that the operand lies in.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,
@@ -185,7 +185,7 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// For the blocks of one task of `tiling`.
+    /// Returns a reader for the blocks of one task of `tiling`.
     pub(crate) fn reader(&self, tiling: &Tiling) -> Reader<'_, T> {
         let tile = match self {
             &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => Tile::new(data, space, tiles),
@@ -195,7 +195,7 @@ impl<'a, T: Element> Input<'a, T> {
     }
 }
 
-/// An operand as the blocks of one task read it.
+/// Reads an operand block by block, for one task.
 pub(crate) struct Reader<'a, T: Element> {
     input: &'a Input<'a, T>,
     gathered: Vec<T>,
@@ -203,7 +203,7 @@ pub(crate) struct Reader<'a, T: Element> {
 }
 
 impl<T: Element> Reader<'_, T> {
-    /// Elements `start .. start + len`, of a block.
+    /// Returns elements `start .. start + len`, which are a block.
     #[inline(always)]
     pub(crate) fn read(&mut self, start: usize, len: usize) -> Operand<'_, T> {
         if let Some(tile) = &mut self.tile {

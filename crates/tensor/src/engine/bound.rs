@@ -1,16 +1,16 @@
-//! Programs as they are run: bound to a shape, and to inputs that lie in given ways: how each input is read, and how the shape is
-//! tiled. Found once for a program that runs again and again.
+//! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into blocks.
+//! It is made once for a program that runs many times.
 
 use smallvec::SmallVec;
 
 use crate::engine::access::{Access, Argument, Input};
-use crate::engine::lanes::Lanes;
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::Registers;
 use crate::engine::run::{self, ReducedOutput};
+use crate::engine::short_axis::ShortAxis;
 use crate::engine::stages::STAGE;
 use crate::engine::tiling::{self, Tiling};
-use crate::engine::{run_lanes, small};
+use crate::engine::{run_short_axis, small};
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::memory::available::AllocationError;
 use crate::memory::reserve::addressable;
@@ -19,11 +19,11 @@ use crate::memory::storage::Storage;
 use crate::scalar::instruction::Instruction;
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
-/// Elements that a task reduces for each of its totals, at least: fewer would take less time than clearing the totals and adding
-/// them to those of other tasks.
+/// The fewest elements that a task reduces for each of its totals. With fewer, clearing and combining the totals would take longer than
+/// the reduction.
 const PER_TOTAL: usize = 4;
 
-/// A program with the shape it runs over, which remembers how inputs of the last layouts are read.
+/// A program with its shape. It keeps the binding to the last layouts of its inputs.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Program,
@@ -47,8 +47,9 @@ impl BoundProgram {
         &self.shape
     }
 
-    /// What `make` makes of each output's elements and their layout. Inputs that lie as those of the run before are not looked
-    /// at again. Output number `k` is written to the buffer `given(k)`, of as many elements, which nobody else holds, if there is one.
+    /// Runs the program, and returns the result of `make` for the elements and the layout of each output. If the layouts of the inputs are
+    /// those of the last run, its binding is used again. Output `k` is written to the buffer `given(k)`, if there is one; it has as many
+    /// elements and no other holder.
     pub(crate) fn outputs<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
@@ -68,7 +69,7 @@ impl BoundProgram {
     }
 }
 
-/// The outputs of `program` over `shape`, for which `binding` was made.
+/// Runs `program` over `shape` by `binding`, and returns its outputs.
 fn outputs<T: Float, R>(
     program: &Program,
     binding: &Binding,
@@ -97,11 +98,11 @@ fn outputs<T: Float, R>(
     Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }
 
-/// Runs `program`, for which `binding` was made, over `arguments`; each of `results` has as many elements as the output's shape.
+/// Runs `program` by `binding` over `arguments`. Each of `results` has as many elements as the output's shape.
 ///
 /// # Errors
 ///
-/// Where memory cannot hold what it needs besides: copies of transposed inputs, and totals for each task.
+/// If memory cannot hold copies of transposed inputs, or totals for each task.
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
     binding: &Binding,
@@ -113,8 +114,8 @@ pub(crate) fn run_bound<T: Float>(
         reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
         return Ok(());
     }
-    if let Some(lanes) = &binding.lanes {
-        return run_lanes::run(program, registers, lanes, arguments, results);
+    if let Some(short_axis) = &binding.short_axis {
+        return run_short_axis::run(program, registers, short_axis, arguments, results);
     }
     let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
     if accesses.iter().any(|access| access.tiles().is_some()) {
@@ -133,14 +134,14 @@ pub(crate) fn run_bound<T: Float>(
             (Argument::Elements(source), _) => Input::new(access, source.data),
         });
     }
-    if let Some(line) = binding.line {
-        small::run(program, tiling, reduced, &inputs, (line, joined), results);
+    if let Some(elements) = binding.small_block {
+        small::run(program, tiling, reduced, &inputs, (elements, joined), results);
         return Ok(());
     }
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
-/// How a program runs over inputs of these layouts: all that does not depend on their elements.
+/// The way in which a program runs over inputs of given layouts, whatever their elements are.
 #[derive(Debug)]
 pub(crate) struct Binding {
     dtype: DType,
@@ -149,10 +150,10 @@ pub(crate) struct Binding {
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// Elements of a line, where the program is [`small`](crate::engine::small).
-    pub(crate) line: Option<usize>,
-    /// How it runs by [`lanes`](crate::engine::lanes), where it does.
-    lanes: Option<Lanes>,
+    /// Elements of a small block, if the program is [`small`](crate::engine::small).
+    pub(crate) small_block: Option<usize>,
+    /// How it runs along the other dimensions, if its last dimension is short.
+    short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// The [`joined_row`](Output::joined_row) of each output.
     joined: SmallVec<[usize; 4]>,
@@ -184,7 +185,7 @@ impl Binding {
             Argument::Elements(source) => Some(source.layout.clone()),
         };
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
-        // Of no elements, nothing is read.
+        // Without elements, nothing is read.
         let access = |layout: &Option<Layout>| match layout {
             Some(layout) if count > 0 => Access::over(layout, shape),
             _ => Access::Number,
@@ -211,13 +212,13 @@ impl Binding {
             tiling.lengthen_tasks(PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
-        let line = tiling::line::<T>(count, inputs.len() + program.instructions().len());
-        let mut lanes = None;
-        if line.is_none()
+        let small_block = tiling::small_block::<T>(count, inputs.len() + program.instructions().len());
+        let mut short_axis = None;
+        if small_block.is_none()
             && count > 0
-            && let Some((by_lanes, results)) = Lanes::new(program, &layouts, shape)
+            && let Some((own, results)) = ShortAxis::new(program, &layouts, shape)
         {
-            (lanes, outputs) = (Some(by_lanes), results);
+            (short_axis, outputs) = (Some(own), results);
         }
         Ok(Binding {
             dtype: T::DTYPE,
@@ -225,15 +226,15 @@ impl Binding {
             accesses,
             tiling,
             registers: Registers::new(program),
-            line,
-            lanes,
+            small_block,
+            short_axis,
             reduced,
             joined,
             outputs,
         })
     }
 
-    /// Whether these inputs lie as those that it was made for.
+    /// Whether the binding was made for the layouts of these inputs.
     fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
         let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
             (None, Argument::Number(_)) => true,

@@ -186,7 +186,7 @@ fn by_rows<U: Element>(
         return false;
     }
     let rows = RowBroadcast { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    let tiling = Tiling::of_planes(out.len(), (height, columns), streams);
+    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
     driver::fill(&tiling, out, streams, &|blocks| {
         blocks(&mut |start, out| {
             let (mut row, mut rest) = (start / columns, out);

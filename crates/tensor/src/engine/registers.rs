@@ -1,70 +1,81 @@
-//! Where the values of a fused program are computed: registers, each taken again as soon as its value has been read for the
-//! last time.
+//! The registers of a fused program. A register is used again as soon as its value has been read for the last time.
 
 use crate::engine::program::{Output, Program};
 
-/// Where a value is computed.
+/// The place where a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Register(u32),
+pub(crate) enum Register {
+    /// A slot of the thread that computes.
+    Slot(u32),
+    /// The block of this output.
     Output(u32),
 }
 
-/// Where each instruction's result is computed, and how many registers that takes.
+/// The registers of the instructions of a program.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    pub(crate) places: Vec<Place>,
-    pub(crate) count: usize,
+    /// The register of each instruction's result.
+    pub(crate) results: Vec<Register>,
+    /// Number of slots.
+    pub(crate) slots: usize,
 }
 
 impl Registers {
     pub(crate) fn new(program: &Program) -> Self {
-        let (inputs, instructions, outputs) = (program.inputs() as usize, program.instructions(), program.outputs());
-        let mut last_use = vec![0; inputs + instructions.len()];
-        for (position, instruction) in instructions.iter().enumerate() {
-            for value in instruction.operands() {
-                last_use[value as usize] = position;
-            }
-        }
-        // What is reduced or copied at the end is read at the end.
-        for output in outputs {
-            output.values().iter().for_each(|&value| last_use[value as usize] = usize::MAX);
-        }
-        let mut direct = vec![None; inputs + instructions.len()];
-        for (number, output) in outputs.iter().enumerate() {
-            if let Output::Whole(value) = output {
-                direct[*value as usize].get_or_insert(number as u32);
-            }
-        }
-        let mut places: Vec<Place> = Vec::with_capacity(instructions.len());
+        let (inputs, instructions) = (program.inputs() as usize, program.instructions());
+        let (last_use, direct) = (last_uses(program), direct_outputs(program));
+        let mut results: Vec<Register> = Vec::with_capacity(instructions.len());
         let mut free: Vec<u32> = Vec::new();
-        let mut registers = 0;
+        let mut slots = 0;
         for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            // The result's place is taken before the operands' are given back: no instruction reads where it writes.
-            let place = match direct[value] {
-                Some(output) => Place::Output(output),
-                None => Place::Register(free.pop().unwrap_or_else(|| {
-                    registers += 1;
-                    registers - 1
+            // The result gets a register before those of the operands become free: no instruction reads where it writes.
+            let result = match direct[value] {
+                Some(output) => Register::Output(output),
+                None => Register::Slot(free.pop().unwrap_or_else(|| {
+                    slots += 1;
+                    slots - 1
                 })),
             };
-            places.push(place);
+            results.push(result);
             let mut seen = [u32::MAX; 3];
-            for (slot, operand) in instruction.operands().enumerate() {
-                let computed = (operand as usize).checked_sub(inputs).map(|number| places[number]);
-                if let (Some(Place::Register(register)), false) = (computed, seen.contains(&operand))
+            for (number, operand) in instruction.operands().enumerate() {
+                let computed = (operand as usize).checked_sub(inputs).map(|number| results[number]);
+                if let (Some(Register::Slot(slot)), false) = (computed, seen.contains(&operand))
                     && last_use[operand as usize] == position
                 {
-                    free.push(register);
+                    free.push(slot);
                 }
-                seen[slot] = operand;
+                seen[number] = operand;
             }
-            if let (Place::Register(register), 0) = (place, last_use[value]) {
-                // Nobody reads it.
-                free.push(register);
+            if let (Register::Slot(slot), 0) = (result, last_use[value]) {
+                // No instruction reads the result.
+                free.push(slot);
             }
         }
-        Registers { places, count: registers as usize }
+        Registers { results, slots: slots as usize }
     }
+}
+
+/// Returns, for each value, the position of the last instruction that reads it; `usize::MAX` for values of outputs.
+fn last_uses(program: &Program) -> Vec<usize> {
+    let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
+    for (position, instruction) in program.instructions().iter().enumerate() {
+        instruction.operands().for_each(|value| last_use[value as usize] = position);
+    }
+    for output in program.outputs() {
+        output.values().iter().for_each(|&value| last_use[value as usize] = usize::MAX);
+    }
+    last_use
+}
+
+/// Returns, for each value, the output that consists of it, so that it can be computed there.
+fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
+    let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
+    for (number, output) in program.outputs().iter().enumerate() {
+        if let Output::Whole(value) = output {
+            direct[*value as usize].get_or_insert(number as u32);
+        }
+    }
+    direct
 }

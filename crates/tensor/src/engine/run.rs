@@ -1,15 +1,14 @@
 //! Runs a program block by block.
 //!
-//! Every instruction is computed over one block of [`BLOCK`](crate::kernel::strided::BLOCK) elements, about, before the next
-//! block begins: what lies between instructions stays in the first-level cache. Blocks are handed out as slots: registers and
-//! scratch of the thread, and each block's part of the outputs. While an instruction runs, its target is taken out of the slots, so that
-//! the operands can be read from the others.
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. The values
+//! between instructions stay in the first-level cache. A value lies in a slot: a register, scratch memory of the thread, or the block's part
+//! of an output. While an instruction runs, the slot of its result is taken out, so that the operands can be read from the others.
 //!
-//! A value that is the same over a block is kept as one number, one that is the same over each row as a number for each row; what
-//! is computed from such values alone is computed once.
+//! A value that is the same over a block is kept as one number. A value that is the same over each row is kept as one number for each row.
+//! An instruction over such values alone computes only these numbers.
 //!
-//! Reductions that leave the program are accumulated for each task apart, in two stages, and then over the tasks in a
-//! balanced tree. Blocks, tasks and stages depend on the shape alone: any number of threads gives the same bits.
+//! Each task accumulates the reductions of the program in two [stages](Stages); the [`driver`] combines the totals of the tasks. Blocks,
+//! tasks and stages depend on the shape alone, so that any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -19,7 +18,7 @@ use crate::engine::access::Input;
 use crate::engine::driver::{self, TaskShare};
 use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
-use crate::engine::registers::{Place, Registers};
+use crate::engine::registers::{Register, Registers};
 use crate::engine::stages::Stages;
 use crate::engine::tiling::{Tiling, is_streamed};
 use crate::kernel::elementwise::operand::Operand;
@@ -31,10 +30,10 @@ use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
 use crate::{Float, Reduction};
 
-/// Shorter rows beside one number for each take less time when the numbers are written out.
-const ROW_OF_PLANE: usize = 32;
+/// Rows of fewer elements are computed faster if the one number for each row is written out first. Elements; measured on Zen 4.
+const SHORT_ROW: usize = 32;
 
-/// An output of a program that is a value reduced.
+/// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
     /// Number of the value.
@@ -46,12 +45,12 @@ pub(crate) struct ReducedOutput {
     pub(crate) stage: usize,
 }
 
-/// Runs `program` block by block over `inputs`; each of `results` has as many elements as the output's shape. `joined` has the
-/// [`joined_row`](Output::joined_row) of each output; blocks are whole rows of each.
+/// Runs `program` block by block over `inputs`. Each of `results` has as many elements as the output's shape. `joined` has the
+/// [`joined_row`](Output::joined_row) of each output; a block consists of whole rows of each.
 ///
 /// # Errors
 ///
-/// Where memory cannot hold totals for each task.
+/// If memory cannot hold totals for each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     (registers, joined): (&Registers, &[usize]),
@@ -86,32 +85,32 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// So represented, a number has a place beside the tag, as in [`Operand`].
+/// With `repr(u32)`, a number lies beside the tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
-    /// One for all elements.
+    /// One number for all elements.
     Splat(T),
-    /// As many elements as the block has, of an input.
+    /// All elements of the block, in an input.
     Input(&'a [T]),
-    /// As many elements as the block has, in a slot.
+    /// All elements of the block, in a slot.
     Slot(usize),
-    /// One for each row of the block, of an input.
+    /// One number for each row of the block, in an input.
     InputRows(&'a [T]),
-    /// One for each row of the block, in a slot.
+    /// One number for each row of the block, in a slot.
     SlotRows(usize),
 }
 
-/// Which elements a block has.
+/// The range of elements of a block.
 #[derive(Clone, Copy)]
 struct Block {
     start: usize,
     len: usize,
-    /// Whole rows, where rows are reduced.
+    /// Number of rows, if instructions reduce rows; otherwise 0.
     rows: usize,
 }
 
-/// What all tasks of a run share.
+/// The data that all tasks of a run share.
 struct Blocks<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
@@ -119,17 +118,17 @@ struct Blocks<'a, T: Float> {
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
-    /// Whether outputs are written past the caches.
+    /// Whether outputs are written with stores that bypass the caches.
     streams: bool,
 }
 
 impl<T: Float> Blocks<'_, T> {
-    /// Runs the blocks of one task; `outputs` are its parts of the outputs, or totals of its own.
+    /// Runs the blocks of one task. `outputs` are its parts of the outputs, or its own totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
-            // Slots begin at a cache line and are whole cache lines.
+            // Slots begin at a cache line and consist of whole cache lines.
             let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
-            let layout = Slots::new(self.registers.count, outputs.len());
+            let layout = Slots::new(self.registers.slots, outputs.len());
             let count = layout.gathered + self.inputs.len();
             let needed = count * width + 64;
             if arena.len() < needed {
@@ -141,7 +140,7 @@ impl<T: Float> Blocks<'_, T> {
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
-            // Borrowed for as long as the slots.
+            // They are borrowed as long as the slots.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
@@ -153,8 +152,8 @@ impl<T: Float> Blocks<'_, T> {
     }
 }
 
-/// Numbers of the slots of a task: first the registers, then scratch for outputs that are not computed where they stay, then
-/// [`Slots::SPARE`] for values that must be expanded to be read, then the inputs that are gathered, then the outputs.
+/// The first slot of each kind. Registers come first, then scratch memory for outputs that are not computed in place, then
+/// [`Slots::SPARE`] slots for expanded values, then gathered inputs, then outputs.
 #[derive(Clone, Copy)]
 struct Slots {
     aside: usize,
@@ -171,14 +170,13 @@ impl Slots {
     }
 }
 
-/// Some blocks, one after the other on one thread.
+/// Runs the blocks of a task, one after the other on one thread.
 struct Task<'a, 's, 'r, T: Float> {
     run: &'r Blocks<'a, T>,
     layout: Slots,
     first_output: usize,
     slots: &'s mut [&'r mut [T]],
-    /// The values over this block: the inputs, the results of the instructions, then those that were
-    /// [expanded](Self::expand).
+    /// The values over the present block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
     values: &'s mut [BlockValue<'r, T>],
 }
 
@@ -205,7 +203,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, input) in inputs.iter().enumerate() {
                 self.values[k] = self.read(k, input, block);
             }
-            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.places).enumerate() {
+            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
+            {
                 self.values[inputs.len() + position] = self.compute(instruction, place, block);
             }
             for (k, output) in program.outputs().iter().enumerate() {
@@ -225,11 +224,10 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         Ok(())
     }
 
-    /// A value as an operand of `len` elements: of a block, or, of a value that has one for each row, of its rows.
+    /// Returns a value as an operand of `len` elements: those of the block, or one for each row if the value is kept so.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
-        // Values are matched where they lie: one that was just written in parts is not copied as a whole before all stores
-        // are done.
+        // The value is matched by reference. To copy it as a whole, the processor would wait for the stores of its parts.
         match &self.values[value] {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
@@ -237,7 +235,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// An input over a block.
+    /// Reads an input over a block.
     #[inline(always)]
     fn read(&mut self, k: usize, input: &'r Input<'_, T>, block: Block) -> BlockValue<'r, T> {
         match input.borrow(block.start, block.len) {
@@ -247,7 +245,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// An input over a block, whose elements do not lie together.
+    /// Reads an input whose elements over the block are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
             Input::Strided(data, space) if rows > 0 && space.counts_rows(self.run.tiling.row) => {
@@ -266,8 +264,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// The number of a value with an element for each of the block: of one with one for each row, those repeated in spare slot
-    /// `number`.
+    /// Returns the number of a value with an element for each element of the block. If the value has one number for each row, these are
+    /// repeated in spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
@@ -286,13 +284,13 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         expanded
     }
 
-    /// The result of an instruction over a block.
+    /// Computes an instruction over a block.
     #[inline(always)]
-    fn compute(&mut self, instruction: Instruction, place: Place, block: Block) -> BlockValue<'r, T> {
+    fn compute(&mut self, instruction: Instruction, place: Register, block: Block) -> BlockValue<'r, T> {
         let (instruction, for_each_row) = match block.rows {
-            // A block of one row has no values with one number for each.
+            // A block of one row has no values with one number for each row.
             ..=1 => (instruction, false),
-            _ => match self.plane(instruction, place, block) {
+            _ => match self.over_rows(instruction, place, block) {
                 Some(value) => return value,
                 None => self.by_rows(instruction, block),
             },
@@ -312,21 +310,21 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// The slot of a result: its output, or one beside it for what is not written as it is computed.
+    /// Returns the slot of a result: the output itself, or scratch memory if the output is written later.
     #[inline(always)]
-    fn slot(&self, place: Place, for_each_row: bool) -> usize {
+    fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
-            Place::Register(register) => register as usize,
-            Place::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
-            Place::Output(output) => self.first_output + output as usize,
+            Register::Slot(register) => register as usize,
+            Register::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
+            Register::Output(output) => self.first_output + output as usize,
         }
     }
 
-    /// The result of an operation between elements and one number for each row, where there is a loop for it.
+    /// Computes an operation between elements and one number for each row, if there is a loop for it.
     #[inline(never)]
-    fn plane(&mut self, instruction: Instruction, place: Place, block: Block) -> Option<BlockValue<'r, T>> {
+    fn over_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
-        if columns < ROW_OF_PLANE || self.is_rows(x as usize) == self.is_rows(y as usize) {
+        if columns < SHORT_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
             return None;
         }
         let slot = self.slot(place, false);
@@ -344,8 +342,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         computed.then_some(BlockValue::Slot(slot))
     }
 
-    /// The instruction as it is computed over several rows, and whether it has one number for each row as its result: of such
-    /// numbers, and of those that are the same everywhere. Otherwise it reads them expanded.
+    /// Returns the instruction as it runs over several rows, and whether its result has one number for each row. It has if no operand has
+    /// an element for each element of the block. Otherwise, the instruction reads expanded operands.
     #[inline(never)]
     fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);
@@ -370,7 +368,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         (expanded, false)
     }
 
-    /// The reduction of each row of a block: one number where the block is one row or all are equal, else one for each row in `out`.
+    /// Reduces each row of a block. Returns the total if it is the same for all rows; otherwise, `out` has one number for each row.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
@@ -383,7 +381,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         None
     }
 
-    /// Brings a block of an output that is not reduced to where it belongs, unless it was computed there.
+    /// Writes a block of an output that is not a reduction, unless it was computed in place.
     #[inline]
     fn write(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;

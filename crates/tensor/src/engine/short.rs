@@ -49,14 +49,7 @@ pub(crate) fn rows_of(shape: &Shape, layouts: [&Layout; 2]) -> Option<RowBroadca
     let [[x, y], [x_row, y_row]] = strides;
     let plain = matches!((x, y), (0 | 1, 0 | 1)) && x_row >= 0 && y_row >= 0;
     let (x_row, y_row) = (x_row as usize, y_row as usize);
-    plain.then_some(RowBroadcast {
-        rows: sizes[1],
-        columns: sizes[0],
-        x_row,
-        y_row,
-        x_moves: x == 1,
-        y_moves: y == 1,
-    })
+    plain.then_some(RowBroadcast { rows: sizes[1], columns: sizes[0], x_row, y_row, x_moves: x == 1, y_moves: y == 1 })
 }
 
 /// The stride of the dimension at this place from the end: 0 where `layout` does not have the dimension, or only one element in it.

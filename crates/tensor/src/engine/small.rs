@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use crate::Float;
 use crate::engine::access::Input;
 use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
@@ -10,41 +11,40 @@ use crate::engine::tiling::{LONGEST, Tiling, VECTOR};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::scalar::instruction::Instruction;
-use crate::Float;
 
-/// Runs a program by lines of `line` elements; `joined` has the [`joined_row`](Output::joined_row) of each output.
+/// Runs a program with small blocks of `block` elements. `joined` has the [`joined_row`](Output::joined_row) of each output.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
     reduced: &[ReducedOutput],
     inputs: &[Input<'_, T>],
-    (line, joined): (usize, &[usize]),
+    (block, joined): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
 ) {
     let instructions = program.instructions();
     let (count, row) = (tiling.count, tiling.row);
-    let given = inputs.len() * line;
-    let all = given + instructions.len() * line;
+    let given = inputs.len() * block;
+    let all = given + instructions.len() * block;
     T::arena().with_borrow_mut(|arena| {
-        // After the values a line to spare.
-        let needed = all + line + VECTOR / size_of::<T>();
+        // A spare block comes after the values.
+        let needed = all + block + VECTOR / size_of::<T>();
         if arena.len() < needed {
             arena.resize(needed, T::ZERO);
         }
         let align = arena.as_ptr().align_offset(VECTOR).min(VECTOR / size_of::<T>());
-        let (values, spare) = arena[align..align + all + line].split_at_mut(all);
-        for (input, out) in inputs.iter().zip(values.chunks_exact_mut(line)) {
+        let (values, spare) = arena[align..align + all + block].split_at_mut(all);
+        for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {
             read(input, count, out);
         }
         let mut done = 0;
         loop {
-            done += T::arithmetic(&instructions[done..], &mut values[..], given + done * line, line);
+            done += T::arithmetic(&instructions[done..], &mut values[..], given + done * block, block);
             let Some(instruction) = instructions.get(done) else { break };
-            let (before, rest) = values.split_at_mut(given + done * line);
-            compute(instruction, before, &mut rest[..line], (count, row));
+            let (before, rest) = values.split_at_mut(given + done * block);
+            compute(instruction, before, &mut rest[..block], (count, row));
             done += 1;
         }
-        let value = |number: u32| &values[number as usize * line..][..count];
+        let value = |number: u32| &values[number as usize * block..][..count];
         for ((output, result), &joined) in program.outputs().iter().zip(&mut results).zip(joined) {
             match output {
                 Output::Whole(number) => copy(value(*number), result),
@@ -68,13 +68,13 @@ pub(crate) fn run<T: Float>(
     });
 }
 
-/// Copied one by one: they are few, and a call takes longer.
+/// A plain loop: for so few elements a `memcpy` call costs more.
 #[inline]
 fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes out an input of `count` elements; what a line has beyond them is 1, which no operation is slow at.
+/// Writes out an input of `count` elements. The rest of the block becomes 1, at which no operation is slow.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -85,10 +85,10 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// An instruction that is not plain arithmetic, over `count` elements, in rows of `row` where rows are reduced.
+/// Computes an instruction that is not plain arithmetic, over `count` elements; a reduction reduces rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
-    let line = out.len();
-    let value = |number: u32| Operand::Slice(&before[number as usize * line..][..line]);
+    let block = out.len();
+    let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
     match *instruction {
         Instruction::Unary(op, x) => {
             T::unary(op, value(x), out);
@@ -99,10 +99,10 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
         Instruction::Compare(op, x, y) => T::flags(op, value(x), value(y), out),
         Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
         Instruction::Reduce(op, x) => {
-            // Of each row its total, again and again.
+            // Broadcasts each row's total across the row.
             let mut totals = [T::ZERO; LONGEST * VECTOR / 4];
             let totals = &mut totals[..count / row];
-            T::reduce_each(op, &before[x as usize * line..][..count], row, row, totals);
+            T::reduce_each(op, &before[x as usize * block..][..count], row, row, totals);
             let (own, rest) = out.split_at_mut(count);
             own.chunks_exact_mut(row).zip(totals).for_each(|(out, total)| out.fill(*total));
             rest.fill(T::ONE);
@@ -147,7 +147,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
-        fn lines_equal_blocks(
+        fn small_blocks_equal_blocks(
             sizes in vec(1usize..5, 1..4),
             expanded in vec(vec(any::<bool>(), 3), 2),
             recipes in vec(recipes(), 2),
@@ -194,11 +194,11 @@ mod tests {
                 })
                 .collect();
             let program = Program::new(inputs.len() as u32, instructions, outputs, row);
-            let run = |by_lines: bool| {
+            let run = |by_small_blocks: bool| {
                 let mut binding = Binding::new(&program, &inputs, &shape, Site::here("test")).unwrap();
-                assert_eq!(binding.line.is_some(), shape.numel() <= 32);
-                if !by_lines {
-                    binding.line = None;
+                assert_eq!(binding.small_block.is_some(), shape.numel() <= 32);
+                if !by_small_blocks {
+                    binding.small_block = None;
                 }
                 let mut results: Vec<Vec<f64>> = binding.outputs.iter().map(|layout| vec![f64::NAN; layout.numel()]).collect();
                 run_bound(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();

@@ -129,12 +129,7 @@ pub(crate) fn one_mended<T: Copy>(
 
 /// `out = f(x, y)`.
 #[inline(always)]
-pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
-    x: Operand<T>,
-    y: Operand<S>,
-    out: &mut [U],
-    f: impl Fn(T, S) -> U,
-) {
+pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: &mut [U], f: impl Fn(T, S) -> U) {
     use Operand::{Slice, Splat};
     let len = out.len();
     match (x, y) {
@@ -166,13 +161,7 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(
 
 /// `out = f(x, y)` over rows and columns; without `x`, `out` is the first operand too.
 #[inline(always)]
-pub(crate) fn rows<T: Copy>(
-    rows: RowBroadcast,
-    x: Option<&[T]>,
-    y: &[T],
-    out: &mut [T],
-    f: impl Fn(T, T) -> T,
-) {
+pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     let RowBroadcast { rows, columns, x_row, y_row, x_moves, y_moves } = rows;
     for row in 0..rows {
         let (out, y) = (&mut out[row * columns..][..columns], &y[row * y_row..]);

@@ -1,9 +1,9 @@
-//! Runs a program by [`lanes`](crate::engine::lanes), block by block.
+//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block.
 //!
-//! A value over a block is one number, a number for each lane, the same elements for all lanes, or elements for each; an
-//! instruction runs once for all lanes where its operands lie together, and lane by lane where one of them does not.
+//! A value over a block is one number, a number for each lane, the same elements for all lanes, or elements for each lane. An
+//! instruction runs once for all lanes if the lanes of its operands are adjacent, and lane by lane otherwise.
 //!
-//! As elsewhere, blocks, tasks and totals depend on the shape alone: any number of threads gives the same bits.
+//! Blocks, tasks and totals depend on the shape alone, so that any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -13,9 +13,9 @@ use crate::engine::access::{Argument, Input};
 use crate::engine::driver::{self, TaskShare};
 use crate::engine::elementwise;
 use crate::engine::execute::{RowOperand, execute, execute_rows};
-use crate::engine::lanes::{LaneAccess, LaneTotals, Lanes};
 use crate::engine::program::{Output, Program};
-use crate::engine::registers::{Place, Registers};
+use crate::engine::registers::{Register, Registers};
+use crate::engine::short_axis::{LaneAccess, LaneTotals, ShortAxis};
 use crate::engine::stages::{STAGE, Stages};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
@@ -27,15 +27,15 @@ use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Float, Reduction};
 
-/// Runs `program` over `arguments`; each of `results` has as many elements as the output's shape.
+/// Runs `program` over `arguments`. Each of `results` has as many elements as the output's shape.
 ///
 /// # Errors
 ///
-/// Where memory cannot hold copies of inputs, and totals for each task.
+/// If memory cannot hold copies of inputs, or totals for each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     registers: &Registers,
-    lanes: &Lanes,
+    lanes: &ShortAxis,
     arguments: &[Argument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
@@ -61,7 +61,7 @@ pub(crate) fn run<T: Float>(
             }
         });
     }
-    let run = Run { program, registers, lanes, inputs: &inputs };
+    let run = LaneRun { program, registers, lanes, inputs: &inputs };
     let mut numbers = lanes.reduced.iter();
     let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
         let share = match output {
@@ -77,46 +77,46 @@ pub(crate) fn run<T: Float>(
     Ok(())
 }
 
-/// An operand, with its elements.
+/// An operand together with its elements.
 enum LaneInput<'a, T> {
-    /// For all lanes.
+    /// The same for all lanes.
     Same(Input<'a, T>),
-    /// Lane after lane, as many elements apart.
+    /// Lanes, with this many elements from one to the next.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),
 }
 
-/// A value over one block. What is in a slot begins at its start.
+/// A value over one block. In a slot, it begins at the start.
 #[derive(Clone, Copy)]
 enum LaneValue<'a, T> {
     /// One number.
     Splat(T),
     /// A number for each lane, in a slot.
     Numbers(usize),
-    /// The same for all lanes, of an input.
+    /// The same elements for all lanes, in an input.
     SameInput(&'a [T]),
-    /// The same for all lanes, in a slot.
+    /// The same elements for all lanes, in a slot.
     Same(usize),
-    /// Each lane so many elements after the one before, of an input.
+    /// Lanes in an input, with this many elements from one to the next.
     LanesInput(&'a [T], usize),
-    /// Lane after lane, in a slot.
+    /// Adjacent lanes, in a slot.
     Lanes(usize),
 }
 
-/// What all tasks of a run share.
-struct Run<'a, T: Float> {
+/// The data that all tasks of a run share.
+struct LaneRun<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
-    lanes: &'a Lanes,
+    lanes: &'a ShortAxis,
     inputs: &'a [LaneInput<'a, T>],
 }
 
-impl<T: Float> Run<'_, T> {
-    /// Runs the blocks of one task; `outputs` are its parts of the outputs, or totals of its own.
+impl<T: Float> LaneRun<'_, T> {
+    /// Runs the blocks of one task. `outputs` are its parts of the outputs, or its own totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         T::arena().with_borrow_mut(|arena| {
-            // Registers, then inputs, then two to spare; each begins at a cache line.
+            // Slots of registers come first, then slots of inputs, then two spare slots. Each begins at a cache line.
             let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
-            let count = self.registers.count + self.inputs.len() + 2;
+            let count = self.registers.slots + self.inputs.len() + 2;
             let needed = count * width + 64;
             if arena.len() < needed {
                 *arena = reserve::zeroed(needed)?;
@@ -125,22 +125,22 @@ impl<T: Float> Run<'_, T> {
             let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
             let count = self.inputs.len() + self.program.instructions().len();
             let mut values: SmallVec<[LaneValue<'_, T>; 32]> = smallvec![LaneValue::Splat(T::ZERO); count];
-            Task { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
+            LaneTask { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
         })
     }
 }
 
-/// Some blocks, one after the other on one thread.
-struct Task<'s, 'r, 'm, T: Float> {
-    run: &'r Run<'r, T>,
+/// Runs the blocks of a task, one after the other on one thread.
+struct LaneTask<'s, 'r, 'm, T: Float> {
+    run: &'r LaneRun<'r, T>,
     slots: &'s mut [&'m mut [T]],
-    /// The values over this block: the inputs, then the results of the instructions.
+    /// The values over the present block: the inputs, then the results of the instructions.
     values: &'s mut [LaneValue<'r, T>],
 }
 
-impl<T: Float> Task<'_, '_, '_, T> {
+impl<T: Float> LaneTask<'_, '_, '_, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        let &Run { program, registers, lanes, inputs } = self.run;
+        let &LaneRun { program, registers, lanes, inputs } = self.run;
         let tiling = &lanes.tiling;
         let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
         for LaneTotals { output, accumulator, .. } in &lanes.reduced {
@@ -150,10 +150,11 @@ impl<T: Float> Task<'_, '_, '_, T> {
         let (mut number, first) = (0usize, tiling.start(task));
         tiling.for_each_block(task, |start, len| {
             for (k, input) in inputs.iter().enumerate() {
-                self.values[k] = self.read(registers.count + k, input, start, len);
+                self.values[k] = self.read(registers.slots + k, input, start, len);
             }
-            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.places).enumerate() {
-                let (Place::Register(slot) | Place::Output(slot)) = place;
+            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
+            {
+                let (Register::Slot(slot) | Register::Output(slot)) = place;
                 self.values[inputs.len() + position] = self.compute(instruction, slot as usize, len);
             }
             for (k, output) in program.outputs().iter().enumerate() {
@@ -165,7 +166,8 @@ impl<T: Float> Task<'_, '_, '_, T> {
                     }
                 }
             }
-            for (LaneTotals { value, output, accumulator, across, .. }, stages) in lanes.reduced.iter().zip(&mut stages) {
+            for (LaneTotals { value, output, accumulator, across, .. }, stages) in lanes.reduced.iter().zip(&mut stages)
+            {
                 let totals = &mut *outputs[*output];
                 stages.begin_block(number, totals);
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
@@ -187,7 +189,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value onto totals of its own.
+    /// Accumulates each lane of a value into its own totals.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -222,7 +224,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// An input over a block.
+    /// Reads an input over a block.
     fn read<'r>(&mut self, slot: usize, input: &'r LaneInput<'_, T>, start: usize, len: usize) -> LaneValue<'r, T> {
         match input {
             LaneInput::Same(input) => match input.borrow(start, len) {
@@ -248,7 +250,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// A value in one lane.
+    /// Returns a value in one lane.
     #[inline(always)]
     fn operand(&self, value: usize, lane: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
@@ -261,7 +263,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// A value over all lanes at once, `len` elements of each; what is the same for all lanes is read as one.
+    /// Returns a value over all lanes at once, `len` elements of each. A value that is the same for all lanes is read as one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -270,7 +272,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// A value whose rows are the lanes.
+    /// Returns a value as rows, which are its lanes.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
@@ -283,7 +285,7 @@ impl<T: Float> Task<'_, '_, '_, T> {
         Some(RowOperand { data, row, moves })
     }
 
-    /// The result of an instruction over a block, in `slot` where it is not one number.
+    /// Computes an instruction over a block. The result lies in `slot`, unless it is one number.
     fn compute<'r>(&mut self, instruction: Instruction, slot: usize, len: usize) -> LaneValue<'r, T> {
         let out = take(&mut self.slots[slot]);
         let result = self.compute_into(instruction, slot, len, out);
@@ -334,7 +336,8 @@ impl<T: Float> Task<'_, '_, '_, T> {
         }
     }
 
-    /// The reduction of each row of a block: one number where all are equal, otherwise the first `len` elements of `out`.
+    /// Reduces each row of a block. Returns the total if it is the same for all rows; otherwise, the totals are the first `len` elements of
+    /// `out`.
     fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         let (count, out) = (self.run.lanes.count, &mut out[..len]);
         let (elements, step) = match self.values[x] {

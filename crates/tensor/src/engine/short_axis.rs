@@ -1,12 +1,12 @@
-//! Programs whose last dimension is short, by lanes: how operands are read, and when that is worth it.
+//! Programs whose last dimension is short: the way to read their operands, and whether it is worth it.
 //!
-//! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for a loop over each. But what is
-//! left after the sum, `[r, c]`, is long: a block is a range of it, and every position of the last dimension is a *lane* of as
-//! many elements. Instructions run along lanes, a reduction of rows adds lanes to each other, and an operand that does not vary
-//! along the block is one number for each lane.
+//! `((x.unsqueeze(1) - y).square()).sum(2)` over `[r, c, d]` has rows of `d` elements, too few for a loop over each row. The other
+//! dimensions `[r, c]` are long. So a block is a range of `[r, c]`, and each position of the last dimension is a *lane* with the elements of
+//! that range. Instructions run along lanes. A reduction of rows adds lanes to each other. An operand that is constant over the block has
+//! one number for each lane.
 //!
-//! Operands are read by lanes where each lane is one run of memory. One that is much smaller than the program's shape is copied
-//! first, with its last dimension in front.
+//! Each lane of an operand must be contiguous. An operand that is much smaller than the program's shape is copied first, with its last
+//! dimension in front.
 
 use smallvec::SmallVec;
 
@@ -17,56 +17,56 @@ use crate::kernel::reduce::accumulator::Accumulator;
 use crate::shape::iteration_space::IterationSpace;
 use crate::{Layout, Reduction, Shape};
 
-/// Lanes, at most: of longer rows each is worth a loop.
+/// The most lanes. A longer row is worth a loop of its own.
 const MOST: usize = 32;
 
-/// Elements in all lanes of a block, about: several values of it stay in the second-level cache.
+/// Elements of a block in all its lanes, approximately. Several values of a block stay in the second-level cache.
 const ELEMENTS: usize = 8192;
 
-/// Elements of a lane, at least, unless there are fewer: a call for each lane must be worth it.
+/// The fewest elements of a lane for which a call is worth it.
 const SHORTEST: usize = 32;
 
-/// The last of the other dimensions is exchanged for the longest where it is shorter than this.
+/// If the last of the other dimensions is shorter than this, the longest of them takes its place.
 const LONG: usize = 128;
 
-/// How an operand is read.
+/// The way to read an operand.
 #[derive(Debug)]
 pub(crate) enum LaneAccess {
-    /// As a number, or the same for all lanes.
+    /// The operand is a number, or the same for all lanes.
     Same(Access),
-    /// Each lane `step` elements after the one before.
+    /// Each lane begins `step` elements after the lane before it.
     Lanes { space: IterationSpace<1>, step: isize },
-    /// The same, of a copy of the operand in this order.
+    /// As `Lanes`, for a copy of the operand in this order.
     Copied { order: Layout, space: IterationSpace<1>, step: isize },
 }
 
-/// An output that is a value reduced.
+/// An output that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
     /// Number of the value.
     pub(crate) value: usize,
     /// Number of the output.
     pub(crate) output: usize,
-    /// Of one lane.
+    /// Accumulates one lane.
     pub(crate) accumulator: Accumulator,
-    /// Whether lanes are added to each other first.
+    /// Whether lanes are reduced to one lane first.
     pub(crate) across: bool,
-    /// Where in the totals, lane by lane, the result's elements are.
+    /// The positions of the result's elements in the totals, which are stored lane by lane.
     pub(crate) order: Layout,
 }
 
-/// How a program runs by lanes.
+/// The way in which a program with a short last dimension runs.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct ShortAxis {
     pub(crate) count: usize,
     pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
-    /// Of a lane.
+    /// The blocks of a lane.
     pub(crate) tiling: Tiling,
     pub(crate) reduced: SmallVec<[LaneTotals; 2]>,
 }
 
-impl Lanes {
-    /// For inputs of these layouts, and the layouts of the outputs; `None` where another way is better.
+impl ShortAxis {
+    /// Returns the way for inputs of these layouts, and the layouts of the outputs. `None` if running block by block is better.
     pub(crate) fn new(
         program: &Program,
         layouts: &[Option<Layout>],
@@ -104,7 +104,7 @@ impl Lanes {
                     reduced.push(totals);
                     Layout::contiguous(program.shape_of(output, shape))
                 }
-                // In the order in which it is computed.
+                // The output keeps the order in which it is computed.
                 _ => {
                     let ones = std::iter::repeat_n(1, shape.rank() - first);
                     let computed = Layout::contiguous(kept.iter().copied().chain(ones).collect());
@@ -120,14 +120,19 @@ impl Lanes {
         let worth = run >= SHORTEST && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
         worth.then(|| {
             (
-                Lanes { count, inputs, tiling: Tiling::of_lanes(length, run, longest, count * (cost + 1)), reduced },
+                ShortAxis {
+                    count,
+                    inputs,
+                    tiling: Tiling::of_lanes(length, run, longest, count * (cost + 1)),
+                    reduced,
+                },
                 outputs,
             )
         })
     }
 }
 
-/// The dimensions beside the rows, in the order in which they are gone through: a long one last.
+/// Returns the order in which the dimensions other than rows are iterated: a long one is last.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -142,8 +147,8 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
 }
 
 impl LaneAccess {
-    /// Of an input of a program over `shape`, whose rows begin with dimension `first` and whose other dimensions are gone through in
-    /// `order`; `None` where lanes are no runs of memory.
+    /// Returns the way to read an input of a program over `shape`, whose rows begin with dimension `first` and whose other dimensions are
+    /// iterated in `order`. `None` if lanes are not contiguous.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let mut own = layout.clone();
         while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
@@ -162,7 +167,7 @@ impl LaneAccess {
         if inner == 0 {
             return Some(LaneAccess::Lanes { space, step });
         }
-        // Rows in front; of a dimension that is expanded, one element.
+        // Rows come first. A dimension that is expanded keeps one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
@@ -182,7 +187,7 @@ impl LaneAccess {
 }
 
 impl LaneTotals {
-    /// Of `(operation, value, output)` over `axes`; `None` where only a part of a row is reduced.
+    /// Returns the totals of `(operation, value, output)` over `axes`. `None` if the reduction covers only a part of a row.
     fn new(
         (op, value, output): (Reduction, usize, usize),
         axes: u64,
@@ -228,7 +233,7 @@ mod tests {
 
     fn by_lanes(program: &Program, inputs: &[&Tensor<f64>], shape: &Shape) -> bool {
         let layouts: Vec<Option<Layout>> = inputs.iter().map(|x| Some(x.layout().clone())).collect();
-        Lanes::new(program, &layouts, shape).is_some()
+        ShortAxis::new(program, &layouts, shape).is_some()
     }
 
     /// (x - y)² summed over the last dimension, and the gradient g · (x - y) summed over each of the others.
