@@ -24,6 +24,9 @@ pub(crate) enum TaskShare {
     Totals(Reduction, usize),
 }
 
+/// A function of the number of a task and its part of every output.
+pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
+
 /// Runs `task` with the number of each task of `tiling` and its part of every output. Returns the totals of all tasks, combined in a balanced
 /// tree, for each output of [totals](TaskShare::Totals), in order; those outputs themselves are not written.
 ///
@@ -33,7 +36,7 @@ pub(crate) enum TaskShare {
 pub(crate) fn run<T: Element>(
     tiling: &Tiling,
     mut outputs: SmallVec<[(TaskShare, &mut [T]); 4]>,
-    task: &(dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync),
+    task: &TaskFn<'_, T>,
 ) -> Result<SmallVec<[Scratch<T>; 2]>, AllocationError> {
     let tasks = tiling.tasks();
     let ends = |of: &dyn Fn(usize) -> usize| (1..=tasks).map(|task| of(tiling.start(task))).collect::<Vec<usize>>();

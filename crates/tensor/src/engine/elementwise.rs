@@ -120,13 +120,19 @@ fn one<T: Element, U: Element>(
 /// A loop over rows and columns of two operands.
 type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 
+/// A loop over a block of two operands.
+type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
+
+/// Fills rows of a result, from the first position of each operand.
+type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
+
 /// Computes `out = f(x, y)`; by `rows`, if there is such a loop, where rows are short.
 fn two<T: Element, U: Element>(
     [x, y]: [Source<T>; 2],
     out: &mut [U],
     cost: usize,
     rows: Option<&RowLoop<'_, T, U>>,
-    f: &(dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync),
+    f: &BlockLoop<'_, T, U>,
 ) {
     let accesses = [x.layout, y.layout].map(Access::new);
     let streams = is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
@@ -168,7 +174,7 @@ fn by_rows<U: Element>(
     accesses: &[&Access],
     out: &mut [U],
     streams: bool,
-    f: &(dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync),
+    f: &RowFill<'_, U>,
 ) -> bool {
     if !accesses.iter().any(|access| matches!(access, Access::Strided(_))) {
         return false;

@@ -98,12 +98,9 @@ fn supports_unary(op: Unary) -> bool {
 fn supports_binary(op: Binary) -> bool {
     use Binary::{Add, And, Div, FloorDivide, Fmax, Fmin, Fmod, Gcd, Lcm, Maximum, Minimum, Mul, Or, Pow, Remainder};
     use Binary::{ShiftLeft, ShiftRight, Sub, Xor};
-    match op {
-        Add | Sub | Mul | Div | Pow | Fmod | Remainder | FloorDivide => true,
-        Maximum | Fmax | Minimum | Fmin => true,
-        And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm => true,
-        _ => false,
-    }
+    let arithmetic = matches!(op, Add | Sub | Mul | Div | Pow | Fmod | Remainder | FloorDivide);
+    let order = matches!(op, Maximum | Fmax | Minimum | Fmin);
+    arithmetic || order || matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
 fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
