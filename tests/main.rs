@@ -21,4 +21,5 @@ mod semantics;
 mod sequences_are_pytorchs;
 mod sources;
 mod the_callers_line;
+mod threads_protocol;
 mod vmap_every_operation;

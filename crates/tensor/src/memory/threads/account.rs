@@ -1,0 +1,219 @@
+//! Decides how many helpers an operation may use, from the time that helpers saved and cost before.
+//!
+//! On a busy machine the system suspends a helper for milliseconds, and an operation waits for a helper that is suspended in
+//! the middle of a task. Every operation adds the time that its helpers saved to an account, and subtracts the time that
+//! the caller waited for them and the time that they were suspended. When the account is overdrawn, helpers rest, so that
+//! operations run on fewer threads. After the rest a helper must show in a *trial* that it has a processor for itself.
+//! Every failed trial doubles the next rest.
+//!
+//! This file does not read the clock, so that its tests need no real time.
+
+use std::time::{Duration, Instant};
+
+/// Upper limit of the account, in nanoseconds. More forgives more suspensions in a row, of about 4 ms each (Linux, 250 Hz).
+/// With less, one suspension by an interrupt or another virtual machine sends a helper to rest.
+const LIMIT: i64 = 5_000_000;
+
+/// The account after a passed trial, in nanoseconds. The next suspension sends the helper to rest again.
+const AFTER_TRIAL: i64 = 1_000_000;
+
+/// The first rest. A longer one costs more after a short disturbance; a shorter one makes trials more frequent on a machine that
+/// stays busy, until the rests have grown.
+const SHORTEST_REST: Duration = Duration::from_millis(20);
+
+/// The longest rest. A longer one makes trials cheaper on a machine that is always busy: a trial takes up to
+/// [`TRIAL`](super::helpers::TRIAL). A shorter one finds out earlier that the machine is idle again.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// What an operation took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    /// The time in which the caller ran tasks, and their number.
+    pub(super) own: Duration,
+    pub(super) own_tasks: usize,
+    /// The number of tasks that helpers ran.
+    pub(super) helped_tasks: usize,
+    /// The time that the caller waited for helpers to finish.
+    pub(super) waited: Duration,
+    /// The time that idle helpers were suspended.
+    pub(super) suspended: Duration,
+}
+
+/// The answer to "may an operation use helpers?".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Allowance {
+    /// Number of helpers that may work.
+    pub(super) helpers: usize,
+    /// True if the other helpers begin a trial now.
+    pub(super) trial: bool,
+}
+
+/// The account of all helpers.
+#[derive(Debug)]
+pub(super) struct Account {
+    /// Nanoseconds saved minus nanoseconds lost, at most [`LIMIT`].
+    balance: i64,
+    /// Number of helpers that rest.
+    resting: usize,
+    /// Length of the next rest.
+    rest: Duration,
+    /// The end of the current rest; None while no helper rests or a trial is under way.
+    until: Option<Instant>,
+}
+
+impl Account {
+    pub(super) fn new() -> Self {
+        Account { balance: LIMIT, resting: 0, rest: SHORTEST_REST, until: None }
+    }
+
+    /// Returns how many of `all` helpers may work at the time `now`.
+    pub(super) fn allowance(&mut self, all: usize, now: Instant) -> Allowance {
+        self.resting = self.resting.min(all);
+        let trial = self.resting > 0 && self.until.is_some_and(|until| now >= until);
+        if trial {
+            self.until = None;
+        }
+        Allowance { helpers: all - self.resting, trial }
+    }
+
+    /// Returns the number of helpers that rest.
+    pub(super) fn resting(&self) -> usize {
+        self.resting
+    }
+
+    /// Enters what an operation on `helpers` helpers took; it ended at `now`.
+    pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
+        let saved = match spent.own_tasks {
+            0 => 0,
+            tasks => nanoseconds(spent.own) / tasks as i64 * spent.helped_tasks as i64,
+        };
+        let lost = nanoseconds(spent.waited) + nanoseconds(spent.suspended);
+        self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(LIMIT);
+        if self.balance == LIMIT && self.resting == 0 {
+            self.rest = SHORTEST_REST;
+        }
+        if self.balance < 0 && helpers > 0 {
+            // A quarter at a time: among many processors one busy one is no reason to leave all others idle.
+            self.resting += helpers.div_ceil(4);
+            self.begin_rest(now);
+            self.balance = AFTER_TRIAL;
+        }
+    }
+
+    /// Enters that a trial has ended at `now`, and `passed` resting helpers had a processor for themselves.
+    pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
+        self.resting = self.resting.saturating_sub(passed);
+        self.balance = AFTER_TRIAL;
+        if self.resting > 0 {
+            self.begin_rest(now);
+        }
+    }
+
+    fn begin_rest(&mut self, now: Instant) {
+        self.until = Some(now + self.rest);
+        self.rest = (self.rest * 2).min(LONGEST_REST);
+    }
+}
+
+/// Returns the duration in nanoseconds, at most a day.
+fn nanoseconds(duration: Duration) -> i64 {
+    duration.as_nanos().min(86_400_000_000_000) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// An operation in which one helper ran as many tasks as the caller, and then the caller waited.
+    fn half_helped(own: Duration, waited: Duration) -> Spent {
+        Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
+    }
+
+    /// Enters operations until the only helper rests, and returns the time and their number.
+    fn until_rest(account: &mut Account, mut now: Instant, spent: Spent) -> (Instant, usize) {
+        for number in 1..100 {
+            now += spent.own + spent.waited;
+            account.enter(1, spent, now);
+            if account.resting() > 0 {
+                return (now, number);
+            }
+        }
+        panic!("the helper never rests: {account:?}");
+    }
+
+    #[test]
+    fn helpers_that_save_time_never_rest() {
+        let (mut account, mut now) = (Account::new(), Instant::now());
+        for number in 0..10_000 {
+            assert_eq!(account.allowance(3, now), Allowance { helpers: 3, trial: false });
+            // A suspension of 4 ms now and then is forgiven.
+            let waited = if number % 1000 == 999 { 4 * MS } else { MS / 1000 };
+            account.enter(3, half_helped(MS / 50, waited), now);
+            now += MS / 50 + waited;
+        }
+    }
+
+    #[test]
+    fn a_helper_that_costs_more_than_it_saves_rests_ever_longer() {
+        let (mut account, start) = (Account::new(), Instant::now());
+        let (mut now, operations) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
+        assert_eq!(operations, 2);
+        let mut rest = SHORTEST_REST;
+        for _ in 0..10 {
+            assert_eq!(account.allowance(1, now + rest - MS), Allowance { helpers: 0, trial: false });
+            now += rest;
+            assert_eq!(account.allowance(1, now), Allowance { helpers: 0, trial: true });
+            assert_eq!(account.allowance(1, now + MS), Allowance { helpers: 0, trial: false }, "one trial at a time");
+            account.end_trial(0, now);
+            rest = (rest * 2).min(LONGEST_REST);
+        }
+        assert_eq!(rest, LONGEST_REST);
+    }
+
+    #[test]
+    fn a_passed_trial_ends_the_rest_and_success_makes_the_next_one_short() {
+        let (mut account, start) = (Account::new(), Instant::now());
+        let (now, _) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
+        account.end_trial(0, now);
+        account.end_trial(1, now);
+        assert_eq!(account.allowance(1, now).helpers, 1);
+        assert!(account.rest > 2 * SHORTEST_REST);
+        (0..10).for_each(|_| account.enter(1, half_helped(MS, Duration::ZERO), now));
+        assert_eq!(account.rest, SHORTEST_REST);
+    }
+
+    #[test]
+    fn of_many_helpers_a_quarter_rests_at_a_time() {
+        let (mut account, now) = (Account::new(), Instant::now());
+        let late = Spent { own_tasks: 0, ..half_helped(MS, 10 * MS) };
+        let mut allowed = Vec::new();
+        for _ in 0..4 {
+            let helpers = account.allowance(15, now).helpers;
+            allowed.push(helpers);
+            account.enter(helpers, late, now);
+        }
+        assert_eq!(allowed, [15, 11, 8, 6]);
+    }
+
+    #[test]
+    fn the_bound_on_the_loss_of_a_busy_machine_holds() {
+        // Every trial passes, and every helper is then suspended for 4 ms in its first task.
+        let (mut account, start) = (Account::new(), Instant::now());
+        let (mut now, mut lost) = (start, Duration::ZERO);
+        while now - start < 60 * 1000 * MS {
+            let allowance = account.allowance(1, now);
+            if allowance.trial {
+                account.end_trial(1, now);
+            } else if allowance.helpers == 1 {
+                let spent = half_helped(MS / 10, 4 * MS);
+                (now, lost) = (now + spent.own + spent.waited, lost + spent.waited);
+                account.enter(1, spent, now);
+            } else {
+                now += MS;
+            }
+        }
+        assert!(lost < (now - start) / 100, "{lost:?}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The number of threads that operations use.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use smallvec::SmallVec;
+
+use crate::memory::threads::team::range;
+
+/// Maximum number of threads.
+pub(super) const MAX_THREADS: usize = 256;
+
+/// Number of threads that operations use; 0 until it is first needed.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the number of threads that an operation may use, the calling one included.
+///
+/// It is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read at the first operation) or
+/// [`set_num_threads`] says otherwise. On a busy machine operations may use fewer. PyTorch: `torch.get_num_threads`.
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let requested = std::env::var("WENGERT_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
+            let threads = requested.filter(|&threads| threads > 0);
+            let threads =
+                threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MAX_THREADS);
+            set_first(&THREADS, threads)
+        }
+        threads => threads,
+    }
+}
+
+/// Sets the number if it is 0, and returns the current one. A concurrent [`set_num_threads`] wins.
+fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
+    setting.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|set| set, |_| threads)
+}
+
+/// Uses at most `threads` threads for later operations, clamped to 1 ..= 256. Results do not depend on the number, bit for bit.
+/// PyTorch: `torch.set_num_threads`.
+pub fn set_num_threads(threads: usize) {
+    THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);
+}
+
+/// Returns the starts of nearly equal ranges of `0 .. count`, one for each thread, none shorter than `least`.
+pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
+    let threads = num_threads().min(count / least.max(1)).max(1);
+    (0..threads).map(|thread| range(thread, threads, count).start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_setting_wins() {
+        let setting = AtomicUsize::new(0);
+        assert_eq!((set_first(&setting, 4), set_first(&setting, 5)), (4, 4));
+    }
+
+    #[test]
+    fn even_starts_leave_no_short_range() {
+        assert_eq!(even_starts(10, 100)[..], [0]);
+        assert_eq!(even_starts(0, 1)[..], [0]);
+        let starts = even_starts(1000, 300);
+        assert!(starts.len() <= 3 && starts.windows(2).all(|pair| pair[1] - pair[0] >= 300), "{starts:?}");
+    }
+}

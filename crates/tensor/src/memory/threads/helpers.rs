@@ -1,0 +1,346 @@
+//! The helper threads: how they start, how they wait for tasks, and how they find out that the machine is busy.
+//!
+//! A helper without tasks spins for a while, because a sleeping thread takes 10 to 100 µs to wake up, often longer than an
+//! operation. While it spins it yields its processor every microsecond or so, which costs little on an idle machine. A helper that gets
+//! the processor back late shares it with another thread. It then sleeps at once and reports the lost time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use std::{cell::Cell, io};
+
+use crate::memory::threads::account::{Account, Spent};
+use crate::memory::threads::count::MAX_THREADS;
+use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
+
+/// How long a helper spins before it sleeps. Longer keeps it ready through the serial parts of a training step; shorter saves energy.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// How long a trial takes: more than two timer ticks of 4 ms (Linux, 250 Hz), at which the system switches between threads.
+pub(super) const TRIAL: Duration = Duration::from_millis(10);
+
+/// A pause of a spinning thread that counts as a suspension. Interrupts are shorter, time slices are longer.
+const SUSPENSION: Duration = Duration::from_micros(100);
+
+/// How often a spinning thread tests its condition before it reads the clock and yields: 1 µs on AMD Zen 4, 3 µs on Intel Skylake.
+const SPINS: u32 = 64;
+
+/// How often a thread looks whether the owner of a range finishes it, before it takes the owner's tasks: 5 µs on AMD Zen 4.
+const PATIENCE: u32 = 256;
+
+/// How often the caller tests whether helpers have finished before it yields its processor: 40 µs on AMD Zen 4.
+const CALLER_SPINS: u32 = 2000;
+
+thread_local! {
+    /// True while this thread runs tasks; the operations in a task run on its thread.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true if the calling thread runs a task.
+pub(super) fn inside_task() -> bool {
+    INSIDE.get()
+}
+
+/// The states of a helper's trial, and the order to leave.
+const NO_TRIAL: u8 = 0;
+const REQUESTED: u8 = 1;
+const PASSED: u8 = 2;
+const FAILED: u8 = 3;
+const LEAVE: u8 = 4;
+
+/// What a helper reports to the caller.
+struct Report {
+    /// Nanoseconds for which the helper was suspended while it had no task.
+    suspended: AtomicU64,
+    /// The state of its trial, or the order to leave.
+    trial: AtomicU8,
+}
+
+/// A helper thread, as the caller sees it.
+struct Helper {
+    thread: Thread,
+    report: Arc<Report>,
+}
+
+/// Starts a thread with a name. A parameter of [`ThreadPool::new`], so that a test can refuse.
+type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
+
+/// The helpers, the state that they share with the caller, and the account of the time that they save.
+pub(super) struct ThreadPool {
+    team: Arc<Team>,
+    helpers: Vec<Helper>,
+    account: Account,
+    spawn: Spawn,
+    /// True after the system has refused a thread; the pool does not ask again.
+    refused: bool,
+}
+
+impl ThreadPool {
+    /// Returns a pool that starts its helpers when an operation first asks for them.
+    pub(super) fn new(spawn: Spawn) -> Self {
+        let team = Arc::new(Team::new(MAX_THREADS, PATIENCE));
+        ThreadPool { team, helpers: Vec::new(), account: Account::new(), spawn, refused: false }
+    }
+
+    /// Starts a thread by the standard library.
+    pub(super) fn spawn_thread(name: String, run: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
+        Ok(thread::Builder::new().name(name).spawn(run)?.thread().clone())
+    }
+
+    /// Starts helpers until there are `wanted`, or the system refuses.
+    fn start_helpers(&mut self, wanted: usize) {
+        while self.helpers.len() < wanted && !self.refused {
+            let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
+            let (team, seat) = (Arc::clone(&self.team), self.helpers.len() + 1);
+            let mut wait = SpinThenSleep::new(Arc::clone(&report));
+            let run = move || {
+                INSIDE.set(true);
+                team.serve(seat, &mut wait);
+            };
+            match (self.spawn)(format!("wengert-{seat}"), Box::new(run)) {
+                Ok(thread) => self.helpers.push(Helper { thread, report }),
+                Err(error) => {
+                    log::warn!("no thread could be started ({error}); going on with {}", self.helpers.len() + 1);
+                    self.refused = true;
+                }
+            }
+        }
+    }
+
+    /// Runs all tasks on the calling thread and at most `helpers` helpers.
+    pub(super) fn run(&mut self, helpers: usize, tasks: Tasks<'_>) {
+        let helpers = helpers.min(MAX_THREADS - 1);
+        self.start_helpers(helpers);
+        let start = Instant::now();
+        let helpers = helpers.min(self.allowed(start));
+        let mut waiting = Waiting::default();
+        INSIDE.set(true);
+        let own_tasks = catch_unwind(AssertUnwindSafe(|| {
+            self.team.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), |_| waiting.turn())
+        }));
+        INSIDE.set(false);
+        match own_tasks {
+            Ok(own_tasks) if helpers > 0 => self.settle(helpers, tasks.count, own_tasks, start, waiting.since),
+            Ok(_) => {}
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    /// Returns how many helpers may work now. Begins and ends trials of the others.
+    fn allowed(&mut self, now: Instant) -> usize {
+        let all = self.helpers.len();
+        let allowance = self.account.allowance(all, now);
+        let resting = &self.helpers[allowance.helpers..];
+        if allowance.trial {
+            for helper in resting {
+                helper.report.trial.store(REQUESTED, Ordering::Relaxed);
+                helper.thread.unpark();
+            }
+        } else if resting.iter().any(|helper| helper.report.trial.load(Ordering::Relaxed) != NO_TRIAL) {
+            let states: Vec<u8> = resting.iter().map(|helper| helper.report.trial.load(Ordering::Relaxed)).collect();
+            if !states.contains(&REQUESTED) {
+                resting.iter().for_each(|helper| helper.report.trial.store(NO_TRIAL, Ordering::Relaxed));
+                self.account.end_trial(states.iter().filter(|&&state| state == PASSED).count(), now);
+                return all - self.account.resting();
+            }
+        }
+        allowance.helpers
+    }
+
+    /// Enters into the account what an operation took.
+    fn settle(
+        &mut self,
+        helpers: usize,
+        count: usize,
+        own_tasks: usize,
+        start: Instant,
+        waited_since: Option<Instant>,
+    ) {
+        let end = Instant::now();
+        let own_end = waited_since.unwrap_or(end);
+        let mut suspended = 0;
+        for helper in &self.helpers[..helpers] {
+            if helper.report.suspended.load(Ordering::Relaxed) > 0 {
+                suspended += helper.report.suspended.swap(0, Ordering::Relaxed);
+            }
+        }
+        let spent = Spent {
+            own: own_end - start,
+            own_tasks,
+            helped_tasks: count - own_tasks,
+            waited: end - own_end,
+            suspended: Duration::from_nanos(suspended),
+        };
+        self.account.enter(helpers, spent, end);
+    }
+}
+
+impl Drop for ThreadPool {
+    /// Lets the helpers end. The pool of the process lives as long as the process; tests have pools of their own.
+    fn drop(&mut self) {
+        for helper in &self.helpers {
+            helper.report.trial.store(LEAVE, Ordering::Relaxed);
+            helper.thread.unpark();
+        }
+    }
+}
+
+/// How a caller waits for the tasks that helpers have claimed.
+#[derive(Default)]
+struct Waiting {
+    turns: u32,
+    /// When the wait became long enough to read the clock.
+    since: Option<Instant>,
+}
+
+impl Waiting {
+    /// Spins, and later yields the processor: a suspended helper may need it.
+    fn turn(&mut self) {
+        self.turns += 1;
+        if self.turns == SPINS {
+            self.since = Some(Instant::now());
+        }
+        if self.turns < CALLER_SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+    }
+}
+
+/// How a helper waits for tasks.
+struct SpinThenSleep {
+    report: Arc<Report>,
+    turns: u32,
+    /// When this wait began.
+    since: Instant,
+    /// When this thread last read the clock in this wait.
+    last: Instant,
+}
+
+impl SpinThenSleep {
+    fn new(report: Arc<Report>) -> Self {
+        let now = Instant::now();
+        SpinThenSleep { report, turns: 0, since: now, last: now }
+    }
+
+    /// Yields the processor once and returns how long this thread was suspended since it last read the clock.
+    fn pause(&mut self) -> Duration {
+        thread::yield_now();
+        let now = Instant::now();
+        let gap = now - std::mem::replace(&mut self.last, now);
+        if gap < SUSPENSION { Duration::ZERO } else { gap }
+    }
+
+    /// Spins for the time of a trial and reports whether this thread had a processor for itself.
+    fn trial(&mut self) {
+        self.restart();
+        let mut suspended = Duration::ZERO;
+        while self.last - self.since < TRIAL && suspended < TRIAL / 4 {
+            (0..SPINS).for_each(|_| std::hint::spin_loop());
+            suspended += self.pause();
+        }
+        let result = if suspended < TRIAL / 4 { PASSED } else { FAILED };
+        // Fails if the helper has been told to leave meanwhile.
+        let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Wait for SpinThenSleep {
+    fn next(&mut self) -> Idle {
+        self.turns += 1;
+        if !self.turns.is_multiple_of(SPINS) {
+            std::hint::spin_loop();
+            return Idle::Spin;
+        }
+        match self.report.trial.load(Ordering::Relaxed) {
+            REQUESTED => {
+                self.trial();
+                return Idle::Sleep;
+            }
+            LEAVE => return Idle::Leave,
+            _ => {}
+        }
+        let suspended = self.pause();
+        if !suspended.is_zero() {
+            self.report.suspended.fetch_add(suspended.as_nanos() as u64, Ordering::Relaxed);
+            return Idle::Sleep;
+        }
+        if self.last - self.since > AWAKE { Idle::Sleep } else { Idle::Spin }
+    }
+
+    fn restart(&mut self) {
+        self.last = Instant::now();
+        self.since = self.last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Runs `count` tasks, and checks that each one runs once.
+    fn check(pool: &mut ThreadPool, helpers: usize, count: usize) {
+        let times: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+        let task = |number: usize| {
+            times[number].fetch_add(1, Ordering::Relaxed);
+        };
+        pool.run(helpers, Tasks { count, descending: count % 2 == 1, task: &task });
+        assert!(times.iter().all(|times| times.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn every_task_runs_once_while_helpers_sleep_spin_and_rest() {
+        let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
+        for round in 0..200 {
+            for count in [0, 1, 2, 3, 100] {
+                check(&mut pool, round % 4, count);
+            }
+            if round % 50 == 0 {
+                thread::sleep(2 * AWAKE);
+            }
+        }
+    }
+
+    #[test]
+    fn without_helpers_everything_runs_on_the_callers_thread() {
+        let mut pool = ThreadPool::new(|_, _| Err(io::ErrorKind::OutOfMemory.into()));
+        for count in [1, 2, 3, 100] {
+            check(&mut pool, 3, count);
+        }
+        assert!(pool.helpers.is_empty() && pool.refused);
+    }
+
+    #[test]
+    fn the_caller_does_not_wait_for_a_helper_that_has_not_started() {
+        // The threads start, and never serve.
+        let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
+        check(&mut pool, 3, 100);
+        assert_eq!(pool.helpers.len(), 3);
+    }
+
+    #[test]
+    fn a_passed_trial_lets_a_helper_work_again() {
+        let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
+        check(&mut pool, 1, 2);
+        let late = Spent {
+            own: Duration::ZERO,
+            own_tasks: 1,
+            helped_tasks: 1,
+            waited: Duration::from_secs(1),
+            suspended: Duration::ZERO,
+        };
+        pool.account.enter(1, late, Instant::now());
+        assert_eq!(pool.allowed(Instant::now()), 0);
+        // Begins the trial. The helper answers, whatever the machine does.
+        let later = Instant::now() + Duration::from_secs(5);
+        assert_eq!(pool.allowed(later), 0);
+        let report = Arc::clone(&pool.helpers[0].report);
+        while report.trial.load(Ordering::Relaxed) == REQUESTED {
+            thread::yield_now();
+        }
+        let expected = usize::from(report.trial.load(Ordering::Relaxed) == PASSED);
+        assert_eq!(pool.allowed(later), expected);
+        check(&mut pool, 1, 100);
+    }
+}

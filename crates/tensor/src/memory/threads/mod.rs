@@ -1,0 +1,207 @@
+//! Threads: distribute the tasks of an operation to the calling thread and its helpers.
+//!
+//! Every thread has a range of tasks of its own and then takes tasks that others have not claimed. Neighbouring tasks use neighbouring
+//! memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before
+//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition
+//! variable, which takes 10 to 100 µs, often longer than the operation.
+//!
+//! Large tensors are swept from start to end in one operation and from end to start in the next ([`Schedule::Sweep`]), to
+//! reuse the tail that the caches still hold.
+//!
+//! Results do not depend on the number of threads or on their timing, bit for bit: each task writes its own part of the output,
+//! and no task adds to another task's sums. A few operations cut their output into more tasks for more threads; for these, each
+//! element is computed in the same way in every cut.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `team` | the protocol: how tasks are published, claimed and finished |
+//! | `helpers` | how helpers start, wait and sleep |
+//! | `account` | how many helpers an operation may use on a busy machine |
+//! | `count` | the number of threads that the user asked for |
+
+mod account;
+mod count;
+mod helpers;
+mod sync;
+mod team;
+
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock, TryLockError};
+
+pub(crate) use count::even_starts;
+pub use count::{num_threads, set_num_threads};
+
+use crate::memory::threads::helpers::{ThreadPool, inside_task};
+use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
+
+/// Bytes up to which sweeps alternate their direction. Beyond, too little of a tensor stays in the caches, and memory is faster in
+/// ascending order.
+const CACHED: usize = 8 << 20;
+
+/// The threads on which tasks run, and the order of tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Schedule {
+    /// On the calling thread, in order.
+    Serial,
+    /// On several threads, each range of tasks in order.
+    Parallel,
+    /// On several threads; alternates between ascending and descending order for tensors of so many bytes as may be in the caches.
+    Sweep { bytes: usize },
+}
+
+impl Schedule {
+    /// Serial below `least` units of work, otherwise a sweep over `bytes` bytes.
+    pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
+        if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
+    }
+
+    /// Serial below `least` units of work.
+    pub(crate) fn parallel_from(least: usize, work: usize) -> Self {
+        if work < least { Schedule::Serial } else { Schedule::Parallel }
+    }
+}
+
+/// Calls `task` once with each of `0 .. count`. If a task calls this again, the inner tasks run on the same thread.
+///
+/// # Panics
+///
+/// If a task panics, with its payload. If tasks run on several threads, all other tasks run before.
+pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
+    distribute(count, schedule, &task);
+}
+
+/// Runs the tasks of [`run`]. Not generic, so that it is compiled once.
+fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
+    static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
+    let descending = match schedule {
+        Schedule::Sweep { bytes } if bytes <= CACHED => DESCENDING.replace(!DESCENDING.get()),
+        _ => false,
+    };
+    let threads = num_threads().min(count);
+    if threads > 1 && count <= MAX_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task() {
+        let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new(ThreadPool::spawn_thread))).try_lock() {
+            Ok(pool) => Some(pool),
+            // A task has panicked before; the pool was left in a valid state.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            // Another thread of the program uses the pool, so this operation runs on the calling thread.
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut pool) = pool {
+            return pool.run(threads - 1, Tasks { count, descending, task });
+        }
+    }
+    match descending {
+        true => (0..count).rev().for_each(task),
+        false => (0..count).for_each(task),
+    }
+}
+
+thread_local! {
+    /// True if this thread's next sweep is in descending order.
+    static DESCENDING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::panic::{catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn for_each(count: usize, task: impl Fn(usize) + Sync) {
+        run(count, Schedule::Parallel, task);
+    }
+
+    #[test]
+    fn every_task_runs_once() {
+        for count in [0, 1, 2, 3, 100, 10_000] {
+            let times: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            for_each(count, |number| {
+                times[number].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(times.iter().all(|times| times.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn many_small_operations_from_many_threads() {
+        let total = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        for_each(5, |number| {
+                            total.fetch_add(number as u64, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(total.load(Ordering::Relaxed), 4 * 2000 * 10);
+    }
+
+    #[test]
+    fn tasks_of_tasks_run_too() {
+        let total = AtomicUsize::new(0);
+        for_each(8, |_| {
+            for_each(8, |_| {
+                total.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(total.load(Ordering::Relaxed), 64);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_next_operation_works() {
+        for bad in [0, 63] {
+            let result = catch_unwind(|| for_each(64, |number| assert!(number != bad, "task {bad}")));
+            assert!(result.is_err());
+        }
+        every_task_runs_once();
+    }
+
+    /// Runs `task` until caller and helper have both panicked in one operation, or the attempts are used up.
+    fn panics_of_all_threads(payload: fn() -> Box<dyn Any + Send>) -> Box<dyn Any + Send> {
+        let arrived = AtomicUsize::new(0);
+        let result = catch_unwind(|| {
+            for_each(2, |_| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                // Both tasks run on different threads, unless another test uses the pool.
+                let since = Instant::now();
+                while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(20) {
+                    std::hint::spin_loop();
+                }
+                resume_unwind(payload());
+            });
+        });
+        result.expect_err("both tasks panic")
+    }
+
+    #[test]
+    fn panics_of_caller_and_helper_leave_nothing_behind() {
+        for _ in 0..50 {
+            let payload = panics_of_all_threads(|| Box::new("what the task said"));
+            assert_eq!(payload.downcast_ref::<&str>(), Some(&"what the task said"));
+            every_task_runs_once();
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_does_not_block() {
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        for _ in 0..20 {
+            let payload = panics_of_all_threads(|| Box::new(Bad));
+            assert!(payload.is::<Bad>());
+            std::mem::forget(payload);
+        }
+        every_task_runs_once();
+    }
+}

@@ -1,0 +1,313 @@
+//! The protocol between a caller and its helpers: how tasks are published, claimed and reported as finished.
+//!
+//! An operation is a number of tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread
+//! claims one task after the other from its own seat, then from the other seats. The caller returns when every task is finished.
+//!
+//! - A claim is one compare-and-swap on a range, and a range is not empty only while an operation is open. So a helper
+//!   that arrives late finds empty ranges and touches nothing of the operation that it missed.
+//! - The caller waits for claimed tasks only. It claims every task that no helper has claimed, so it never waits for a helper
+//!   that has not started.
+//! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
+//!
+//! This file does not start threads and does not decide how long they spin. It imports its primitives from `sync`, so that the
+//! model check of the workspace's tests (`threads_protocol`) compiles this very file with loom.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::PoisonError;
+
+use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, fence, park, spin_loop};
+
+/// The function that runs each task by number.
+pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// The largest number of tasks in one operation: both ends of a range share 64 bits.
+pub(super) const MAX_TASKS: usize = u32::MAX as usize;
+
+/// A value in cache lines of its own: 128 bytes, because processors fetch lines in pairs.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// The place of one thread. Seat 0 is the caller's.
+struct Seat {
+    /// The unclaimed tasks: the first in the upper 32 bits, the end in the lower ones.
+    unclaimed: AtomicU64,
+    /// True while the helper may be parked.
+    asleep: AtomicBool,
+}
+
+/// The open operation. Only the caller writes, and only while no task is claimed.
+struct Operation {
+    /// The caller's `Task`, on its stack.
+    task: AtomicPtr<()>,
+    count: AtomicUsize,
+    /// Number of seats with tasks.
+    threads: AtomicUsize,
+    /// True if the tasks run in descending order.
+    descending: AtomicBool,
+}
+
+/// The state shared by a caller and its helpers.
+pub(super) struct Team {
+    seats: Box<[Padded<Seat>]>,
+    operation: Padded<Operation>,
+    /// Tasks of the open operation that are not finished.
+    unfinished: Padded<AtomicUsize>,
+    /// The payload of the first task that panicked.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// How often a thread looks whether the owner of a range finishes it, before it claims tasks from that range.
+    patience: u32,
+}
+
+/// The tasks of an operation that the caller hands to [`Team::run`].
+#[derive(Clone, Copy)]
+pub(super) struct Tasks<'a> {
+    pub(super) count: usize,
+    /// True if the tasks run in descending order.
+    pub(super) descending: bool,
+    pub(super) task: Task<'a>,
+}
+
+/// What a helper without tasks does next.
+pub(super) enum Idle {
+    /// Looks for tasks again.
+    Spin,
+    /// Sleeps until the caller wakes it.
+    Sleep,
+    /// Returns from [`Team::serve`].
+    Leave,
+}
+
+/// Decides how a helper waits.
+pub(super) trait Wait {
+    /// Returns the next action of a helper that has found no task.
+    fn next(&mut self) -> Idle;
+    /// Starts a new wait, after the helper has run tasks or was woken up.
+    fn restart(&mut self);
+}
+
+/// Returns the tasks of thread `thread` of `threads`.
+pub(super) fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
+    let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
+    start(thread)..start(thread + 1)
+}
+
+/// Returns the range of [`Seat::unclaimed`] as one number.
+fn pack(range: Range<usize>) -> u64 {
+    (range.start as u64) << 32 | range.end as u64
+}
+
+/// Returns the inverse of [`pack`].
+fn unpack(range: u64) -> Range<usize> {
+    (range >> 32) as usize..(range & 0xffff_ffff) as usize
+}
+
+impl Seat {
+    /// Returns the unclaimed tasks.
+    fn range(&self) -> Range<usize> {
+        unpack(self.unclaimed.load(Ordering::Relaxed))
+    }
+
+    /// Claims the first unclaimed task.
+    fn claim(&self) -> Option<usize> {
+        let mut seen = self.unclaimed.load(Ordering::Relaxed);
+        loop {
+            let Range { start, end } = unpack(seen);
+            if start >= end {
+                return None;
+            }
+            // Acquire: the claimed task's operation was written before the range was published.
+            match self.unclaimed.compare_exchange_weak(seen, pack(start + 1..end), Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return Some(start),
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+impl Team {
+    /// Returns a team of one caller and up to `seats - 1` helpers.
+    pub(super) fn new(seats: usize, patience: u32) -> Self {
+        let seat = || Padded(Seat { unclaimed: AtomicU64::new(0), asleep: AtomicBool::new(false) });
+        Team {
+            seats: (0..seats).map(|_| seat()).collect(),
+            operation: Padded(Operation {
+                task: AtomicPtr::new(std::ptr::null_mut()),
+                count: AtomicUsize::new(0),
+                threads: AtomicUsize::new(0),
+                descending: AtomicBool::new(false),
+            }),
+            unfinished: Padded(AtomicUsize::new(0)),
+            panic: Mutex::new(None),
+            patience,
+        }
+    }
+
+    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`, and returns how many the caller ran.
+    /// Calls `wake` with the seats of sleeping helpers and `wait` repeatedly while a helper has not finished its task.
+    ///
+    /// Only one thread may call this at a time, and `tasks` has at most [`MAX_TASKS`] tasks.
+    ///
+    /// # Panics
+    ///
+    /// If a task panicked, with the payload of the first one, after all tasks have finished.
+    pub(super) fn run(&self, helpers: usize, tasks: Tasks<'_>, wake: impl Fn(usize), wait: impl FnMut(usize)) -> usize {
+        self.open(helpers + 1, &tasks);
+        for seat in 1..=helpers {
+            if self.seats[seat].0.asleep.load(Ordering::Relaxed) {
+                wake(seat);
+            }
+        }
+        let own = self.work(0);
+        self.join(own, wait);
+        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match panic {
+            Some(payload) => resume_unwind(payload),
+            None => own,
+        }
+    }
+
+    /// Publishes the tasks to `threads` seats.
+    fn open(&self, threads: usize, tasks: &Tasks<'_>) {
+        let (count, operation) = (tasks.count, &self.operation.0);
+        operation.task.store((&raw const tasks.task).cast_mut().cast(), Ordering::Relaxed);
+        operation.count.store(count, Ordering::Relaxed);
+        operation.threads.store(threads, Ordering::Relaxed);
+        operation.descending.store(tasks.descending, Ordering::Relaxed);
+        self.unfinished.0.store(count, Ordering::Relaxed);
+        for (thread, seat) in self.seats[..threads].iter().enumerate() {
+            // Release: whoever claims from this range sees the operation.
+            seat.0.unclaimed.store(pack(self.share(thread)), Ordering::Release);
+        }
+        // Either this thread sees that a helper sleeps, or the helper sees its tasks before it parks (`sleep`).
+        fence(Ordering::SeqCst);
+    }
+
+    /// Returns the tasks of thread `thread`, numbered in the order in which they run.
+    ///
+    /// In both directions a thread has the same tasks, because its core's cache may still hold their data. A helper that reads this
+    /// while the caller opens the next operation gets a wrong range, and uses it to decide how long it spins, nothing else.
+    fn share(&self, thread: usize) -> Range<usize> {
+        let operation = &self.operation.0;
+        let count = operation.count.load(Ordering::Relaxed);
+        let Range { start, end } = range(thread, operation.threads.load(Ordering::Relaxed), count);
+        if operation.descending.load(Ordering::Relaxed) {
+            count.saturating_sub(end)..count.saturating_sub(start)
+        } else {
+            start..end
+        }
+    }
+
+    /// Waits until all tasks are finished; passes `own`, the number of tasks that the caller ran, to `wait`.
+    fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
+        // Acquire: what the tasks have written is visible from here on.
+        while self.unfinished.0.load(Ordering::Acquire) > 0 {
+            wait(own);
+        }
+    }
+
+    /// Runs tasks until none is unclaimed, first those of seat `own`. Returns their number.
+    fn work(&self, own: usize) -> usize {
+        let (mut total, mut patience) = (0, self.patience);
+        let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
+        for step in 0..threads {
+            let thread = (own + step) % threads;
+            if step > 0 {
+                self.leave_to_owner(thread, &mut patience);
+            }
+            let finished = self.work_on(&self.seats[thread].0);
+            if finished > 0 {
+                // Release: what the tasks have written is visible to the caller.
+                self.unfinished.0.fetch_sub(finished, Ordering::Release);
+                total += finished;
+            }
+        }
+        total
+    }
+
+    /// Waits while the owner of a range works on it, at most for the remaining `patience`.
+    ///
+    /// A task taken from its owner has its data in the wrong cache, so that the owner is late in the next operation too.
+    /// An owner that has not started may be asleep or suspended: nobody waits for it.
+    fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
+        let first = self.share(thread).start;
+        while *patience > 0 {
+            let left = self.seats[thread].0.range();
+            if left.start == first || left.is_empty() {
+                break;
+            }
+            *patience -= 1;
+            spin_loop();
+        }
+    }
+
+    /// Claims and runs the tasks of one range. Returns how many have finished.
+    fn work_on(&self, seat: &Seat) -> usize {
+        let mut finished = 0;
+        loop {
+            let run = || {
+                while let Some(number) = seat.claim() {
+                    self.call(number);
+                    finished += 1;
+                }
+            };
+            match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(()) => return finished,
+                Err(payload) => {
+                    finished += 1;
+                    self.keep(payload);
+                }
+            }
+        }
+    }
+
+    /// Runs a task that this thread has claimed.
+    fn call(&self, number: usize) {
+        let operation = &self.operation.0;
+        let descending = operation.descending.load(Ordering::Relaxed);
+        let number = if descending { operation.count.load(Ordering::Relaxed) - 1 - number } else { number };
+        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Team::run`, whose argument the pointer
+        // leads to, has not returned, and `open` writes the pointer only before the tasks of an operation can be claimed.
+        let task = unsafe { *operation.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
+        task(number);
+    }
+
+    /// Keeps the first payload.
+    fn keep(&self, payload: Box<dyn Any + Send>) {
+        let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        // A payload's destructor may panic too, so it is not called.
+        if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
+    }
+
+    /// Runs the tasks of the helper in seat `own` until `wait` makes it leave.
+    pub(super) fn serve(&self, own: usize, wait: &mut impl Wait) {
+        let seat = &self.seats[own].0;
+        loop {
+            if !seat.range().is_empty() && self.work(own) > 0 {
+                wait.restart();
+            }
+            match wait.next() {
+                Idle::Spin => {}
+                Idle::Sleep => {
+                    self.sleep(seat);
+                    wait.restart();
+                }
+                Idle::Leave => return,
+            }
+        }
+    }
+
+    /// Parks the helper unless its range has tasks.
+    fn sleep(&self, seat: &Seat) {
+        seat.asleep.store(true, Ordering::Relaxed);
+        // See `open`.
+        fence(Ordering::SeqCst);
+        if seat.range().is_empty() {
+            park();
+        }
+        seat.asleep.store(false, Ordering::Relaxed);
+    }
+}

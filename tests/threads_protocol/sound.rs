@@ -1,0 +1,17 @@
+//! The protocol with loom's primitives.
+
+use super::scenarios;
+
+mod sync {
+    pub(super) use loom::hint::spin_loop;
+    pub(super) use loom::sync::Mutex;
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(super) use loom::thread::park;
+}
+
+/// The library's file, of which the scenarios use a part. Each module compiles it with other primitives.
+#[allow(dead_code, clippy::duplicate_mod)]
+#[path = "../../crates/tensor/src/memory/threads/team.rs"]
+mod team;
+
+scenarios!();
