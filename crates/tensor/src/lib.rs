@@ -1,6 +1,6 @@
 //! Tensors with PyTorch's broadcasting semantics.
 //!
-//! A broadcast is a view: stride 0, no copy. Start at [`Tensor`] and the operations in [`ops`]; the rule itself is
+//! A broadcast is a view with stride 0, without a copy. Start with [`Tensor`] and the operations in [`ops`]. The broadcasting rule is
 //! [`broadcast::join`].
 //!
 //! ```
@@ -34,8 +34,8 @@ pub use scalar::generator::Generator;
 pub use scalar::instruction::{Binary, Compare, Reduction, Unary};
 pub use shape::dims::{Axes, Dims, Position, Sizes, axis};
 pub use shape::dtype::DType;
-pub(crate) use shape::error::raise;
 pub use shape::error::{Error, ExpandMismatch, Site};
+pub(crate) use shape::error::{ensure, raise};
 pub use shape::explain::{Explanation, explain, explain_named};
 pub use shape::layout::{Layout, Strides};
 pub use shape::shape::Shape;
@@ -44,8 +44,8 @@ pub use shape::{broadcast, compat, explain};
 pub use tensor::program;
 pub use tensor::tensor::Tensor;
 
-/// What most programs want: the tensor type and the operations. The traits of operations are here without their names, so that layers
-/// may have the same; generic code imports them from [`ops`].
+/// The tensor type and the operations, for most programs. The traits of the operations are imported without names, so that layers
+/// may have the same names. Generic code imports the traits from [`ops`].
 pub mod prelude {
     pub use crate::ops::Operand;
     pub use crate::ops::{

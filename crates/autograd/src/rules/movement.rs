@@ -93,7 +93,7 @@ impl<T: Float> Operation<T> for Take {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_put(&self.0, &call.input(0).shape(), site("take")))
+        recorded(g.apply_scatter_add(&self.0, &call.input(0).shape(), site("take")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -125,7 +125,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_put(&self.positions, &self.shape, site("put"))?)
+        Ok(inputs[0].apply_scatter_add(&self.positions, &self.shape, site("put"))?)
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -133,7 +133,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_put(&self.positions, &self.shape, site("put")))
+        recorded(v.apply_scatter_add(&self.positions, &self.shape, site("put")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {

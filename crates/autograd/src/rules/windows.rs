@@ -93,27 +93,27 @@ impl<T: Float> Operation<T> for Choose {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_choose(&inputs[1], &self.form, self.nothing, site("max_pool"))?)
+        Ok(inputs[0].apply_max_pool(&inputs[1], &self.form, self.nothing, site("max_pool"))?)
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         if input == 0 {
             return None;
         }
-        recorded(call.input(0).apply_give_back(&g, &self.form, site("max_pool")))
+        recorded(call.input(0).apply_max_unpool(&g, &self.form, site("max_pool")))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         if input == 0 {
             return None;
         }
-        recorded(call.input(0).apply_choose(&v, &self.form, 0.0, site("max_pool")))
+        recorded(call.input(0).apply_max_pool(&v, &self.form, 0.0, site("max_pool")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let (form, nothing) = (self.form.over_images(call.size), self.nothing);
         let [x, values] = [images(call, 0, form.input()), images(call, 1, form.input())];
-        examples(x.apply_choose(&values, &form, nothing, call.at), call)
+        examples(x.apply_max_pool(&values, &form, nothing, call.at), call)
     }
 }
 
@@ -132,27 +132,27 @@ impl<T: Float> Operation<T> for ScatterToLargest {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_give_back(&inputs[1], &self.form, site("max_unpool"))?)
+        Ok(inputs[0].apply_max_unpool(&inputs[1], &self.form, site("max_unpool"))?)
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         if input == 0 {
             return None;
         }
-        recorded(call.input(0).apply_choose(&g, &self.form, 0.0, site("max_unpool")))
+        recorded(call.input(0).apply_max_pool(&g, &self.form, 0.0, site("max_unpool")))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         if input == 0 {
             return None;
         }
-        recorded(call.input(0).apply_give_back(&v, &self.form, site("max_unpool")))
+        recorded(call.input(0).apply_max_unpool(&v, &self.form, site("max_unpool")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let form = self.form.over_images(call.size);
         let [x, g] = [images(call, 0, form.input()), images(call, 1, form.output())];
-        examples(x.apply_give_back(&g, &form, call.at), call)
+        examples(x.apply_max_unpool(&g, &form, call.at), call)
     }
 }
 
@@ -171,20 +171,20 @@ impl<T: Float> Operation<T> for Mean {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_mean(&self.form, site("avg_pool"))?)
+        Ok(inputs[0].apply_avg_pool(&self.form, site("avg_pool"))?)
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_spread(&self.form, site("avg_pool")))
+        recorded(g.apply_avg_unpool(&self.form, site("avg_pool")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_mean(&self.form, site("avg_pool")))
+        recorded(v.apply_avg_pool(&self.form, site("avg_pool")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let form = self.form.over_images(call.size);
-        examples(images(call, 0, form.input()).apply_mean(&form, call.at), call)
+        examples(images(call, 0, form.input()).apply_avg_pool(&form, call.at), call)
     }
 }
 
@@ -203,20 +203,20 @@ impl<T: Float> Operation<T> for Spread {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_spread(&self.form, site("avg_unpool"))?)
+        Ok(inputs[0].apply_avg_unpool(&self.form, site("avg_unpool"))?)
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(g.apply_mean(&self.form, site("avg_unpool")))
+        recorded(g.apply_avg_pool(&self.form, site("avg_unpool")))
     }
 
     fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        recorded(v.apply_spread(&self.form, site("avg_unpool")))
+        recorded(v.apply_avg_unpool(&self.form, site("avg_unpool")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let form = self.form.over_images(call.size);
-        examples(images(call, 0, form.output()).apply_spread(&form, call.at), call)
+        examples(images(call, 0, form.output()).apply_avg_unpool(&form, call.at), call)
     }
 }
 
@@ -236,20 +236,20 @@ impl<T: Float> Windowed for Var<'_, T> {
         self.tape.record_operation(Rc::new(operation), &[*self, *other], form.shape(slot), at)
     }
 
-    fn apply_choose(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error> {
+    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error> {
         let operation = Choose { form: form.clone(), nothing };
         self.tape.record_operation(Rc::new(operation), &[*self, *values], form.output(), at)
     }
 
-    fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
+    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(ScatterToLargest { form: form.clone() }), &[*self, *g], form.input(), at)
     }
 
-    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(Mean { form: form.clone() }), &[*self], form.output(), at)
     }
 
-    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(Spread { form: form.clone() }), &[*self], form.input(), at)
     }
 }

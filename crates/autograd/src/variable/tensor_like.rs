@@ -161,7 +161,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.record_operation(Rc::new(Take(positions.clone())), &[*self], positions.shape(), at)
     }
 
-    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
         let operation = ScatterAdd { positions: positions.clone(), shape: shape.clone() };
         self.tape.record_operation(Rc::new(operation), &[*self], shape, at)
     }

@@ -200,7 +200,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         })
     }
 
-    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
         Tensor::build_on_zeros(shape, at, |out| {
             crate::kernel::gather::scatter_add(self.source(), positions.source(), out)
         })

@@ -1,22 +1,22 @@
 //! The operations.
 //!
-//! [`TensorLike`] has the primitives: what a [`Tensor`](crate::Tensor) computes at once and a recorded variable writes down.
-//! Everything a user calls is a method of one of the families here, written once over those primitives, so that tensors and
-//! variables have the same operations, with the same names, checks and error sentences.
+//! [`TensorLike`] has the primitives, which a [`Tensor`](crate::Tensor) computes immediately and a recorded variable records. Users
+//! call the methods of the families in this table. Each is written once over the primitives, so tensors and variables have the
+//! same operations, with the same names, checks and error sentences.
 //!
-//! | family | what |
+//! | family | operations |
 //! |---|---|
-//! | [`Arithmetic`] | `add`, `mul`, `pow`, `maximum`, … : two operands that broadcast |
-//! | [`Functions`] | `exp`, `tanh`, `sqrt`, … : one operand |
-//! | [`Comparison`] | `eq`, `lt`, `where_`, … : masks and choices |
-//! | [`Reductions`] | `sum`, `mean`, `amax`, … : over some dimensions |
-//! | [`Extremes`] | `max`, `min`, `cummax`, … : with positions |
+//! | [`Arithmetic`] | `add`, `mul`, `pow`, `maximum`, …: two operands, which broadcast |
+//! | [`Functions`] | `exp`, `tanh`, `sqrt`, …: one operand |
+//! | [`Comparison`] | `eq`, `lt`, `where_`, …: masks, and selection by a mask |
+//! | [`Reductions`] | `sum`, `mean`, `amax`, …: over some dimensions |
+//! | [`Extremes`] | `max`, `min`, `cummax`, …: with positions |
 //! | [`Sorting`] | `sort`, `topk`, `median`, … |
 //! | [`Cumulative`] | `cumsum`, `cumprod`, `diff`, … |
 //! | [`Statistics`] | `var`, `std`, `nansum`, … |
 //! | [`Norms`] | `vector_norm`, `cdist`, `normalize`, … |
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
-//! | [`Views`] | `expand`, `reshape`, `permute`, … : no element is computed |
+//! | [`Views`] | `expand`, `reshape`, `permute`, …: without computation |
 //! | [`Products`] | `matmul` |
 //! | [`Blas`] | `mm`, `bmm`, `dot`, `addmm`, … |
 //! | [`Vectors`] | `outer`, `inner`, `cross`, `kron`, … |
@@ -27,9 +27,9 @@
 //! | [`IncompleteGamma`] | `igamma`, `igammac` |
 //! | [`Mixed`], [`Masking`] | `lerp`, `addcmul`, `logaddexp`, `masked_fill`, … |
 //! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
-//! | [`ItemIndexing`] | `x[1, :, index]`: a list of integers, slices, index tensors, masks |
-//! | [`Scatter`], [`ScatterInPlace`] | `scatter_add`, `index_put`, … : writing by index |
-//! | [`Nonzero`] | from masks to indices |
+//! | [`ItemIndexing`] | `index`, Python's `x[1, :, index]`: integers, slices, index tensors, masks |
+//! | [`Scatter`], [`ScatterInPlace`] | `scatter_add`, `index_put`, …: writing by index |
+//! | [`Nonzero`] | `nonzero`, …: from masks to indices |
 //! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
 //! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
@@ -37,7 +37,7 @@
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
-//! | [`MseLoss`], [`HuberLoss`], … | the same as functions with defaults, `mse_loss(&x, &y)`, and with options |
+//! | [`MseLoss`], [`HuberLoss`], … | losses as types with options, and as functions with defaults: `mse_loss(&x, &y)` |
 //! | [`InPlace`] | `copy_`, `fill_`, `masked_fill_`, … |
 //! | [`ViewsInPlace`] | `t_`, `squeeze_`, … |
 
@@ -84,16 +84,7 @@ pub use linalg::linear::LinearMaps;
 pub use linalg::products::Products;
 pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
-pub use network::losses::{
-    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, PoissonNllLoss,
-    SmoothL1Loss, SoftMarginLoss, binary_cross_entropy, binary_cross_entropy_with_logits, hinge_embedding_loss,
-    huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
-    try_binary_cross_entropy, try_binary_cross_entropy_with_logits, try_hinge_embedding_loss, try_huber_loss,
-    try_kl_div, try_l1_loss, try_mse_loss, try_poisson_nll_loss, try_smooth_l1_loss, try_soft_margin_loss,
-};
-pub use network::losses::{
-    ClassLosses, ClassOptions, Classes, LikelihoodLosses, LossReduction, MarginLosses, RegressionLosses, TripletOptions,
-};
+pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
 #[doc(hidden)]

@@ -210,7 +210,7 @@ pub trait TensorLike: Clone + Sized {
 
     /// The adjoint of [`apply_take`](Self::apply_take): zeros of shape `shape`, to which each element is added at its
     /// position in row-major order.
-    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
+    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
     /// The slices along `axis` whose numbers are in `index` (0 to the size of the dimension), copied: the dimension is replaced by
     /// those of `index`.

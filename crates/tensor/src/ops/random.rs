@@ -1,7 +1,7 @@
 //! Random tensors from a generator that the caller seeds.
 //!
-//! Elements are drawn one after the other in row-major order, each from one word of the [`Generator`]: one seed gives the
-//! same tensors on every platform, with any number of threads. There is no global generator.
+//! Elements are drawn in row-major order, each from one word of the [`Generator`]. So one seed gives the same tensors on every
+//! platform and with any number of threads. There is no global generator.
 
 use wengert_macros::twins;
 
@@ -9,11 +9,11 @@ use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
 use crate::ops::pair::{expanded, join_all};
-use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor};
+use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]
 impl<T: Float> Tensor<T> {
-    /// Numbers evenly distributed over [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
+    /// Draws numbers uniformly from [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -25,17 +25,17 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold them.
+    /// If memory cannot hold them.
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::drawn(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
 
-    /// Numbers evenly distributed over [`low`, `high`), or all `low` where both are equal. PyTorch: `uniform_`.
+    /// Draws numbers uniformly from [`low`, `high`); all are `low` if both are equal. PyTorch: `uniform_`.
     ///
     /// # Errors
     ///
-    /// Where `low` is above `high`, either is infinite or NaN as an element, their distance is, or memory cannot hold
-    /// them.
+    /// If `low` is above `high`, if a bound or their distance is infinite or NaN as an element, or if memory cannot hold the
+    /// numbers.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
@@ -43,10 +43,11 @@ impl<T: Float> Tensor<T> {
             let message = format!("uniform expects to return a [from, to) range, but found from={low} > to={high}");
             return Err(Error::argument(at, message));
         }
-        if !T::from_f64(high - low).is_finite() || !low.is_finite() {
-            let message = format!("uniform expects to-from to be finite, but found from={low} and to={high}");
-            return Err(Error::argument(at, message));
-        }
+        ensure!(
+            T::from_f64(high - low).is_finite() && low.is_finite(),
+            at,
+            "uniform expects to-from to be finite, but found from={low} and to={high}"
+        );
         // Rounding may reach the upper bound, which is excluded.
         let last = match T::DTYPE {
             DType::F32 => f64::from((high as f32).next_down()),
@@ -59,7 +60,7 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Numbers from the normal distribution of mean 0 and standard deviation 1. PyTorch: `randn`.
+    /// Draws numbers from the normal distribution with mean 0 and standard deviation 1. PyTorch: `randn`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -71,12 +72,12 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold them.
+    /// If memory cannot hold them.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::drawn(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
 
-    /// Numbers from normal distributions, each with its own mean and standard deviation; both broadcast. PyTorch:
+    /// Draws each number from a normal distribution with its own mean and standard deviation. Both broadcast. PyTorch:
     /// `normal`.
     ///
     /// ```
@@ -91,13 +92,11 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
+    /// If the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
     pub fn try_normal(mean: &Self, std: &Self, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("normal");
         let shape = join_all(&[mean.shape(), std.shape()], at)?;
-        if !std.distinct().iter().all(|std| std >= T::ZERO) {
-            return Err(Error::argument(at, "normal expects all elements of std >= 0.0"));
-        }
+        ensure!(std.distinct().iter().all(|std| std >= T::ZERO), at, "normal expects all elements of std >= 0.0");
         let (mean, std) = (expanded(mean, &shape, at)?, expanded(std, &shape, at)?);
         Tensor::build(&shape, at, |out| {
             for ((out, mean), std) in out.iter_mut().zip(mean.iter()).zip(std.iter()) {
@@ -106,7 +105,7 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// For each element, read as a probability, 1 with that probability and 0 otherwise. PyTorch: `bernoulli`.
+    /// Draws a 1 with the probability that each element gives, else a 0. PyTorch: `bernoulli`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -119,13 +118,13 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where an element is not in [0, 1], or memory cannot hold the result.
+    /// If an element is not in [0, 1], or memory cannot hold the result.
     pub fn try_bernoulli(&self, generator: &mut Generator) -> Result<Self, Error> {
-        trials(self, self.shape(), generator, Site::here("bernoulli"))
+        draw_trials(self, self.shape(), generator, Site::here("bernoulli"))
     }
 
-    /// `count` positions, each with the share that its element has in the sum: from weights `[n]`, `[count]`; from each row of
-    /// `[m, n]`, `[m, count]`. Without `replacement` no position comes twice. PyTorch: `multinomial`.
+    /// Draws `count` positions with probabilities proportional to the elements: `[count]` from weights `[n]`, or `[m, count]` from
+    /// the rows of `[m, n]`. Without `replacement` no position is drawn twice. PyTorch: `multinomial`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -140,8 +139,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where there are other than one or two dimensions, a weight is negative, infinite or NaN, a row has no weight above 0, or,
-    /// without `replacement`, fewer of them than `count`.
+    /// If the rank is neither 1 nor 2, a weight is negative, infinite or NaN, a row has no weight above 0, or, without
+    /// `replacement`, fewer than `count` weights above 0.
     pub fn try_multinomial(
         &self,
         count: usize,
@@ -152,16 +151,16 @@ impl<T: Float> Tensor<T> {
         let Some((&classes, rows)) = self.shape().split_last().filter(|(_, rows)| rows.len() < 2) else {
             return Err(Error::argument(at, "prob_dist must be 1 or 2 dim"));
         };
-        if !self.distinct().iter().all(|weight| weight >= T::ZERO && weight.is_finite()) {
-            return Err(Error::argument(at, "probability tensor contains either `inf`, `nan` or element < 0"));
-        }
+        ensure!(
+            self.distinct().iter().all(|weight| weight >= T::ZERO && weight.is_finite()),
+            at,
+            "probability tensor contains either `inf`, `nan` or element < 0"
+        );
         let weights: Vec<f64> = self.iter().map(T::to_f64).collect();
         let rows: Vec<&[f64]> = (0..rows.iter().product()).map(|row| &weights[row * classes..][..classes]).collect();
         for row in &rows {
             let positive = row.iter().filter(|&&weight| weight > 0.0).count();
-            if positive == 0 {
-                return Err(Error::argument(at, "invalid multinomial distribution (sum of probabilities <= 0)"));
-            }
+            ensure!(positive > 0, at, "invalid multinomial distribution (sum of probabilities <= 0)");
             if !replacement && positive < count {
                 let refused = "cannot sample n_sample > prob_dist.size(-1) samples without replacement";
                 let hint = format!("{count} positions are drawn, {positive} of them have a weight above 0");
@@ -180,8 +179,8 @@ impl<T: Float> Tensor<T> {
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Every element made 1 (`true`) with the probability that `p` has there, 0 (`false`) otherwise; `p` expands to the
-    /// shape of `self`. PyTorch: `bernoulli_`.
+    /// Sets each element to 1 (`true`) with the probability in `p`, else to 0 (`false`). `p` expands to the shape of `self`.
+    /// PyTorch: `bernoulli_`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -194,13 +193,13 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or
-    /// memory cannot hold the result.
+    /// If `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or memory cannot
+    /// hold the result.
     pub fn try_bernoulli_<P: Float>(&mut self, p: &Tensor<P>, generator: &mut Generator) -> Result<(), Error> {
         let at = Site::here("bernoulli_");
         self.check_write(None, at)?;
         let shape = Sizes::from(self.shape()).resolve_expand(P::DTYPE, p.shape(), at)?;
-        *self = trials(p, &shape, generator, at)?;
+        *self = draw_trials(p, &shape, generator, at)?;
         Ok(())
     }
 
@@ -217,7 +216,7 @@ impl<T: Element> Tensor<T> {
 
 #[twins]
 impl Tensor<i64> {
-    /// The numbers 0 to `n` - 1 in random order, every order with the same probability. PyTorch: `randperm`.
+    /// Returns the numbers 0 to `n` - 1 in random order. Every order has the same probability. PyTorch: `randperm`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -230,7 +229,7 @@ impl Tensor<i64> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold them.
+    /// If memory cannot hold them.
     pub fn try_randperm(n: usize, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randperm");
         Tensor::build(&Sizes::from([n]).resolve_plain(at)?, at, |out| {
@@ -241,7 +240,7 @@ impl Tensor<i64> {
         })
     }
 
-    /// Integers evenly distributed from `low` up to but not including `high`. PyTorch: `randint`.
+    /// Draws integers uniformly from `low` up to, but not including, `high`. PyTorch: `randint`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -253,14 +252,11 @@ impl Tensor<i64> {
     ///
     /// # Errors
     ///
-    /// Where `low` is not below `high`, or memory cannot hold them.
+    /// If `low` is not below `high`, or memory cannot hold them.
     pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randint");
-        if low >= high {
-            let message = format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
-            return Err(Error::argument(at, message));
-        }
-        // Two's complement: right also where the distance does not fit an i64.
+        ensure!(low < high, at, "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
+        // Wrapping arithmetic is right even if the distance does not fit into an i64.
         let distance = high.wrapping_sub(low) as u64;
         Tensor::build(&shape.into().resolve_plain(at)?, at, |out| {
             out.iter_mut().for_each(|out| *out = low.wrapping_add(generator.below(distance) as i64));
@@ -268,7 +264,7 @@ impl Tensor<i64> {
     }
 }
 
-/// Each element from one word, those of large tensors on several threads.
+/// Draws each element from one word. Large tensors use several threads.
 pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator) -> T + Sync) {
     const CHUNK: usize = 1 << 13;
     let (first, count) = (generator.clone(), out.len());
@@ -279,7 +275,7 @@ pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw:
     *generator = first.after(count);
 }
 
-/// Evenly over [0, 1), as fine as the significand of `T` is at 1/2.
+/// Draws a number uniformly from [0, 1), with the resolution that `T` has at 1/2.
 fn unit<T: Float>(generator: &mut Generator) -> T {
     match T::DTYPE {
         DType::F32 => T::from_f64(f64::from(generator.uniform_f32())),
@@ -287,17 +283,17 @@ fn unit<T: Float>(generator: &mut Generator) -> T {
     }
 }
 
-/// Positions with the probabilities that `weights` has; without replacement the weight of a drawn one becomes 0.
+/// Draws positions with probabilities proportional to `weights`. Without replacement, the weight of a drawn position becomes 0.
 fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Generator, out: &mut [i64]) {
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
-        let mut passed = 0.0;
-        // The last one above 0 where rounding leaves the mark beyond the end.
+        let mut sum = 0.0;
+        // If rounding puts the mark beyond the sum, the last position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;
-            passed += weight;
-            if mark < passed {
+            sum += weight;
+            if mark < sum {
                 break;
             }
         }
@@ -308,16 +304,18 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     }
 }
 
-/// One trial for each element of `p` expanded to `shape`.
-fn trials<T: Element, P: Float>(
+/// Draws a 1 or a 0 for each element of `p`, expanded to `shape`.
+fn draw_trials<T: Element, P: Float>(
     p: &Tensor<P>,
     shape: &Shape,
     generator: &mut Generator,
     at: Site,
 ) -> Result<Tensor<T>, Error> {
-    if !p.distinct().iter().all(|p| p >= P::ZERO && p <= P::ONE) {
-        return Err(Error::argument(at, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."));
-    }
+    ensure!(
+        p.distinct().iter().all(|p| p >= P::ZERO && p <= P::ONE),
+        at,
+        "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+    );
     let p = expanded(p, shape, at)?;
     Tensor::build(shape, at, |out| {
         for (out, p) in out.iter_mut().zip(p.iter()) {

@@ -197,8 +197,8 @@ impl<T: Float> TensorLike for Traced<'_, T> {
         self.at_once(at, |x| x.apply_take(positions, at))
     }
 
-    fn apply_put(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        self.at_once(at, |x| x.apply_put(positions, shape, at))
+    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
+        self.at_once(at, |x| x.apply_scatter_add(positions, shape, at))
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {

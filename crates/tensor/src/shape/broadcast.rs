@@ -1,10 +1,10 @@
 //! The broadcasting rule, on lists of sizes and nothing else.
 //!
-//! Shapes are aligned at the right. Two sizes agree if they are equal or one of them is 1; the result then has the other size. A
-//! missing size counts as 1. Zero is an ordinary size: 1 and 0 give 0, 2 and 0 are refused. The rule is defined for any number of
-//! shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
+//! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or one of them is 1; the result has the other
+//! size. A missing size counts as 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The rule is defined for
+//! any number of shapes of any rank. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
-//! Nothing else in the workspace compares shapes for broadcasting.
+//! No other code in the workspace compares shapes for broadcasting.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use smallvec::SmallVec;
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// A broadcasting error: the first operand that does not broadcast with the joined shape of those before it.
+/// A broadcasting error: the first operand that does not broadcast with the joint shape of the operands before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The joined shape of the operands before the failing one.
+    /// The joint shape of the operands before the failing one.
     pub merged: Shape,
     /// Position of the failing operand in the list.
     pub operand: usize,
     /// The failing operand's shape.
     pub shape: Shape,
-    /// The last dimension that fails, counted in the joint rank of both.
+    /// The last failing dimension, as a dimension of the joint shape of both.
     pub axis: usize,
     /// The size of `merged` in that dimension.
     pub left: usize,
@@ -30,7 +30,7 @@ pub struct Mismatch {
     pub right: usize,
 }
 
-/// A shape that does not expand to another. Its text is the sentence of PyTorch's `expand`.
+/// A shape that does not expand to another. `Display` writes the sentence of PyTorch's `expand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandMismatch {
     /// The tensor's shape.
@@ -46,14 +46,14 @@ pub struct ExpandMismatch {
 }
 
 impl ExpandMismatch {
-    /// The mismatch if `shape` does not expand to `target`.
+    /// Returns the mismatch if `shape` does not expand to `target`.
     pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
         let sizes: Vec<isize> = target.iter().map(|&size| size as isize).collect();
         ExpandMismatch::with_sizes(shape, &sizes)
     }
 
-    /// [`between`](Self::between), for sizes of any sign. Only the tensor's own dimensions are compared; the rule does not restrict
-    /// the others.
+    /// Returns the mismatch like [`between`](Self::between), for target sizes of any sign. Compares only the dimensions that the
+    /// tensor has, since new dimensions may have any size.
     pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
         let refused = |axis, expected, existing| {
             Some(ExpandMismatch { shape: shape.clone(), target: target.to_vec(), axis, expected, existing })
@@ -87,9 +87,11 @@ impl fmt::Display for ExpandMismatch {
 
 impl std::error::Error for ExpandMismatch {}
 
-/// The joint broadcast shape of `shapes`, or the first mismatch (operands from the left, dimensions from the last).
+/// Returns the broadcast shape of `shapes`; `[]` if there are none.
 ///
-/// Without any shapes the result is `[]`.
+/// # Errors
+///
+/// If the shapes do not broadcast. The mismatch describes the first failing operand, in its last failing dimension.
 ///
 /// ```
 /// use wengert_tensor::{broadcast, Shape};
@@ -116,9 +118,9 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// [`join`] of two shapes, the second of which is operand number `operand`.
+/// Returns the broadcast shape of two shapes. `operand` is the position of the second one, for the error.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
-    // Starts with the sizes of the operand of higher rank and joins the other's sizes.
+    // Starts with the sizes of the shape of higher rank and joins the sizes of the other.
     let first_is_longer = merged.rank() >= shape.rank();
     let (longer, shorter) = if first_is_longer { (merged, shape) } else { (shape, merged) };
     let lead = longer.rank() - shorter.rank();
@@ -134,7 +136,7 @@ pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<
     Ok(joined)
 }
 
-/// The joint size of a dimension with sizes `left` and `right`, or `None` if they do not agree.
+/// Returns the joint size of a dimension with sizes `left` and `right`, or `None` if they do not agree.
 #[inline]
 pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     match (left, right) {
@@ -143,7 +145,7 @@ pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     }
 }
 
-/// The size of `shape` at `axis` of a result of rank `rank`; 1 if the shape has no such dimension.
+/// Returns the size of `shape` in dimension `axis` of a result of rank `rank`; 1 if the shape does not have it.
 pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     match (axis + shape.len()).checked_sub(rank) {
         Some(own) => shape[own],
@@ -151,7 +153,7 @@ pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     }
 }
 
-/// Whether `from` broadcasts to exactly `to`.
+/// Returns whether `from` broadcasts to exactly `to`.
 pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
     let Some(lead) = to.len().checked_sub(from.len()) else { return false };
     from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
@@ -159,7 +161,8 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
 
 /// The expansion of one shape to a larger one: which dimensions are new and which are stretched from size 1.
 ///
-/// The gradient of an expansion is a sum over exactly these dimensions: new ones disappear, stretched ones keep size 1.
+/// The gradient of an expansion is the sum over these dimensions. The sum removes new dimensions and keeps stretched ones with
+/// size 1.
 ///
 /// ```
 /// use wengert_tensor::{broadcast::Expansion, Shape};
@@ -176,33 +179,33 @@ pub struct Expansion {
 }
 
 impl Expansion {
-    /// The expansion of `from` to `to`, or `None` if `from` does not broadcast to exactly `to`.
+    /// Returns the expansion of `from` to `to`, or `None` if `from` does not broadcast to exactly `to`.
     pub fn new(from: &Shape, to: &Shape) -> Option<Self> {
         expands(from, to).then(|| Expansion { from: from.clone(), to: to.clone() })
     }
 
-    /// The shape that is expanded.
+    /// Returns the shape before the expansion.
     pub fn from(&self) -> &Shape {
         &self.from
     }
 
-    /// The expanded shape.
+    /// Returns the expanded shape.
     pub fn to(&self) -> &Shape {
         &self.to
     }
 
-    /// Dimensions of the result that `from` does not have.
+    /// Returns the dimensions of the result that `from` does not have.
     pub fn added(&self) -> std::ops::Range<usize> {
         0..self.to.rank() - self.from.rank()
     }
 
-    /// Dimensions of the result where `from` has size 1 and the result another size (0 included).
+    /// Returns the dimensions in which `from` has size 1 and the result has another size, possibly 0.
     pub fn stretched(&self) -> impl Iterator<Item = usize> + '_ {
         let lead = self.to.rank() - self.from.rank();
         (lead..self.to.rank()).filter(move |&axis| self.from[axis - lead] == 1 && self.to[axis] != 1)
     }
 
-    /// All dimensions that the gradient is summed over: new and stretched ones, ascending.
+    /// Returns the dimensions that the gradient is summed over: new and stretched ones, ascending.
     pub fn reduced(&self) -> SmallVec<[usize; INLINE_RANK]> {
         self.added().chain(self.stretched()).collect()
     }

@@ -1,19 +1,19 @@
-//! Dimensions and sizes as a caller writes them: negative dimensions count from the end, a size of -1 is inferred.
+//! Dimensions and sizes as callers write them. Negative dimensions count from the end, and a size of -1 is inferred.
 
 use smallvec::SmallVec;
 
 use crate::shape::shape::{INLINE_RANK, list_of};
-use crate::{DType, Error, ExpandMismatch, Shape, Site};
+use crate::{DType, Error, ExpandMismatch, Shape, Site, ensure};
 
-/// Positions of dimensions, resolved and checked.
+/// Positions of dimensions, counted from 0 and checked against the rank.
 pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 
-/// Dimensions of a tensor as written by a caller: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from the end.
+/// Dimensions as callers write them: one (`-1`), several (`[0, 2]`), or all (`..`). Negative ones count from the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
-    /// The positions of the dimensions, each at most once. PyTorch's rule: a rank-0 tensor accepts 0 and -1; an empty list stays
+    /// Returns the positions of the dimensions. Refuses duplicates. As in PyTorch, rank 0 accepts 0 and -1, and an empty list stays
     /// empty.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
@@ -25,20 +25,18 @@ impl Dims {
             if rank == 0 {
                 continue;
             }
-            if axes.contains(&axis) {
-                return Err(Error::argument(at, format_args!("dim {axis} appears multiple times in the list of dims")));
-            }
+            ensure!(!axes.contains(&axis), at, "dim {axis} appears multiple times in the list of dims");
             axes.push(axis);
         }
         Ok(axes)
     }
 
-    /// Whether all dimensions are meant (`..`).
+    /// Returns whether these are all dimensions (`..`).
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Like [`resolve`](Self::resolve), but an empty list means all dimensions, as in PyTorch's reductions.
+    /// Returns the positions like [`resolve`](Self::resolve), but all dimensions for an empty list, as in PyTorch's reductions.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
             Some(dims) if dims.is_empty() => Ok(all(rank)),
@@ -47,15 +45,20 @@ impl Dims {
     }
 }
 
-/// Every dimension of a tensor of rank `rank`.
+/// Returns every dimension of a tensor of rank `rank`.
 fn all(rank: usize) -> Axes {
     let mut axes = list_of(0, rank);
-    axes.iter_mut().enumerate().for_each(|(axis, place)| *place = axis);
+    axes.iter_mut().enumerate().for_each(|(axis, own)| *own = axis);
     axes
 }
 
-/// The position of dimension `dim` of a tensor of rank `rank`; a rank-0 tensor has dimensions 0 and -1.
-pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
+/// Returns the position of dimension `dim` of a tensor of rank `rank`. A rank-0 tensor has dimensions 0 and -1.
+///
+/// # Errors
+///
+/// If the tensor does not have that dimension.
+pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
+    let dim = dim.position();
     let bound = rank.max(1) as isize;
     if (-bound..bound).contains(&dim) {
         Ok(if dim < 0 { dim + bound } else { dim } as usize)
@@ -64,8 +67,8 @@ pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
     }
 }
 
-/// A dimension, a position in it or a length, as a caller writes it: an `isize`, an `i32` or a `usize`. Where an operation says so,
-/// negative ones count from the end.
+/// A dimension, a position or a length as callers write it: an `isize`, an `i32` or a `usize`. Operations document where negative
+/// numbers count from the end.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -74,7 +77,7 @@ pub fn axis(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
 /// assert_eq!(x.select(0, last), x.select(-1, -1));
 /// ```
 pub trait Position: Copy {
-    /// The number; what does not fit remains larger than any tensor allows.
+    /// Returns the number; `isize::MAX`, which every operation refuses, if it does not fit.
     fn position(self) -> isize;
 }
 
@@ -96,12 +99,12 @@ impl Position for usize {
     }
 }
 
-/// From one number or a list of them, of any of the types, as a list of `isize`.
+/// Implements the conversions from one number or a list of numbers of several types.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {
             fn from(numbers: &[$number]) -> Self {
-                // What does not fit remains larger than any tensor allows.
+                // Every operation refuses `isize::MAX`.
                 #[allow(clippy::useless_conversion)]
                 $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or(isize::MAX)).collect())
             }
@@ -142,17 +145,17 @@ impl From<std::ops::RangeFull> for Dims {
     }
 }
 
-/// Sizes as written by a caller, where the meaning of -1 depends on the operation.
+/// Sizes as callers write them. The meaning of -1 depends on the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
 
 impl Sizes {
-    /// The sizes as written.
+    /// Returns the sizes as written.
     pub fn as_slice(&self) -> &[isize] {
         &self.0
     }
 
-    /// For `reshape`: a single -1 is replaced by the size that makes the element counts equal.
+    /// Resolves the sizes of `reshape`: a single -1 becomes the size that makes the numbers of elements equal.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -160,9 +163,7 @@ impl Sizes {
         let mut inferred = None;
         for (axis, &size) in self.0.iter().enumerate() {
             if size == -1 {
-                if inferred.is_some() {
-                    return Err(Error::argument(at, "only one dimension can be inferred"));
-                }
+                ensure!(inferred.is_none(), at, "only one dimension can be inferred");
                 inferred = Some(axis);
             } else if size < 0 {
                 return refuse(format!("invalid shape dimension {size} at index {axis} of shape {}", text()));
@@ -186,7 +187,7 @@ impl Sizes {
         }
     }
 
-    /// For `expand` of a tensor of shape `shape`: -1 keeps an existing dimension.
+    /// Resolves the sizes of `expand` for a tensor of shape `shape`: -1 keeps an existing dimension.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return Err(self.not_expanded(dtype, shape, at));
@@ -204,8 +205,8 @@ impl Sizes {
         if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
     }
 
-    /// Why an array of shape `shape` does not expand to these sizes. Checked from the last dimension to the first, as in PyTorch, so
-    /// that the same one of several mistakes is reported.
+    /// Returns the error for an array of shape `shape` that does not expand to these sizes. Of several mistakes it reports the one
+    /// in the last dimension, as PyTorch does.
     #[cold]
     fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
@@ -220,15 +221,10 @@ impl Sizes {
         Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at }
     }
 
-    /// For operations in which -1 has no meaning.
+    /// Resolves sizes for operations that do not accept -1.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
-        self.0
-            .iter()
-            .map(|&size| {
-                usize::try_from(size)
-                    .map_err(|_| Error::argument(at, format_args!("a size must not be negative, but got {size}")))
-            })
-            .collect()
+        let refused = |size| Error::argument(at, format_args!("a size must not be negative, but got {size}"));
+        self.0.iter().map(|&size| usize::try_from(size).map_err(|_| refused(size))).collect()
     }
 }
 
@@ -255,7 +251,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn positions_of_every_type_are_the_same_and_none_wraps_around() {
+    fn positions_of_all_types_agree_and_none_wraps_around() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
         for part in [x.narrow(1i32, 1usize, 1isize), x.narrow(1usize, -1, 1), x.narrow(-1isize, 1i32, 1usize)] {
             assert_eq!(part.to_vec(), [2.0, 4.0]);

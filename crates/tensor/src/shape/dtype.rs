@@ -1,4 +1,4 @@
-//! The element types, as values.
+//! Element types as values.
 
 use std::fmt::Display;
 
@@ -19,7 +19,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// The name in Rust: `f32`, `f64`, `i64`, `u8`, `bool`.
+    /// Returns the name in Rust: `f32`, `f64`, `i64`, `u8`, `bool`.
     pub fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -30,7 +30,7 @@ impl DType {
         }
     }
 
-    /// The name of PyTorch's tensor class, as in its error messages: `torch.DoubleTensor`.
+    /// Returns the name of PyTorch's tensor class, as in its error messages: `torch.DoubleTensor`.
     pub fn torch_class(self) -> &'static str {
         match self {
             DType::F32 => "torch.FloatTensor",

@@ -1,7 +1,7 @@
-//! Errors as values: the error holds the data, and its sentence is made from that.
+//! Errors as values. An error holds data, from which its text is made.
 //!
-//! The first line of [`Error`]'s text is PyTorch's sentence where PyTorch has one, because people search for it. The layout of the
-//! other lines is in [`diagnostic`](crate::shape::diagnostic).
+//! The first line of the text is PyTorch's sentence, if there is one, because people search for it.
+//! [`diagnostic`](crate::shape::diagnostic) writes the other lines.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::shape::diagnostic;
 pub use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// Every error of a tensor operation.
+/// An error of a tensor operation.
 ///
-/// `Display` gives the whole diagnostic of several lines; [`sentence`](Error::sentence) its first line.
+/// `Display` writes the whole diagnostic, which has several lines. [`sentence`](Error::sentence) returns the first line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,11 +21,11 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast(.0, .1))]
     Broadcast(Box<Mismatch>, Site),
 
-    /// Shapes given to `broadcast_shapes` that do not broadcast, for which PyTorch has other words.
+    /// Shapes given to `broadcast_shapes` that do not broadcast. PyTorch has a sentence of its own for them.
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast in an operation for which PyTorch has its own sentence: index tensors, assigned values.
+    /// Sizes that do not broadcast in an operation with a PyTorch sentence of its own: index tensors, assigned values.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
         /// The sentence.
@@ -34,14 +34,14 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation whose result would not have the left side's shape.
+    /// An in-place operation whose result does not have the shape of the left side.
     #[error("{}", diagnostic::in_place(output, broadcast, &source.shape, at))]
     InPlaceShape {
-        /// The shape that is written to.
+        /// The shape of the left side.
         output: Box<Shape>,
-        /// The joint shape of the operands.
+        /// The broadcast shape of the operands.
         broadcast: Box<Shape>,
-        /// Whether to use the older sentence: the right side, which has the result's shape, does not expand to the left.
+        /// The mismatch of expanding the right side to the left, which has the sentence of older versions of PyTorch.
         source: Box<ExpandMismatch>,
         /// Where.
         at: Site,
@@ -51,7 +51,7 @@ pub enum Error {
     #[error("{}", diagnostic::expand(.0, .1))]
     Expand(Box<ExpandMismatch>, Site),
 
-    /// Sizes given to `expand` that are fewer than the dimensions, or negative without a meaning.
+    /// Sizes given to `expand` that are too few, too large, or negative where -1 has no meaning.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
         /// Element type of the tensor.
@@ -64,7 +64,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape that `sum_to` cannot reach, because the tensor is no expansion of it.
+    /// A shape that `sum_to` cannot reach, because it does not expand to the shape of the tensor.
     #[error("{}", diagnostic::with_site(format_args!("size {{{target}}} is not expandable to size {{{shape}}}."), at))]
     SumTo {
         /// The tensor's shape.
@@ -108,7 +108,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// Sizes that do not fit the number of elements, or a view that strides do not allow.
+    /// Sizes that do not match the number of elements, or a view that the strides do not allow.
     #[error("{}", diagnostic::with_site(message, at))]
     Reshape {
         /// The sentence.
@@ -117,10 +117,10 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation on memory where several elements share a position, or that a source overlaps partly.
+    /// An in-place operation on a tensor whose elements share memory, or that partly overlaps a source.
     #[error("{}", diagnostic::overlap(*internal, at))]
     Overlap {
-        /// Whether the written tensor overlaps itself (else: it overlaps the source).
+        /// Whether elements of the written tensor share memory; else it overlaps the source.
         internal: bool,
         /// Where.
         at: Site,
@@ -129,7 +129,7 @@ pub enum Error {
     /// Shapes that a product or a concatenation refuses.
     #[error("{}", diagnostic::with_hint(message, at))]
     MatmulShape {
-        /// The sentence; a line of its own below it is a hint.
+        /// The sentence, and a hint on a second line if there is one.
         message: String,
         /// Where.
         at: Site,
@@ -138,13 +138,13 @@ pub enum Error {
     /// An index outside its dimension.
     #[error("{}", diagnostic::with_hint(message, at))]
     IndexRange {
-        /// The sentence; a line of its own below it is a hint.
+        /// The sentence, and a hint on a second line if there is one.
         message: String,
         /// Where.
         at: Site,
     },
 
-    /// A reduction of no elements by an operation without an identity.
+    /// A reduction over no elements by an operation without an identity.
     #[error("{}", diagnostic::with_site(message, at))]
     EmptyReduction {
         /// The sentence.
@@ -153,16 +153,16 @@ pub enum Error {
         at: Site,
     },
 
-    /// Any other argument that the operation refuses.
+    /// Any other invalid argument.
     #[error("{}", diagnostic::with_hint(message, at))]
     Argument {
-        /// The sentence; a line of its own below it is a hint.
+        /// The sentence, and a hint on a second line if there is one.
         message: String,
         /// Where.
         at: Site,
     },
 
-    /// An operation that this element type does not have.
+    /// An operation that the element type does not support.
     #[error("{}", diagnostic::with_site(format_args!("{} is not defined for elements of type {dtype}", at.operation), at))]
     ElementType {
         /// The element type.
@@ -171,7 +171,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape whose element count or size in bytes overflows.
+    /// A shape whose number of elements or size in bytes overflows.
     #[error("{}", diagnostic::too_large(shape, *dtype, at))]
     TooLarge {
         /// The shape.
@@ -182,7 +182,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A result that memory cannot hold.
+    /// A result that does not fit into memory.
     #[error("{}", diagnostic::out_of_memory(shape, *dtype, at))]
     OutOfMemory {
         /// The shape.
@@ -195,7 +195,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The first line of the diagnostic: PyTorch's sentence where it has one.
+    /// Returns the first line of the diagnostic: PyTorch's sentence, if there is one.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -215,7 +215,7 @@ impl Error {
         }
     }
 
-    /// The operation that failed and the line that called it.
+    /// Returns the operation that failed and the line of code that called it.
     pub fn site(&self) -> Site {
         match self {
             Error::Broadcast(_, at) | Error::BroadcastShapes(_, at) | Error::Expand(_, at) => *at,
@@ -242,7 +242,7 @@ impl Error {
         Error::Argument { message: message.to_string(), at }
     }
 
-    /// With a hint below the line of code. Only for errors that have a sentence of their own.
+    /// Adds a hint, which is shown below the line of code. Ignored for errors without a `message`.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         if let Error::MatmulShape { message, .. }
         | Error::IndexRange { message, .. }
@@ -254,9 +254,19 @@ impl Error {
     }
 }
 
-/// Panics at the caller's line with the whole diagnostic, for methods that return no `Result`.
+/// Returns an [`Error::Argument`] with the formatted message from the surrounding function, unless the condition holds.
+macro_rules! ensure {
+    ($holds:expr, $at:expr, $($message:tt)+) => {
+        if !$holds {
+            return Err($crate::Error::argument($at, format_args!($($message)+)).into());
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// Panics at the caller's line with the whole diagnostic. For functions that return no `Result`.
 ///
-/// The diagnostic is the panic message itself; `unwrap` would print it escaped.
+/// The panic message is the diagnostic as it is. `unwrap` would print it with escaped line breaks.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

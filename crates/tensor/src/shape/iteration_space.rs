@@ -1,7 +1,7 @@
-//! The iteration space over several layouts: dimensions of size 1 are dropped, adjacent dimensions that are contiguous in every
-//! layout are merged, and the others are iterated in row-major order.
+//! The loops over several layouts of the same shape, in row-major order. Dimensions of size 1 are dropped, and adjacent dimensions
+//! that are contiguous in every layout are merged.
 //!
-//! Pure arithmetic: it knows strides and positions, no data.
+//! This is arithmetic of strides and positions, without data.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::{Layout, Shape};
 /// The loops that visit every element of `N` layouts of the same shape in step.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
-    /// Outermost first; never empty (a single element is one loop of size 1, no elements one of size 0).
+    /// The loops, outermost first. There is at least one: it has size 1 for a single element, and size 0 for no elements.
     loops: SmallVec<[Loop<N>; INLINE_RANK]>,
     /// The start position of each operand.
     offsets: [usize; N],
@@ -22,18 +22,19 @@ struct Loop<const N: usize> {
     size: usize,
     /// The stride of each operand.
     strides: [isize; N],
-    /// ⌈2⁶⁴ / size⌉, by which an index below 2³² is divided exactly (T. Granlund and P. Montgomery, "Division by invariant
-    /// integers using multiplication", 1994); 0 where indices may be larger, and of the outermost loop, by which none is divided.
+    /// ⌈2⁶⁴ / size⌉, with which a multiplication divides an index below 2³² exactly (T. Granlund and P. Montgomery, "Division by
+    /// invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no
+    /// division.
     reciprocal: u64,
 }
 
-/// Of a size of 2 or more.
+/// Returns ⌈2⁶⁴ / size⌉ for a size of at least 2.
 fn reciprocal(size: usize) -> u64 {
     (u64::MAX / size as u64).wrapping_add(1)
 }
 
 impl<const N: usize> Loop<N> {
-    /// `index` divided by the size, and the rest.
+    /// Returns the quotient of `index` by the size, and the remainder.
     #[inline(always)]
     fn divide(&self, index: usize) -> (usize, usize) {
         match self.reciprocal {
@@ -60,18 +61,18 @@ pub(crate) enum Segment {
 }
 
 impl<const N: usize> IterationSpace<N> {
-    /// The iteration space over `layouts`, which all have the shape `shape`.
+    /// Returns the iteration space over `layouts`, which all have the shape `shape`.
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
-            // Without elements: one empty loop. The other sizes are ignored, since their product may overflow.
+            // No elements: one empty loop. The other sizes are ignored, since their product may overflow.
             return IterationSpace { loops: smallvec![Loop { size: 0, strides: [1; N], reciprocal: 0 }], offsets };
         }
         let loops = (0..shape.rank()).map(|axis| (shape[axis], layouts.map(|layout| layout.strides()[axis])));
         Self::of_loops(offsets, loops)
     }
 
-    /// Loops of these sizes and strides, outermost first, none of them empty, from `offsets` on.
+    /// Returns the iteration space of nonempty loops with these sizes and strides, outermost first.
     #[inline(always)]
     pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
         let mut space = IterationSpace { loops: SmallVec::new(), offsets };
@@ -79,7 +80,7 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Gives a space that has none its loops, where it lies: moving it takes longer than a small operation.
+    /// Adds the loops to an iteration space without loops. Works in place, since moving the space takes longer than a small operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
@@ -98,32 +99,32 @@ impl<const N: usize> IterationSpace<N> {
         }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub(crate) fn numel(&self) -> usize {
         self.loops.iter().map(|own| own.size).product()
     }
 
-    /// Length of the innermost loop.
+    /// Returns the length of the innermost loop.
     pub(crate) fn row(&self) -> usize {
         self.loops[self.loops.len() - 1].size
     }
 
-    /// Number of loops.
+    /// Returns the number of loops.
     pub(crate) fn depth(&self) -> usize {
         self.loops.len()
     }
 
-    /// The period with which elements repeat; the element count where nothing repeats.
+    /// Returns the period with which elements repeat: the number of elements if nothing repeats.
     pub(crate) fn period(&self) -> usize {
         self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }
 
-    /// Whether each row of `row` elements repeats one element, and the elements of successive rows are contiguous.
+    /// Returns whether each row of `row` elements repeats one element, and the elements of successive rows are contiguous.
     pub(crate) fn counts_rows(&self, row: usize) -> bool {
         matches!(&self.loops[..], [outer, inner] if outer.strides == [1; N] && inner.strides == [0; N] && inner.size == row)
     }
 
-    /// How often each row, which is contiguous, is repeated before the next one; `None` where rows are not, or are not contiguous.
+    /// Returns how often each contiguous row is repeated before the next row; `None` if rows are not contiguous or not repeated.
     pub(crate) fn repeats(&self) -> Option<usize> {
         match &self.loops[..] {
             [.., outer, inner] if outer.strides == [0; N] && inner.strides == [1; N] => Some(outer.size),
@@ -131,17 +132,17 @@ impl<const N: usize> IterationSpace<N> {
         }
     }
 
-    /// The loops, outermost first: their sizes, and the operands' strides along them.
+    /// Returns the size of each loop and the strides of the operands along it, outermost first.
     pub(crate) fn loops(&self) -> impl Iterator<Item = (usize, [isize; N])> {
         self.loops.iter().map(|own| (own.size, own.strides))
     }
 
-    /// Size of loop `axis` and the operands' strides along it.
+    /// Returns the size of loop `axis` and the strides of the operands along it.
     pub(crate) fn loop_of(&self, axis: usize) -> (usize, [isize; N]) {
         (self.loops[axis].size, self.loops[axis].strides)
     }
 
-    /// The positions of operand `k` over elements `start .. start + len`.
+    /// Returns the positions of operand `k` for elements `start .. start + len`.
     #[inline]
     pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
         let Some((inner, outer)) = self.loops.split_last() else { return Segment::Walk };
@@ -158,7 +159,7 @@ impl<const N: usize> IterationSpace<N> {
         self.segment_of_rows(k, start)
     }
 
-    /// As [`segment`](Self::segment), of elements of several rows.
+    /// Returns the positions like [`segment`](Self::segment), for elements of several rows.
     fn segment_of_rows(&self, k: usize, start: usize) -> Segment {
         let (mut contiguous, mut constant) = (true, true);
         let mut expected = 1isize;
@@ -174,12 +175,12 @@ impl<const N: usize> IterationSpace<N> {
         }
     }
 
-    /// Position of element number `index` of operand `k`.
+    /// Returns the position of element number `index` of operand `k`.
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
         self.position_in(&self.loops, k, index) as usize
     }
 
-    /// Position of operand `k` at iteration number `index` of the outermost loops `loops`.
+    /// Returns the position of operand `k` at iteration number `index` of the outermost loops `loops`.
     #[inline(always)]
     fn position_in(&self, loops: &[Loop<N>], k: usize, index: usize) -> isize {
         let mut position = self.offsets[k] as isize;
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn multiplication_divides_exactly() {
+    fn division_by_multiplication_is_exact() {
         for size in [2, 3, 7, 10, 641, 65_535, 65_537, (1 << 31) + 11, (1 << 32) - 1] {
             let own = Loop { size, strides: [1], reciprocal: reciprocal(size) };
             let indices =

@@ -1,7 +1,7 @@
-//! The layout of a tensor's elements in its buffer (shape, strides and offset) and the views that need no copy.
+//! The layout of a tensor's elements in its buffer (shape, strides and offset), and the views that need no copy.
 //!
-//! A view is a new layout over the same buffer. Strides count elements and may be 0 (expanded) or negative (flipped).
-//! Operations that are not possible return `None`; the caller, who knows the operation, makes the error message.
+//! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). Functions
+//! return `None` for impossible views, and the caller, who knows the operation, writes the error message.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -35,8 +35,8 @@ impl PartialEq for Layout {
     }
 }
 
-/// Sorts a few items, those with the largest keys first; equal ones keep their order. The standard library's sort is made for many
-/// items, and compiled anew for each type and key.
+/// Sorts a few items by descending key. Items with equal keys keep their order. The standard library's sort is optimized for many
+/// items and takes long to compile for each type and key.
 pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
     for end in 1..items.len() {
         let mut place = end;
@@ -48,15 +48,15 @@ pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
 }
 
 impl Layout {
-    /// Row-major from the start of the buffer.
+    /// Returns the row-major layout at the start of a buffer.
     #[inline]
     pub fn contiguous(shape: Shape) -> Self {
         let strides = shape.row_major_strides();
         Layout { shape, strides, offset: 0 }
     }
 
-    /// Any strides and offset; `None` if an element would be outside a buffer of `buffer_len` elements or the strides are not one
-    /// per dimension.
+    /// Returns a layout with any strides and offset; `None` if there is not one stride per dimension, or an element would be outside
+    /// a buffer of `buffer_len` elements.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;
@@ -69,32 +69,32 @@ impl Layout {
         (first >= 0 && (last as usize) < buffer_len).then_some(layout)
     }
 
-    /// The sizes.
+    /// Returns the sizes.
     #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Strides in elements; 0 where expanded, negative where flipped.
+    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped ones.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// Position of the first element in the buffer.
+    /// Returns the position of the first element in the buffer.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.shape.numel()
     }
 
-    /// Whether the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter; an empty layout is
-    /// contiguous.
+    /// Returns whether the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter. An empty layout
+    /// is contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;
@@ -109,19 +109,19 @@ impl Layout {
         true
     }
 
-    /// The dimensions from the longest stride to the shortest.
+    /// Returns the dimensions from the longest stride to the shortest.
     pub(crate) fn axes_by_stride(&self) -> SmallVec<[usize; INLINE_RANK]> {
         let mut axes: SmallVec<[usize; INLINE_RANK]> = (0..self.shape.rank()).collect();
         sort_few(&mut axes, |&axis| self.strides[axis].unsigned_abs());
         axes
     }
 
-    /// Whether several elements share a position, by PyTorch's in-place rule: a dimension of size above 1 has stride 0.
+    /// Returns whether several elements share a position by PyTorch's in-place rule: a dimension of size above 1 has stride 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
     }
 
-    /// Whether the elements fill a range of the buffer, each position once, in some order of the dimensions.
+    /// Returns whether the elements fill a range of the buffer, each position once, in any order of the dimensions.
     pub fn is_dense(&self) -> bool {
         if self.is_contiguous() {
             return true;
@@ -136,9 +136,9 @@ impl Layout {
         true
     }
 
-    /// Whether no two elements share a position, as far as strides alone show it: each dimension steps over the whole extent of the
-    /// dimensions with smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows;
-    /// strides that interleave without sharing positions are not recognised.
+    /// Returns whether the strides prove that no two elements share a position: each stride exceeds the extent of the dimensions with
+    /// smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows. False for strides that
+    /// interleave without sharing positions.
     pub fn is_injective(&self) -> bool {
         if self.is_contiguous() || self.numel() == 0 {
             return true;
@@ -154,7 +154,7 @@ impl Layout {
         true
     }
 
-    /// The same positions, each once: dimensions of stride 0 are cut to size 1.
+    /// Returns the same positions without repetitions: dimensions of stride 0 get size 1.
     pub(crate) fn distinct(&self) -> Self {
         let mut layout = self.clone();
         for axis in 0..self.shape.rank() {
@@ -165,7 +165,7 @@ impl Layout {
         layout
     }
 
-    /// Lowest and highest position in the buffer; meaningless for an empty layout.
+    /// Returns the lowest and the highest position in the buffer. Meaningless for an empty layout.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
         (first as usize, last as usize)
@@ -185,16 +185,16 @@ impl Layout {
         Some((first, last))
     }
 
-    /// Position in the buffer of the element at `index`, or `None` if the index is out of range.
+    /// Returns the position in the buffer of the element at `index`, or `None` if the index is out of range.
     pub fn position(&self, index: &[usize]) -> Option<usize> {
         if index.len() != self.shape.rank() || index.iter().zip(self.shape.iter()).any(|(i, size)| i >= size) {
             return None;
         }
-        let moved: isize = index.iter().zip(&self.strides).map(|(&i, &stride)| i as isize * stride).sum();
-        Some((self.offset as isize + moved) as usize)
+        let distance: isize = index.iter().zip(&self.strides).map(|(&i, &stride)| i as isize * stride).sum();
+        Some((self.offset as isize + distance) as usize)
     }
 
-    /// Expanded to `shape`: stride 0 for new and stretched dimensions. `None` if it does not broadcast to `shape`.
+    /// Returns the layout expanded to `shape`, with stride 0 for new and stretched dimensions; `None` if it does not expand.
     pub fn expand(&self, shape: &Shape) -> Option<Self> {
         if !expands(&self.shape, shape) {
             return None;
@@ -210,12 +210,12 @@ impl Layout {
         Some(Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// The layouts of the dimensions not in `axes` and of those in `axes`, over the same buffer.
+    /// Returns two layouts: of the dimensions that are not in `axes`, and of the dimensions in `axes`.
     pub(crate) fn split(&self, axes: &[usize]) -> (Self, Self) {
         (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
     }
 
-    /// The dimensions selected by `keep`, at index 0 of the others.
+    /// Returns the layout of the dimensions selected by `keep`, at index 0 of the other dimensions.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
@@ -225,7 +225,7 @@ impl Layout {
         layout
     }
 
-    /// The dimensions in the order `axes`, which must name each once.
+    /// Reorders the dimensions. `axes` must name each dimension once.
     pub fn permute(&self, axes: &[usize]) -> Self {
         Layout {
             shape: axes.iter().map(|&axis| self.shape[axis]).collect(),
@@ -234,12 +234,12 @@ impl Layout {
         }
     }
 
-    /// Elements `start, start + step, …` of dimension `axis`, `len` of them. A negative step walks backwards.
+    /// Selects `len` elements `start, start + step, …` of dimension `axis`. The step may be negative.
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = len;
-        // The position of no elements, and the stride of a single one, do not matter: both stay unchanged, since the product could
-        // overflow.
+        // The offset of an empty layout and the stride of a single element do not matter. Both stay unchanged, since the products
+        // could overflow.
         if layout.numel() > 0 {
             layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
@@ -249,7 +249,7 @@ impl Layout {
         layout
     }
 
-    /// Dimension `axis` removed, at index `index`.
+    /// Selects index `index` of dimension `axis`, and removes the dimension.
     pub fn select(&self, axis: usize, index: usize) -> Self {
         let mut layout = self.slice(axis, index, 1, 1);
         layout.shape.remove(axis);
@@ -257,7 +257,7 @@ impl Layout {
         layout
     }
 
-    /// The elements in reverse order along `axes`.
+    /// Reverses the order of the elements along `axes`.
     pub fn flip(&self, axes: &[usize]) -> Self {
         let mut layout = self.clone();
         for &axis in axes {
@@ -269,7 +269,7 @@ impl Layout {
         layout
     }
 
-    /// A dimension of size 1 inserted before position `axis`.
+    /// Inserts a dimension of size 1 before position `axis`.
     pub fn unsqueeze(&self, axis: usize) -> Self {
         let mut layout = self.clone();
         let stride = match self.shape.get(axis) {
@@ -281,13 +281,14 @@ impl Layout {
         layout
     }
 
-    /// Dimension `axis`, of size 1, removed.
+    /// Removes dimension `axis`, which has size 1.
     pub fn squeeze(&self, axis: usize) -> Self {
         debug_assert_eq!(self.shape[axis], 1);
         self.select(axis, 0)
     }
 
-    /// The diagonal of two different dimensions `first` and `second`, `offset` above it (below if negative), as a last dimension.
+    /// Selects a diagonal of two different dimensions `first` and `second`, which becomes the last dimension. `offset` counts from the
+    /// main diagonal upwards.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
         let (rows, columns) = (self.shape[first], self.shape[second]);
         let below = offset.min(0).unsigned_abs();
@@ -295,8 +296,8 @@ impl Layout {
         let len = rows.saturating_sub(below).min(columns.saturating_sub(above));
         let mut layout = self.clone();
         if len > 0 && self.numel() > 0 {
-            let moved = below as isize * self.strides[first] + above as isize * self.strides[second];
-            layout.offset = (self.offset as isize + moved) as usize;
+            let distance = below as isize * self.strides[first] + above as isize * self.strides[second];
+            layout.offset = (self.offset as isize + distance) as usize;
         }
         let stride = self.strides[first].saturating_add(self.strides[second]);
         for axis in [first.max(second), first.min(second)] {
@@ -308,7 +309,7 @@ impl Layout {
         layout
     }
 
-    /// Windows of `size` elements every `step` along `axis`; the window becomes a last dimension.
+    /// Selects a window of `size` elements every `step` elements along `axis`. The elements of a window become the last dimension.
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
@@ -322,9 +323,9 @@ impl Layout {
         layout
     }
 
-    /// The same elements in row-major order in another shape with as many elements, if the strides allow it without a copy.
+    /// Gives the elements, in row-major order, another shape with the same number of elements; `None` if that needs a copy.
     ///
-    /// Adjacent contiguous dimensions are merged and split again, like PyTorch's `computeStride`.
+    /// Merges adjacent contiguous dimensions and splits them again, like PyTorch's `computeStride`.
     pub fn reshape(&self, shape: &Shape) -> Option<Self> {
         debug_assert_eq!(self.numel(), shape.numel());
         if self.numel() == 0 {
@@ -361,8 +362,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Whether writing through `self` while reading `other` of the same buffer is refused, by PyTorch's partial-overlap rule: both
-    /// are dense, their ranges intersect, and the layouts differ.
+    /// Returns whether PyTorch refuses to write through `self` while reading `other` of the same buffer. Its rule: both are dense,
+    /// their ranges intersect, and the layouts differ.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;

@@ -1,4 +1,4 @@
-//! Lists of sizes and strides: shapes, broadcasting, layouts, and the diagnostics of mismatches. No data.
+//! Shapes, broadcasting, layouts, and the diagnostics of mismatches. This module knows sizes and strides, but no elements.
 
 pub mod broadcast;
 pub mod compat;

@@ -1,7 +1,7 @@
-//! Sizes of a tensor, one per dimension.
+//! The sizes of a tensor, one per dimension.
 //!
-//! A shape knows its element count and its text form. It does not know the layout of elements in memory (that is
-//! [`Layout`](crate::Layout)) or how shapes combine (that is [`broadcast`](crate::shape::broadcast)).
+//! [`Layout`](crate::Layout) describes where the elements are in memory, and [`broadcast`](crate::shape::broadcast) how shapes
+//! combine.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,23 +9,23 @@ use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
 
-/// Sizes are stored without an allocation up to this rank. Shapes and tensors are then small enough to be copied by a few vector
-/// instructions; with two more dimensions, each copy was a function call that dominated small operations.
+/// The largest rank whose sizes are stored without an allocation. With 4, a few vector instructions copy a shape or a tensor. With
+/// 6, each copy was a function call, which dominated the time of small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
-/// A copy of `list`. `SmallVec`'s own `clone` copies element by element through an iterator.
+/// Returns a copy of `list`. `SmallVec`'s own `clone` copies element by element through an iterator.
 #[inline]
 pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> SmallVec<[T; INLINE_RANK]> {
     let own = list.as_slice();
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    // One by one: the compiler would turn a loop over the actual elements into a call.
+    // A fixed number of elements: the compiler would turn a loop over the actual length into a call of `memcpy`.
     let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
 }
 
-/// `len` copies of `value`. `SmallVec`'s own constructor pushes them one by one.
+/// Returns `len` copies of `value`. `SmallVec`'s own constructor pushes them one by one.
 #[inline]
 pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK]> {
     match len {
@@ -34,7 +34,7 @@ pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK
     }
 }
 
-/// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number; a size may be 0.
+/// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number. A size may be 0.
 ///
 /// ```
 /// use wengert_tensor::Shape;
@@ -69,24 +69,24 @@ impl PartialEq for Shape {
 }
 
 impl Shape {
-    /// The shape of a single number, `[]`.
+    /// Returns the shape of a single number, `[]`.
     pub fn scalar() -> Self {
         Shape::default()
     }
 
-    /// A shape of `rank` dimensions of size 1.
+    /// Returns a shape of `rank` dimensions of size 1.
     #[inline]
     pub fn ones(rank: usize) -> Self {
         Shape(list_of(1, rank))
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
-    /// The shape without the dimensions `axes`.
+    /// Returns the shape without the dimensions `axes`.
     pub(crate) fn without(&self, axes: &[usize]) -> Self {
         let mut kept = Shape::scalar();
         for (axis, &size) in self.0.iter().enumerate() {
@@ -97,15 +97,15 @@ impl Shape {
         kept
     }
 
-    /// Number of elements: the product of the sizes, 1 for `[]`.
+    /// Returns the number of elements: the product of the sizes, 1 for `[]`.
     ///
-    /// Saturates at `usize::MAX`; no tensor has such a shape, see [`checked_numel`](Self::checked_numel).
+    /// Saturates at `usize::MAX`, which no tensor can have. See [`checked_numel`](Self::checked_numel).
     #[inline]
     pub fn numel(&self) -> usize {
         self.checked_numel().unwrap_or(usize::MAX)
     }
 
-    /// Number of elements, or `None` if the product overflows. With a size of 0 it is 0, whatever the other sizes are.
+    /// Returns the number of elements, or `None` if the product overflows. With a size of 0, it is 0 for all other sizes.
     #[inline]
     pub fn checked_numel(&self) -> Option<usize> {
         let (mut count, mut overflows) = (1usize, false);
@@ -119,7 +119,7 @@ impl Shape {
         self.contains(&0).then_some(0)
     }
 
-    /// The sizes as a slice.
+    /// Returns the sizes as a slice.
     #[inline]
     pub fn sizes(&self) -> &[usize] {
         &self.0
@@ -140,13 +140,21 @@ impl Shape {
         self.0.remove(axis)
     }
 
-    /// The shape with dimensions of sizes `new` in place of the dimensions `axes`.
+    /// Returns the shape with size `size` in dimension `axis`.
+    #[must_use]
+    pub(crate) fn with_size(&self, axis: usize, size: usize) -> Self {
+        let mut shape = self.clone();
+        shape[axis] = size;
+        shape
+    }
+
+    /// Returns the shape with dimensions of sizes `new` in place of the dimensions `axes`.
     #[must_use]
     pub fn replaced(&self, axes: Range<usize>, new: &[usize]) -> Self {
         self[..axes.start].iter().chain(new).chain(&self[axes.end..]).copied().collect()
     }
 
-    /// Strides, in elements, of a row-major (C order) tensor of this shape.
+    /// Returns the strides, in elements, of a row-major (C order) tensor of this shape.
     ///
     /// A size of 0 counts as 1, as in PyTorch.
     #[inline]
@@ -258,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zero_size_empties_even_what_would_overflow() {
+    fn a_zero_size_prevents_overflow() {
         assert_eq!(Shape::from([usize::MAX, usize::MAX, 0]).checked_numel(), Some(0));
         assert_eq!(Shape::from([usize::MAX, 2]).checked_numel(), None);
     }

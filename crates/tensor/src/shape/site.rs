@@ -12,7 +12,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// The line that called the function this is used in (which must be `#[track_caller]`), named `operation`.
+    /// Returns the line of code that called the surrounding function, which must be `#[track_caller]`.
     #[track_caller]
     pub const fn here(operation: &'static str) -> Self {
         Site { operation, location: Location::caller() }

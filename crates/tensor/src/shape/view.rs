@@ -1,52 +1,52 @@
-//! Views as values: what a view does to a layout, to be applied at once or recorded.
+//! Views as values, which can be applied to a layout or recorded.
 
 use crate::{Axes, Layout, Shape};
 
-/// A view with its arguments resolved and checked against the shape it applies to.
+/// A view. Its arguments are resolved and checked against the shape that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum View {
-    /// Stride 0 along new and stretched dimensions. The one operation that broadcasts.
+    /// Expands to a shape: new and stretched dimensions get stride 0. The only operation that broadcasts.
     Expand(Shape),
-    /// The same elements in row-major order under another shape (copied where strides do not allow a view).
+    /// Gives the elements another shape, in row-major order. Copies them if the strides do not allow a view.
     Reshape(Shape),
-    /// Dimensions in another order.
+    /// Reorders the dimensions.
     Permute(Axes),
-    /// The order of elements reversed along some dimensions.
+    /// Reverses the order of the elements along some dimensions.
     Flip(Axes),
-    /// `len` elements of dimension `axis`, from `start`, every `step`-th (backwards where negative).
+    /// Selects `len` elements of dimension `axis`.
     Slice {
         /// The dimension.
         axis: usize,
-        /// First element.
+        /// The first element.
         start: usize,
-        /// Number of elements.
+        /// The number of elements.
         len: usize,
-        /// Distance from one to the next.
+        /// The distance between neighbouring elements; negative for the reverse order.
         step: isize,
     },
-    /// A diagonal of two dimensions, as a last dimension.
+    /// Selects a diagonal of two dimensions, which becomes the last dimension.
     Diagonal {
-        /// How far above the main diagonal (below where negative).
+        /// The distance above the main diagonal; negative for below.
         offset: isize,
-        /// Dimension of the rows.
+        /// The dimension of the rows.
         first: usize,
-        /// Dimension of the columns.
+        /// The dimension of the columns.
         second: usize,
     },
-    /// Windows along a dimension; the window becomes a last dimension.
+    /// Selects windows along a dimension. The elements of a window become the last dimension.
     Unfold {
         /// The dimension.
         axis: usize,
-        /// Elements in a window.
+        /// The number of elements per window.
         size: usize,
-        /// Distance from one window to the next.
+        /// The distance between the first elements of neighbouring windows.
         step: usize,
     },
 }
 
 impl View {
-    /// PyTorch's name.
+    /// Returns PyTorch's name.
     pub fn name(&self) -> &'static str {
         match self {
             View::Expand(_) => "expand",
@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// The same view of every slice along a new first dimension of `size`.
+    /// Returns the view that applies this view to every slice along a new first dimension of size `size`.
     pub fn batched(&self, size: usize) -> View {
         let with_batch = |shape: &Shape| shape.replaced(0..0, &[size]);
         match self {
@@ -75,7 +75,7 @@ impl View {
         }
     }
 
-    /// The layout after the view, or `None` if a reshape needs a copy.
+    /// Returns the layout after the view, or `None` if a reshape needs a copy.
     pub fn apply(&self, layout: &Layout) -> Option<Layout> {
         match self {
             View::Expand(shape) => layout.expand(shape),
@@ -88,16 +88,12 @@ impl View {
         }
     }
 
-    /// The shape after the view of a tensor of shape `shape`.
+    /// Returns the shape after the view of a tensor of shape `shape`.
     pub fn shape(&self, shape: &Shape) -> Shape {
         match self {
             View::Expand(target) | View::Reshape(target) => target.clone(),
             View::Permute(axes) => axes.iter().map(|&axis| shape[axis]).collect(),
-            &View::Slice { axis, len, .. } => {
-                let mut shape = shape.clone();
-                shape[axis] = len;
-                shape
-            }
+            &View::Slice { axis, len, .. } => shape.with_size(axis, len),
             view => match view.apply(&Layout::contiguous(shape.clone())) {
                 Some(layout) => layout.shape().clone(),
                 None => unreachable!("only a reshape may need a copy"),

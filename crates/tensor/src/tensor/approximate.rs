@@ -1,19 +1,19 @@
 //! The traits of the `approx` crate, for assertions such as `assert_relative_eq!`.
 //!
-//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close as
-//! `approx` has it for numbers. A NaN is close to nothing, itself included; equal infinities are relatively equal, but
-//! their difference is NaN, so they are not absolutely close.
+//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close by `approx`'s
+//! definition for numbers. A NaN is close to nothing, not even to itself. Equal infinities are relatively equal, but not
+//! absolutely close, because their difference is NaN.
 
 use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 
 use crate::{Float, Tensor};
 
-/// Whether the shapes are equal and `close` holds for each pair of elements.
+/// Returns whether the shapes are equal and `close` is true for each pair of elements.
 fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> bool {
     x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| close(x, y))
 }
 
-/// Tensors of different shapes are unequal, whatever `epsilon` is.
+/// Tensors of different shapes are unequal for every `epsilon`.
 ///
 /// ```
 /// use approx::assert_abs_diff_eq;
@@ -33,7 +33,7 @@ impl<T: Float + AbsDiffEq<Epsilon = T>> AbsDiffEq for Tensor<T> {
     }
 }
 
-/// Tensors of different shapes are unequal, whatever the tolerance is.
+/// Tensors of different shapes are unequal for every tolerance.
 ///
 /// ```
 /// use approx::{assert_relative_eq, assert_relative_ne};
@@ -53,7 +53,7 @@ impl<T: Float + RelativeEq<Epsilon = T>> RelativeEq for Tensor<T> {
     }
 }
 
-/// Tensors of different shapes are unequal, however many ulps are allowed.
+/// Tensors of different shapes are unequal for every number of ulps.
 ///
 /// ```
 /// use approx::assert_ulps_eq;

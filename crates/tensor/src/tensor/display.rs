@@ -1,31 +1,30 @@
-//! Tensors as text: a line with type and shape, then the elements in nested brackets, columns aligned, as NumPy prints
-//! them.
+//! Tensors as text: a line with type and shape, then the elements in nested brackets with aligned columns, as NumPy prints them.
 //!
-//! `Display` rounds to what a person reads (at most four decimals); `Debug` writes every digit that tells an element
-//! from its neighbours in its own precision. A precision (`{:.2}`) overrules both. What is not shown is not read: a
-//! tensor of more than 1000 elements shows the first and last three along each dimension, whatever its size.
+//! `Display` rounds to at most four decimals. `Debug` writes all digits that distinguish an element from other numbers of its
+//! type. A precision (`{:.2}`) overrides both. A tensor of more than 1000 elements shows the first and last three along each
+//! dimension, and only these are read.
 
 use std::fmt::{self, Debug, Display, LowerExp, Write};
 use std::iter::repeat_n;
 
 use crate::{DType, Element, Tensor};
 
-/// Tensors with more elements than this are elided.
+/// The largest number of elements that are shown in full.
 const WHOLE: usize = 1000;
 
-/// Elements shown at each end of a dimension of an elided tensor.
+/// The number of elements shown at each end of a dimension of an elided tensor.
 const EDGE: usize = 3;
 
-/// Elements of an elided tensor that are shown at most; at high rank fewer than [`EDGE`] remain at the ends.
+/// The largest number of elements shown of an elided tensor. At high rank this leaves fewer than [`EDGE`] at each end.
 const SHOWN: usize = 2000;
 
-/// Columns of a line.
+/// The width of a line, in characters.
 const WIDTH: usize = 80;
 
-/// The elements to read: `Tensor<f32> [4, 3]`, then the rows.
+/// Writes `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
-/// Floats have as many decimals as the element that needs most of them, four at most, and scientific notation where
-/// that would make an element look like zero, or where one reaches 10⁸. A rank-0 tensor is one line.
+/// All floats have as many decimals as the element that needs most, but at most four. Scientific notation is used if rounding
+/// would make an element look like zero, or if one reaches 10⁸. A tensor of rank 0 is one line.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -44,7 +43,7 @@ impl<T: Element> Display for Tensor<T> {
     }
 }
 
-/// The elements to compare: as [`Display`], but with every digit.
+/// Writes the elements like [`Display`], but with all digits.
 impl<T: Element> Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(self, f, None)
@@ -68,13 +67,13 @@ fn write<T: Element>(x: &Tensor<T>, f: &mut fmt::Formatter<'_>, decimals: Option
     }
 }
 
-/// For each dimension, the positions to show, `None` where some are left out between them.
+/// Returns the positions to show in each dimension, with `None` for positions that are left out.
 fn shown(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
     if numel <= WHOLE {
         let all = |&size: &usize| (0..if numel == 0 { 0 } else { size }).map(Some).collect();
         return sizes.iter().map(all).collect();
     }
-    // At either end of each dimension; 0 stands for the first element alone.
+    // The number of elements at each end of each dimension; 0 means only the first element.
     let mut edges = vec![EDGE; sizes.len()];
     let count = |(&size, &edge): (&usize, &usize)| size.min((2 * edge).max(1));
     while sizes.iter().zip(&edges).map(count).fold(1, usize::saturating_mul) > SHOWN {
@@ -94,31 +93,31 @@ fn shown(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
     sizes.iter().zip(&edges).map(positions).collect()
 }
 
-/// The elements at the shown positions, in row-major order.
+/// Returns the elements at the shown positions, in row-major order.
 fn read<T: Element>(x: &Tensor<T>, shown: &[Vec<Option<usize>>]) -> Vec<T> {
-    let places: Vec<Vec<usize>> = shown.iter().map(|axis| axis.iter().copied().flatten().collect()).collect();
-    let count = places.iter().map(Vec::len).product();
+    let positions: Vec<Vec<usize>> = shown.iter().map(|axis| axis.iter().copied().flatten().collect()).collect();
+    let count = positions.iter().map(Vec::len).product();
     let mut values = Vec::with_capacity(count);
-    let mut index = vec![0; places.len()];
+    let mut index = vec![0; positions.len()];
     for element in 0..count {
         let mut rest = element;
-        for (slot, places) in index.iter_mut().zip(&places).rev() {
-            *slot = places[rest % places.len()];
-            rest /= places.len();
+        for (slot, positions) in index.iter_mut().zip(&positions).rev() {
+            *slot = positions[rest % positions.len()];
+            rest /= positions.len();
         }
         values.extend(x.get(&index));
     }
     values
 }
 
-/// How floats are written, with how many decimals.
+/// The notation of floats, with the number of decimals.
 #[derive(Clone, Copy)]
 enum Notation {
     Fixed(usize),
     Scientific(usize),
 }
 
-/// The text of each value, all in one notation.
+/// Returns the text of each value, all in the same notation.
 fn cells<T: Element>(values: &[T], precision: Option<usize>, most: Option<usize>) -> Vec<String> {
     match T::DTYPE {
         DType::F32 => floats(&values.iter().map(|x| x.to_f64() as f32).collect::<Vec<_>>(), precision, most),
@@ -135,19 +134,19 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     let finite: Vec<F> = values.iter().copied().filter(|&x| x.into().is_finite()).collect();
     let sizes = || finite.iter().map(|&x| x.into().abs()).filter(|&size| size > 0.0);
     let (smallest, largest) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-    // Shortest texts that read back as the same number: `0.1`, `1.5e-7`.
+    // The number of decimals of the shortest text that parses to the same number: `0.1`, `1.5e-7`.
     let decimals = |text: String| text.split('e').next().and_then(|x| x.split_once('.')).map_or(0, |(_, x)| x.len());
     let fixed = finite.iter().map(|x| decimals(x.to_string())).max().unwrap_or(0).max(1);
     let scientific = || finite.iter().map(|x| decimals(format!("{x:e}"))).max().unwrap_or(0).max(1);
     let notation = match (precision, most) {
         (Some(precision), _) if largest < 1e16 => Notation::Fixed(precision),
         (Some(precision), _) => Notation::Scientific(precision),
-        // Rounded, 10⁻⁵ would look like 0, and of 0.0012 little would be left.
+        // Rounded to four decimals, 10⁻⁵ would look like 0, and 0.0012 would lose digits.
         (None, Some(most)) => match largest >= 1e8 || fixed > most && (smallest < 1e-4 || largest < 1e-2) {
             false => Notation::Fixed(fixed.min(most)),
             true => Notation::Scientific(scientific().min(most)),
         },
-        // As the standard library's `Debug` of a float.
+        // The rule of the standard library's `Debug` for floats.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
             true => Notation::Scientific(scientific()),
@@ -162,16 +161,16 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     values.iter().map(text).collect()
 }
 
-/// The cells, of one width, in nested brackets.
+/// Writes the cells, which have the same width, in nested brackets.
 fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
     let outer = shown.len() - 1;
     let mut rows = cells.chunks(shown[outer].iter().flatten().count());
-    // Where in `shown` the row lies that comes next, and how many brackets are open before it. Not a recursion: a
-    // tensor may have any number of dimensions.
-    let mut place = vec![0; outer];
+    // The index of the next row in `shown`, and the number of open brackets before it. A loop, because recursion could overflow
+    // the stack: a tensor may have any number of dimensions.
+    let mut index = vec![0; outer];
     let mut depth = 0usize;
     loop {
-        let mut axis = match depth.checked_sub(1).map(|axis| shown[axis][place[axis]]) {
+        let mut axis = match depth.checked_sub(1).map(|axis| shown[axis][index[axis]]) {
             Some(None) => {
                 f.write_str("...")?;
                 depth
@@ -187,11 +186,11 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
                 return Ok(());
             }
             axis -= 1;
-            place[axis] += 1;
-            if place[axis] < shown[axis].len() {
+            index[axis] += 1;
+            if index[axis] < shown[axis].len() {
                 break;
             }
-            place[axis] = 0;
+            index[axis] = 0;
             f.write_char(']')?;
         }
         f.write_char(',')?;
@@ -200,8 +199,7 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
     }
 }
 
-/// One row in brackets, continued on further lines where it is long; it starts at column `indent`, the bracket
-/// included.
+/// Writes one row in brackets, with line breaks if it is long. The row starts at column `indent`, which includes the bracket.
 fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], indent: usize) -> fmt::Result {
     let mut cells = cells.iter();
     let mut column = indent;
@@ -210,7 +208,7 @@ fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], in
         let cell = if position.is_none() { "..." } else { cells.next().map_or("", String::as_str) };
         if i > 0 {
             f.write_char(',')?;
-            // A cell, and the comma or bracket after it.
+            // Includes the comma or bracket after the cell.
             if column + 2 + cell.len() + 1 > WIDTH {
                 repeat_n(' ', indent)
                     .fold(f.write_char('\n'), |done, space| done.and_then(|()| f.write_char(space)))?;
@@ -372,7 +370,7 @@ Tensor<i64> [1001]
     }
 
     #[test]
-    fn what_is_not_shown_is_not_read() {
+    fn only_the_shown_elements_are_read() {
         let huge = Tensor::scalar(1.0f32).expand([1isize << 40, 1 << 20]);
         let text = "\
 Tensor<f32> [1099511627776, 1048576]
@@ -387,8 +385,8 @@ Tensor<f32> [1099511627776, 1048576]
     }
 
     #[test]
-    fn any_rank_is_printed_in_part() {
-        // 2⁴⁰ elements, none of whose dimensions is long.
+    fn tensors_of_high_rank_are_elided() {
+        // 2⁴⁰ elements in dimensions of size 2.
         let deep = Tensor::scalar(1u8).expand(vec![2isize; 40]);
         let text = deep.to_string();
         assert!(text.matches('1').count() < 3000 && text.ends_with(" ...]"), "{text}");
@@ -398,7 +396,7 @@ Tensor<f32> [1099511627776, 1048576]
     }
 
     #[test]
-    fn the_numbers_of_an_elided_tensor_choose_the_notation() {
+    fn the_shown_elements_choose_the_notation() {
         let x = Tensor::<f64>::linspace(0.0, 1.0, 2001).exp();
         assert_eq!(x.to_string(), "Tensor<f64> [2001]\n[1.0000, 1.0005, 1.0010, ..., 2.7156, 2.7169, 2.7183]");
     }

@@ -1,15 +1,15 @@
-//! `ndarray` arrays in and out, without a copy where that is sound.
+//! Conversions from and to `ndarray` arrays, without a copy where that is sound.
 //!
 //! | from | to | copies |
 //! |---|---|---|
-//! | [`Array`] | [`Tensor`] | never: the vector changes hands, strides and offset stay, negative ones included |
-//! | [`ArcArray`] | [`Tensor`] | never: the memory is shared, and either side copies before it writes |
-//! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only a view with gaps |
+//! | [`Array`] | [`Tensor`] | never: the tensor takes the vector; strides, also negative ones, and offset stay |
+//! | [`ArcArray`] | [`Tensor`] | never: both share the memory, and each copies before it writes |
+//! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only if the view has gaps |
 //! | [`ArrayView`] | [`Tensor`] | always: a tensor may outlive any borrow |
 //! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
-//! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, whole, and the only holder of its elements |
+//! | [`Tensor`] | [`ArrayD`] | unless it is contiguous, covers its buffer, and shares it with nothing |
 //!
-//! How memory is shared is the business of the storage; nothing here is `unsafe`.
+//! The storage implements the sharing of memory, so nothing here is `unsafe`.
 
 use ndarray::{ArcArray, Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 
@@ -21,7 +21,7 @@ use crate::memory::storage::Storage;
 use crate::{Element, Error, Layout, Shape, Site, Strides, Tensor};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
-    /// Takes the array's memory; strides and offset stay as they are, negative strides included.
+    /// Takes the array's memory. Strides, also negative ones, and offset stay as they are.
     ///
     /// ```
     /// use ndarray::{array, s};
@@ -36,7 +36,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         let (data, offset) = array.into_raw_vec_and_offset();
         let layout = match offset {
-            // Of an empty array nothing but the shape matters.
+            // The strides of an empty array do not matter.
             None => Layout::contiguous(shape),
             Some(_) if shape.numel() == 0 => Layout::contiguous(shape),
             Some(offset) => match Layout::strided(shape, &strides, offset, data.len()) {
@@ -49,8 +49,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
 }
 
 impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
-    /// Shares the array's memory; nothing is copied. Both sides copy before they write, so neither sees the other's
-    /// changes.
+    /// Shares the array's memory without a copy. Both sides copy before they write, so neither sees changes of the other.
     ///
     /// ```
     /// use ndarray::ArcArray;
@@ -69,11 +68,11 @@ impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
 }
 
 impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for Tensor<T> {
-    /// Copies the elements, each repetition of a broadcast view once. See [`from_ndarray`](Tensor::from_ndarray).
+    /// Copies the elements, without the repetitions of a broadcast view. See [`from_ndarray`](Tensor::from_ndarray).
     ///
     /// # Panics
     ///
-    /// Where memory cannot hold the copy.
+    /// If memory cannot hold the copy.
     #[track_caller]
     fn from(view: ArrayView<'_, T, D>) -> Self {
         Tensor::from_ndarray(view)
@@ -81,11 +80,11 @@ impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for Tensor<T> {
 }
 
 impl<T: Element> From<Tensor<T>> for ArrayD<T> {
-    /// The elements as an array; see [`into_ndarray`](Tensor::into_ndarray).
+    /// Returns the elements as an array; see [`into_ndarray`](Tensor::into_ndarray).
     ///
     /// # Panics
     ///
-    /// Where a copy is needed and memory cannot hold it, or the shape is one that `ndarray` does not have.
+    /// If a copy is needed and memory cannot hold it, or if `ndarray` does not support the shape.
     #[track_caller]
     fn from(tensor: Tensor<T>) -> Self {
         tensor.into_ndarray()
@@ -94,11 +93,10 @@ impl<T: Element> From<Tensor<T>> for ArrayD<T> {
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// A copy of a view's elements. NumPy's way from arrays: `torch.tensor(array)`.
+    /// Returns a copy of a view's elements. PyTorch: `torch.tensor(array)`.
     ///
-    /// It is a copy because a tensor may outlive any borrow: whoever holds one may clone it and keep the clone. Where
-    /// the array itself can be given away, `Tensor::from(array)` copies nothing. A dimension that the view repeats with
-    /// stride 0 is copied once and expanded again.
+    /// A copy is necessary because clones of a tensor may outlive any borrow. If you can give away the array itself,
+    /// `Tensor::from(array)` copies nothing. A dimension with stride 0 is copied once and expanded again.
     ///
     /// ```
     /// use ndarray::array;
@@ -111,7 +109,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold the copy.
+    /// If memory cannot hold the copy.
     pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
         Tensor::copy_of(view, Site::here("from_ndarray"))
     }
@@ -130,12 +128,12 @@ impl<T: Element> Tensor<T> {
         data.extend(view.iter().copied());
         match Layout::contiguous(distinct).expand(&shape) {
             Some(layout) => Ok(Tensor::from_parts(Storage::from_vec(data), layout)),
-            None => unreachable!("the dimensions that were cut to 1 expand again"),
+            None => unreachable!("dimensions of size 1 expand to their original size"),
         }
     }
 
-    /// The elements of a view that lives as long as the program, such as one of a `static` table or of leaked memory.
-    /// Nothing is copied, unless the view has gaps: the elements between may belong to somebody who writes to them.
+    /// Returns the elements of a view that lives as long as the program, for example of a `static` table or of leaked memory.
+    /// Copies nothing unless the view has gaps: other code may write to the elements in the gaps.
     ///
     /// ```
     /// use ndarray::ArrayView;
@@ -148,7 +146,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where the view has gaps and memory cannot hold a copy.
+    /// If the view has gaps and memory cannot hold a copy.
     pub fn try_from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Result<Self, Error> {
         let at = Site::here("from_static");
         addressable::<T>(&Shape::from(view.shape()), at)?;
@@ -158,8 +156,8 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// The same elements as `ndarray` sees them, of any layout: expanded dimensions have stride 0 there too,
-    /// flipped ones a negative stride. Nothing is copied. NumPy: `numpy()`.
+    /// Returns the same elements as a view of `ndarray`, without a copy. Any layout is supported: an expanded dimension has
+    /// stride 0, a flipped one a negative stride. PyTorch: `numpy()`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -172,26 +170,27 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where the shape has no elements, but sizes whose product `ndarray` cannot count without the zeros.
+    /// If the shape has a size of 0 and the product of the other sizes overflows, which `ndarray` does not support.
     pub fn try_as_ndarray(&self) -> Result<ArrayViewD<'_, T>, Error> {
         let at = Site::here("as_ndarray");
         let (storage, layout) = self.parts();
         storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
     }
 
-    /// A copy as an array in row-major order.
+    /// Returns a copy as an array in row-major order.
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
+    /// If memory cannot hold it, and as [`try_as_ndarray`](Self::try_as_ndarray).
     pub fn try_to_ndarray(&self) -> Result<ArrayD<T>, Error> {
         let at = Site::here("to_ndarray");
         let data = self.elements(at)?;
         array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
     }
 
-    /// The elements as an array in row-major order. They move there if this is contiguous, covers its buffer, and
-    /// nothing else holds that; else they are copied. So are results of operations, whose buffers are not vectors.
+    /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its
+    /// buffer and shares it with nothing; else copies them. Results of operations are copied, since their buffers are not
+    /// vectors.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -204,7 +203,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where a copy is needed and memory cannot hold it; and as [`try_as_ndarray`](Self::try_as_ndarray).
+    /// If a copy is needed and memory cannot hold it, and as [`try_as_ndarray`](Self::try_as_ndarray).
     pub fn try_into_ndarray(self) -> Result<ArrayD<T>, Error> {
         let at = Site::here("into_ndarray");
         let shape = self.shape().clone();
@@ -241,7 +240,8 @@ mod tests {
         array.iter().map(std::ptr::from_ref).min().unwrap()
     }
 
-    /// Layouts that ndarray can own: row-major, column-major, flipped, stepped, windows, sizes 0 and 1, rank 0.
+    /// Returns arrays of all layouts that ndarray can own: row-major, column-major, flipped, stepped, windows, sizes 0 and 1,
+    /// rank 0.
     fn owned() -> Vec<ArrayD<f64>> {
         let cube = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as f64);
         vec![
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(array, before);
         assert_eq!(x.to_ndarray(), ((&before + 1.0) * array![2.0, 3.0, 4.0]).into_dyn());
 
-        // And the other way: the array copies, the tensor stays.
+        // The reverse: writing to the array copies it, and the tensor stays unchanged.
         let mut array = array;
         let x = Tensor::from(array.clone());
         array[[0, 0]] = 99.0;
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_gaps_of_a_static_view_may_change() {
+    fn elements_in_the_gaps_of_a_static_view_may_change() {
         let leaked: &'static mut [f64] = Vec::leak(vec![1.0, 2.0, 3.0, 4.0]);
         let (even, mut odd) = ArrayViewMut::from(leaked).multi_slice_move((s![..;2], s![1..;2]));
         let even: &'static ArrayViewMut<f64, _> = Box::leak(Box::new(even));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_moves_out_where_it_is_the_only_holder() {
+    fn an_unshared_tensor_moves_into_an_array() {
         let base = || Tensor::from_vec((0..12).map(|i| f64::from(10 * (i / 4) + i % 4)).collect(), [3, 4]);
         let start = |x: &Tensor<f64>| x.as_ndarray().as_ptr();
 

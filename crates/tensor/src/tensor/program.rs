@@ -1,4 +1,4 @@
-//! Programs over tensors. The engine knows elements and layouts.
+//! Programs over tensors. The engine below knows elements and layouts, but no tensors.
 
 use smallvec::SmallVec;
 
@@ -19,16 +19,16 @@ impl<'a, T: Element> From<&'a Tensor<T>> for Argument<'a, T> {
 }
 
 impl Program {
-    /// The outputs over `shape`, to which every input expands.
+    /// Runs the program over `shape`, to which every input expands, and returns its outputs.
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold an output.
+    /// If memory cannot hold an output.
     ///
     /// # Panics
     ///
-    /// Where there are not as many inputs as the program has, one does not expand to `shape`, or rows are reduced and have no
-    /// elements.
+    /// If the number of inputs differs from the program's, an input does not expand to `shape`, or rows without elements are
+    /// reduced.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
         BoundProgram::new(self.clone(), shape.clone()).outputs(inputs, at, |_| None, Tensor::from_parts)
     }
@@ -50,7 +50,7 @@ mod tests {
 
     fn shapes() -> [Shape; 9] {
         [
-            // Rows that are reduced and repeated several to a block, in blocks that they fill and do not.
+            // Several rows per block, in full blocks and in blocks with a remainder.
             Shape::from([307, 10]),
             Shape::from([41, 9, 7]),
             Shape::from([5, 3, 400]),
@@ -156,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_one_of_for_each_row() {
+    fn values_per_row() {
         for shape in [[300, 9], [7, 33], [2, 3], [1, 40], [90, 600]] {
             let shape = Shape::from(shape);
             let x = Tensor::<f64>::from_fn(&shape, |index| ((index[0] * 31 + index[1] * 17) % 23) as f64);
             let column = Tensor::<f64>::from_fn([shape[0], 1], |index| index[0] as f64);
             // Whole numbers: every order of summation gives the same.
             let instructions = vec![
-                Instruction::Reduce(Reduction::Sum, 0),     // 2: a number for each row
-                Instruction::Binary(Binary::Add, 2, 1),     // 3: of it and an input that has one for each row
-                Instruction::Reduce(Reduction::Sum, 3),     // 4: as many times as a row has elements
-                Instruction::Select(3, 0, 4),               // 5: over the row, of all three kinds
+                Instruction::Reduce(Reduction::Sum, 0),     // 2: one number per row
+                Instruction::Binary(Binary::Add, 2, 1),     // 3: with an input of one number per row
+                Instruction::Reduce(Reduction::Sum, 3),     // 4: times the length of a row
+                Instruction::Select(3, 0, 4),               // 5: one number per element, from all three kinds
                 Instruction::Binary(Binary::Mul, 3, 3),     // 6
                 Instruction::Binary(Binary::Maximum, 1, 0), // 7
             ];
@@ -213,7 +213,7 @@ mod tests {
         Program::new(1, vec![Instruction::Unary(Unary::Exp, 1)], vec![Output::Whole(1)], None);
     }
 
-    /// A bound program runs over its own shape, whatever ran before.
+    /// Running one bound program does not change the outputs of another.
     #[test]
     fn a_bound_program_has_outputs_of_its_own() {
         let x = Tensor::<f64>::ones([4096]);
@@ -232,9 +232,9 @@ mod tests {
         for [rows, columns] in [[2, 3], [40, 50]] {
             let mut program = BoundProgram::new(program.clone(), Shape::from([rows, columns]));
             let x = Tensor::<f64>::from_fn([rows, columns], |i| (i[0] * 100 + i[1]) as f64);
-            let turned = Tensor::<f64>::from_fn([columns, rows], |i| (i[1] * 7 + i[0]) as f64).t();
+            let transposed = Tensor::<f64>::from_fn([columns, rows], |i| (i[1] * 7 + i[0]) as f64).t();
             let row = x.select(0, 1);
-            for y in [&x, &turned, &row, &x, &Tensor::scalar(2.0)] {
+            for y in [&x, &transposed, &row, &x, &Tensor::scalar(2.0)] {
                 let results = run(&mut program, &[Argument::from(&x), Argument::from(y)]);
                 assert_eq!(results[0], &x - y);
                 let (x, y) = (x.cast::<f32>(), y.cast::<f32>());
@@ -260,7 +260,7 @@ mod tests {
         let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
     }
 
-    /// Rows that are one block, longer than what is written out of an operand that repeats.
+    /// Each row is one block, longer than the buffer for a repeated operand.
     #[test]
     fn operands_that_repeat_within_long_rows() {
         let shape = Shape::from([6, 3000, 4]);

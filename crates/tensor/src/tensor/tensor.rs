@@ -1,6 +1,6 @@
-//! The value type: shared storage and a layout over it.
+//! The value type: a shared buffer and a layout over it.
 //!
-//! Tensors share storage and copy on write: changing one never changes another. A view is a clone with another layout.
+//! Tensors share buffers and copy on write, so changing one tensor never changes another. A view is a clone with another layout.
 
 use std::ops::Index;
 
@@ -11,11 +11,11 @@ use crate::kernel::strided::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::shape::error::raise;
-use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
+use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
-/// Cloning shares the elements; writing in place copies them first where another tensor holds them too.
+/// Cloning shares the elements. Writing in place copies them first if another tensor shares them.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -29,9 +29,9 @@ use crate::{DType, Element, Error, Float, Layout, Number, Shape, Site, Sizes};
 ///
 /// # Operations
 ///
-/// They are methods of the traits of [`ops`](crate::ops), which `use wengert::prelude::*` brings along (in this crate the
-/// [`prelude`](crate::prelude)), and functions there. Operators: `+ - * / %`, unary `-`, and their assigning forms. Each `name` has a twin
-/// `try_name`, which returns the error that `name` panics with.
+/// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
+/// (in this crate the [`prelude`](crate::prelude)). Operators: `+ - * / %`, unary `-`, and the assigning operators. Each `name`
+/// has a twin `try_name`, which returns the error that `name` panics with.
 ///
 #[doc = include_str!("operations.md")]
 ///
@@ -52,7 +52,7 @@ impl<T: Element> Tensor<T> {
         Tensor { storage, layout }
     }
 
-    /// [`build`](Self::build), of elements that start as zeros.
+    /// [`build`](Self::build), with elements that are zeros before `fill` writes them.
     pub(crate) fn build_on_zeros<F: Filled>(
         shape: &Shape,
         at: Site,
@@ -64,7 +64,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// A new contiguous tensor whose elements `fill` writes, all of them, in row-major order. Before, they are anything.
+    /// Returns a new contiguous tensor. `fill` must write all elements, in row-major order; their initial values are arbitrary.
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
@@ -72,93 +72,94 @@ impl<T: Element> Tensor<T> {
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
-    /// The buffer, and where the elements lie in it.
+    /// Returns the buffer and the layout of the elements in it.
     pub(crate) fn parts(&self) -> (&Storage<T>, &Layout) {
         (&self.storage, &self.layout)
     }
 
-    /// The buffer, and where the elements lie in it, given away.
+    /// Converts the tensor into its buffer and layout.
     pub(crate) fn into_parts(self) -> (Storage<T>, Layout) {
         (self.storage, self.layout)
     }
 
-    /// As kernels see it.
+    /// Returns the elements and the layout in the form that kernels take.
     pub(crate) fn source(&self) -> Source<'_, T> {
         Source { data: self.storage.as_slice(), layout: &self.layout }
     }
 
-    /// The same buffer under another layout, which the caller made from this tensor's.
+    /// Returns a tensor with the same buffer and another layout, which the caller has derived from this tensor's layout.
     pub(crate) fn with_layout(&self, layout: Layout) -> Self {
         Tensor::from_parts(self.storage.clone(), layout)
     }
 
-    /// The same elements, each repetition along an expanded dimension once.
+    /// Returns the elements without the repetitions along expanded dimensions.
     pub(crate) fn distinct(&self) -> Self {
         self.with_layout(self.layout.distinct())
     }
 
-    /// The elements of this tensor's buffer, for writing through its layout. Copies them first where another tensor
-    /// holds the buffer too, or two elements may lie in one place; the layout is then contiguous.
+    /// Returns the buffer for writing through the layout. Copies the elements first if another tensor shares the buffer or two
+    /// elements may have the same position. The layout of the copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
         if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
         }
         match self.storage.get_mut() {
             Some(data) => Ok((data, &self.layout)),
-            None => unreachable!("a fresh copy has one holder"),
+            None => unreachable!("nothing shares a fresh copy"),
         }
     }
 
-    /// A contiguous copy.
+    /// Returns a contiguous copy.
     pub(crate) fn copied(&self, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| elementwise::copy(self.source(), out))
     }
 
-    /// The sizes, outermost first.
+    /// Returns the sizes, outermost first.
     #[inline]
     pub fn shape(&self) -> &Shape {
         self.layout.shape()
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> usize {
         self.layout.numel()
     }
 
-    /// Shape, strides and offset.
+    /// Returns shape, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Strides in elements; 0 where expanded, negative where flipped.
+    /// Returns the strides in elements: 0 for expanded dimensions, negative for flipped ones.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
     }
 
-    /// Whether elements follow one another in row-major order.
+    /// Returns whether the elements are adjacent in memory in row-major order.
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
 
-    /// Whether both look at the same buffer. An expanded tensor shares its operand's.
+    /// Returns whether both tensors share a buffer. A view shares the buffer of its operand.
     pub fn shares_storage(&self, other: &Self) -> bool {
         self.storage.same(&other.storage)
     }
 
-    /// The element at `index`, or `None` where the index does not fit.
+    /// Returns the element at `index`, or `None` if the index is out of range or has another length than the shape.
     pub fn get(&self, index: &[usize]) -> Option<T> {
         self.layout.position(index).map(|position| self.storage.as_slice()[position])
     }
 
-    /// The elements in row-major order where they lie so in memory. See [`to_vec`](Self::to_vec) for any layout.
+    /// Returns the elements in row-major order, or `None` if the tensor is not contiguous. [`to_vec`](Self::to_vec) supports any
+    /// layout.
     pub fn as_slice(&self) -> Option<&[T]> {
         let start = self.layout.offset();
         self.is_contiguous().then(|| match self.numel() {
@@ -167,8 +168,8 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// The elements in row-major order, for writing. They are copied first where another tensor holds them too, or where they
-    /// do not lie so in memory.
+    /// Returns the elements in row-major order for writing. Copies them first if another tensor shares them or the tensor is not
+    /// contiguous.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -181,7 +182,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// Where memory cannot hold the copy.
+    /// If memory cannot hold the copy.
     #[track_caller]
     pub fn make_mut(&mut self) -> &mut [T] {
         match self.try_make_mut(Site::here("make_mut")) {
@@ -200,8 +201,9 @@ impl<T: Element> Tensor<T> {
         Ok(&mut data[start..start + count])
     }
 
-    /// One pass over this tensor, `input` and `states`, all of one shape: `f` of an element of each gives the new elements of
-    /// this tensor and of the states. A tensor that shares its storage with no other is changed in place, without allocation.
+    /// Updates this tensor and `states` in one pass: `f` maps an element of this tensor, of `input` and of each state to the new
+    /// elements of this tensor and of the states. All have the same shape. Does not allocate memory for a tensor whose buffer
+    /// is not shared.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -213,7 +215,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where a shape is another one, or memory cannot hold a copy.
+    /// If the shapes differ, or memory cannot hold a copy.
     pub fn try_update_with<const N: usize>(
         &mut self,
         input: &Self,
@@ -221,10 +223,9 @@ impl<T: Element> Tensor<T> {
         f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
     ) -> Result<(), Error> {
         let at = Site::here("update_with");
-        let others = std::iter::once(input.shape()).chain(states.iter().map(|state| state.shape()));
-        if let Some(other) = others.into_iter().find(|&other| other != self.shape()) {
-            let message = format!("an update needs equal shapes, but got {} and {other}", self.shape());
-            return Err(Error::argument(at, message));
+        let shapes = std::iter::once(input.shape()).chain(states.iter().map(|state| state.shape()));
+        for other in shapes {
+            ensure!(other == self.shape(), at, "an update needs equal shapes, but got {} and {other}", self.shape());
         }
         let copy;
         let input = match input.as_slice() {
@@ -242,7 +243,7 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// A copy of the elements in row-major order.
+    /// Returns a copy of the elements in row-major order.
     pub(crate) fn elements(&self, at: Site) -> Result<Vec<T>, Error> {
         let refused = |_| Error::OutOfMemory { shape: self.shape().clone(), dtype: T::DTYPE, at };
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
@@ -250,7 +251,7 @@ impl<T: Element> Tensor<T> {
         Ok(out)
     }
 
-    /// The elements in row-major order, one by one.
+    /// Returns an iterator over the elements in row-major order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + '_ {
         let (data, in_order) = (self.storage.as_slice(), self.as_slice());
         let space = crate::shape::iteration_space::IterationSpace::new(self.shape(), [&self.layout]);
@@ -260,7 +261,7 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// The element of a tensor that has exactly one, of any rank. PyTorch: `item`.
+    /// Returns the only element of a tensor of any rank. PyTorch: `item`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -270,17 +271,14 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where there are fewer or more elements than one.
+    /// If the number of elements is not 1.
     pub fn try_item(&self) -> Result<T, Error> {
         let at = Site::here("item");
-        if self.numel() != 1 {
-            let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
-            return Err(Error::argument(at, message));
-        }
+        ensure!(self.numel() == 1, at, "a Tensor with {} elements cannot be converted to Scalar", self.numel());
         Ok(self.storage.as_slice()[self.layout.offset()])
     }
 
-    /// A copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
+    /// Returns a copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -291,14 +289,13 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold them: an expanded tensor may have far more elements than its buffer.
+    /// If memory cannot hold them: an expanded tensor may have far more elements than its buffer.
     pub fn try_to_vec(&self) -> Result<Vec<T>, Error> {
         self.elements(Site::here("to_vec"))
     }
 
-    /// The same elements in row-major order under another shape, never a copy: refused where the strides do not allow it.
-    /// One size may be -1. See [`Views::reshape`](crate::ops::Views::reshape), which copies where it must. PyTorch:
-    /// `view`.
+    /// Returns the same elements in row-major order under another shape, without a copy. Fails if the strides do not allow that.
+    /// One size may be -1, which is inferred. [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -311,23 +308,20 @@ impl<T: Element> Tensor<T> {
         let at = Site::here("view");
         let shape = sizes.into().resolve_reshape(self.shape(), at)?;
         let layout = self.layout.reshape(&shape).ok_or_else(|| {
-            let message =
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans \
-                           across two contiguous subspaces). Use .reshape(...) instead."
-                    .into();
-            Error::Reshape { message, at }
+            let message = "view size is not compatible with input tensor's size and stride (at least one dimension spans \
+                           across two contiguous subspaces). Use .reshape(...) instead.";
+            Error::Reshape { message: message.into(), at }
         })?;
         Ok(self.with_layout(layout))
     }
 
-    /// The same elements in row-major order: itself where they lie so already, a copy otherwise. PyTorch:
-    /// `contiguous`.
+    /// Returns the tensor itself if it is contiguous, else a contiguous copy. PyTorch: `contiguous`.
     pub fn try_contiguous(&self) -> Result<Self, Error> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
     }
 
-    /// The elements as another type, converted as `as` does: floats toward zero and saturating, integers
-    /// wrapping; `true` is 1; what is not zero is `true`. PyTorch: `to`.
+    /// Converts the elements to another type like Rust's `as`: floats round toward zero and saturate, integers wrap. `true` is 1,
+    /// and every nonzero number is `true`. PyTorch: `to`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -338,157 +332,17 @@ impl<T: Element> Tensor<T> {
     pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
         let at = Site::here("cast");
         Tensor::build(self.shape(), at, |out| match T::DTYPE {
-            // Through f64, integers beyond 2⁵³ would lose digits.
+            // A conversion through f64 would lose digits of integers beyond 2⁵³.
             DType::I64 => elementwise::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
             _ => elementwise::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
         })
     }
 
-    /// A tensor of `data` in row-major order. Takes the vector's memory.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let table = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6i64], [2, 3]);
-    /// assert_eq!(table.get(&[1, 0]), Some(4));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Where `data` has not as many elements as `shape`.
-    pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
-        let at = Site::here("from_vec");
-        let shape = shape.into().resolve_plain(at)?;
-        if addressable::<T>(&shape, at)? != data.len() {
-            let message = format!("shape '{shape}' is invalid for input of size {}", data.len());
-            return Err(Error::Reshape { message, at });
-        }
-        Ok(Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape) })
-    }
-
-    /// A window with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] +
-    /// …]`. PyTorch: `as_strided`.
-    ///
-    /// # Errors
-    ///
-    /// Where an element would lie outside `data`.
-    #[track_caller]
-    pub fn try_from_strided(
-        data: Vec<T>,
-        shape: impl Into<Sizes>,
-        strides: &[isize],
-        offset: usize,
-    ) -> Result<Self, Error> {
-        let at = Site::here("from_strided");
-        let shape = shape.into().resolve_plain(at)?;
-        addressable::<T>(&shape, at)?;
-        let layout = Layout::strided(shape.clone(), strides, offset, data.len()).ok_or_else(|| {
-            let message = format!(
-                "strides {strides:?} and offset {offset} reach outside a buffer of {} elements for shape {shape}",
-                data.len()
-            );
-            Error::argument(at, message)
-        })?;
-        Ok(Tensor { storage: Storage::from_vec(data), layout })
-    }
-
-    /// A tensor of one number repeated. It occupies one element: it is an expansion.
-    pub(crate) fn splat(value: T, shape: &Shape, at: Site) -> Result<Self, Error> {
-        addressable::<T>(shape, at)?;
-        let layout = Layout::contiguous(Shape::scalar());
-        match layout.expand(shape) {
-            Some(layout) => Ok(Tensor { storage: Storage::one(value), layout }),
-            None => unreachable!("a scalar expands to every shape"),
-        }
-    }
-
-    /// A tensor filled with one value. PyTorch: `full`.
-    ///
-    /// # Errors
-    ///
-    /// Where memory cannot hold it.
-    pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
-        let at = Site::here("full");
-        let shape = shape.into().resolve_plain(at)?;
-        Tensor::build(&shape, at, |out| out.fill(value))
-    }
-
-    /// Zeros (`false`). PyTorch: `zeros`.
+    /// Returns `f` of each element.
     ///
     /// # Panics
     ///
-    /// Where memory cannot hold it; see [`try_full`](Self::try_full).
-    #[track_caller]
-    pub fn zeros(shape: impl Into<Sizes>) -> Self {
-        Tensor::full(shape, T::ZERO)
-    }
-
-    /// Ones (`true`). PyTorch: `ones`.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it; see [`try_full`](Self::try_full).
-    #[track_caller]
-    pub fn ones(shape: impl Into<Sizes>) -> Self {
-        Tensor::full(shape, T::ONE)
-    }
-
-    /// A tensor of rank 0.
-    pub fn scalar(value: T) -> Self {
-        Tensor { storage: Storage::one(value), layout: Layout::contiguous(Shape::scalar()) }
-    }
-
-    /// Each element from its index, in row-major order.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let table = Tensor::from_fn([2, 3], |index| 10 * index[0] as i64 + index[1] as i64);
-    /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it.
-    #[track_caller]
-    pub fn from_fn(shape: impl Into<Sizes>, mut f: impl FnMut(&[usize]) -> T) -> Self {
-        let at = Site::here("from_fn");
-        let built = shape.into().resolve_plain(at).and_then(|shape| {
-            Tensor::build(&shape, at, |out| {
-                let mut index = vec![0; shape.rank()];
-                for out in out {
-                    *out = f(&index);
-                    for axis in (0..shape.rank()).rev() {
-                        index[axis] += 1;
-                        if index[axis] < shape[axis] {
-                            break;
-                        }
-                        index[axis] = 0;
-                    }
-                }
-            })
-        });
-        match built {
-            Ok(tensor) => tensor,
-            Err(error) => raise(error),
-        }
-    }
-
-    /// The identity matrix `[n, n]`. PyTorch: `eye`.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it.
-    #[track_caller]
-    pub fn eye(n: usize) -> Self {
-        Tensor::from_fn([n, n], |index| if index[0] == index[1] { T::ONE } else { T::ZERO })
-    }
-
-    /// `f` of each element, in row-major order.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold the result.
+    /// If memory cannot hold the result.
     #[track_caller]
     pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Tensor<U> {
         match Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f)) {
@@ -498,135 +352,22 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-impl<T: Number> Tensor<T> {
-    /// `0, 1, …, n - 1`. PyTorch: `arange`.
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it.
-    #[track_caller]
-    pub fn arange(n: usize) -> Self {
-        Tensor::from_fn([n], |index| T::from_i64(index[0] as i64))
-    }
-}
-
-impl<T: Float> Tensor<T> {
-    /// `n` numbers evenly spaced from `start` to `end`, both included. PyTorch: `linspace`.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// Where memory cannot hold it.
-    #[track_caller]
-    pub fn linspace(start: f64, end: f64, n: usize) -> Self {
-        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
-        Tensor::from_fn([n], |index| {
-            // From the nearer end, so that both ends are exact.
-            let i = index[0];
-            T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
-        })
-    }
-}
-
 impl<T: Element> Clone for Tensor<T> {
     fn clone(&self) -> Self {
         Tensor { storage: self.storage.clone(), layout: self.layout.clone() }
     }
 }
 
-impl<T: Element> Default for Tensor<T> {
-    /// A single zero.
-    fn default() -> Self {
-        Tensor::scalar(T::ZERO)
-    }
-}
-
-/// Same shape and equal elements; a NaN equals nothing.
+/// Equal shapes and equal elements. A NaN equals nothing.
 impl<T: Element> PartialEq for Tensor<T> {
     fn eq(&self, other: &Self) -> bool {
         self.shape() == other.shape() && self.iter().zip(other.iter()).all(|(x, y)| x == y)
     }
 }
 
-impl<T: Element> From<T> for Tensor<T> {
-    fn from(value: T) -> Self {
-        Tensor::scalar(value)
-    }
-}
-
-impl<T: Element> From<&[T]> for Tensor<T> {
-    fn from(data: &[T]) -> Self {
-        Tensor::from(data.to_vec())
-    }
-}
-
-impl<T: Element> From<Vec<T>> for Tensor<T> {
-    /// One dimension.
-    fn from(data: Vec<T>) -> Self {
-        let shape = Shape::from([data.len()]);
-        Tensor { storage: Storage::from_vec(data), layout: Layout::contiguous(shape) }
-    }
-}
-
-impl<T: Element, const A: usize> From<[T; A]> for Tensor<T> {
-    fn from(data: [T; A]) -> Self {
-        Tensor::from(data.to_vec())
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor<T> {
-    fn from(data: [[T; B]; A]) -> Self {
-        nested(data.as_flattened(), [A, B])
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor<T> {
-    fn from(data: [[[T; C]; B]; A]) -> Self {
-        nested(data.as_flattened().as_flattened(), [A, B, C])
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[T; D]; C]; B]; A]>
-    for Tensor<T>
-{
-    fn from(data: [[[[T; D]; C]; B]; A]) -> Self {
-        nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
-    }
-}
-
-// An integer literal without a type is an i32, which is not an element: `Tensor::from([1, 2])` is of i64, as in PyTorch.
-impl From<Vec<i32>> for Tensor<i64> {
-    fn from(data: Vec<i32>) -> Self {
-        Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())
-    }
-}
-
-impl<const A: usize> From<[i32; A]> for Tensor<i64> {
-    fn from(data: [i32; A]) -> Self {
-        Tensor::from(data.map(i64::from))
-    }
-}
-
-impl<const A: usize, const B: usize> From<[[i32; B]; A]> for Tensor<i64> {
-    fn from(data: [[i32; B]; A]) -> Self {
-        Tensor::from(data.map(|row| row.map(i64::from)))
-    }
-}
-
-impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> for Tensor<i64> {
-    fn from(data: [[[i32; C]; B]; A]) -> Self {
-        Tensor::from(data.map(|matrix| matrix.map(|row| row.map(i64::from))))
-    }
-}
-
-/// Tensors are not indexed by `[]`, which can only give references to what lies in memory.
+/// The reason why tensors are not indexed by `[]`: it can only return references to values in memory.
 ///
-/// Nothing has this trait: it is there for the sentence of the compiler's error.
+/// No type implements this trait. It exists for the compiler's error message.
 #[diagnostic::on_unimplemented(
     message = "a tensor is not indexed by `[]`",
     label = "no index of a tensor",
@@ -644,8 +385,4 @@ impl<T: Element, I: TensorIndex> Index<I> for Tensor<T> {
     fn index(&self, index: I) -> &T {
         index.element()
     }
-}
-
-fn nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
-    Tensor { storage: Storage::from_vec(data.to_vec()), layout: Layout::contiguous(Shape::from(shape)) }
 }

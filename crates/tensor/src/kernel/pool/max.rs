@@ -17,7 +17,7 @@ const NO_ELEMENT: u32 = u32::MAX;
 
 /// Planes `[h, w]` and their windows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MaxPool {
+pub struct MaxPool {
     pub(crate) rows: WindowAxis,
     pub(crate) columns: WindowAxis,
 }

@@ -64,7 +64,7 @@ impl WindowSpans {
 
 /// Planes `[h, w]` and their windows.
 #[derive(Clone, Debug)]
-pub(crate) struct MeanPool {
+pub struct MeanPool {
     pub(crate) rows: WindowSpans,
     pub(crate) columns: WindowSpans,
 }

@@ -8,7 +8,7 @@ use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::kernel::testing::oracle::{elements, nth, update};
 use crate::kernel::testing::support::{assert_bits, recipe_for, site};
 use crate::ops::TensorLike;
-use crate::ops::index::positions::slices;
+use crate::ops::index::positions::slice_positions;
 use crate::prelude::*;
 use crate::{Layout, Reduction, Shape, Tensor, View};
 
@@ -26,7 +26,7 @@ fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed
     for (&place, g) in places.iter().zip(elements(g.source())) {
         expected[place as usize] = combine(Reduction::Sum, expected[place as usize], g);
     }
-    assert_bits(&g.apply_put(&positions, shape, site()).unwrap(), &expected, "put");
+    assert_bits(&g.apply_scatter_add(&positions, shape, site()).unwrap(), &expected, "put");
 }
 
 /// Slices moved by number: as their elements moved one by one.
@@ -37,7 +37,7 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
         let size = shape[axis];
         let target = if size == 0 { Shape::from([0]) } else { Shape::from(&target[..target.rank().min(2)]) };
         let index = recipes[1].tensor(&target, || (u8::any(rng) as usize * 7 % size.max(1)) as i64);
-        let positions = slices(shape, axis, &elements(index.source()), site()).unwrap();
+        let positions = slice_positions(shape, axis, &elements(index.source()), site()).unwrap();
         let taken = x.apply_index_select(axis, &index, site()).unwrap();
         let result = shape.replaced(axis..axis + 1, &target);
         assert_eq!(taken.shape(), &result);
@@ -47,7 +47,11 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
         let added = Tensor::apply_index_add(&[(&g, &index)], axis, size, site()).unwrap();
         assert_eq!(added.shape(), shape);
         let flat = g.reshape(positions.shape());
-        assert_bits(&added, &elements(flat.apply_put(&positions, shape, site()).unwrap().source()), "index_add");
+        assert_bits(
+            &added,
+            &elements(flat.apply_scatter_add(&positions, shape, site()).unwrap().source()),
+            "index_add",
+        );
         // A second term, of the first slice alone, is added after the first.
         if size == 0 {
             continue;
@@ -73,9 +77,9 @@ fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
         let index = Tensor::from_fn([count], |_| (u8::any(rng) as usize * 13 % shape[axis]) as i64);
         let x = Tensor::from_fn(&shape, |_| f32::any(rng));
         let g = Tensor::from_fn(shape.replaced(axis..axis + 1, &[count]).sizes(), |_| f32::any(rng));
-        let positions = slices(&shape, axis, &index.to_vec(), site()).unwrap();
+        let positions = slice_positions(&shape, axis, &index.to_vec(), site()).unwrap();
         let taken = elements(x.apply_take(&positions, site()).unwrap().source());
-        let added = elements(g.apply_put(&positions, &shape, site()).unwrap().source());
+        let added = elements(g.apply_scatter_add(&positions, &shape, site()).unwrap().source());
         for threads in [1, 2, 3, 8] {
             crate::set_num_threads(threads);
             assert_bits(&x.apply_index_select(axis, &index, site()).unwrap(), &taken, threads);

@@ -1,8 +1,8 @@
 //! Activation functions of neural networks, by PyTorch's names (`torch.nn.functional`).
 //!
-//! They are made of other operations, so their derivatives follow. At a kink they are written so that the derivative is the
-//! one that PyTorch gives. A branch that is not taken must not overflow: its zero gradient times an infinite slope would be
-//! NaN. So a branch is given the argument only where it is taken, and a number that it is finite at elsewhere.
+//! Most are made of other operations, which give their derivatives. At a kink the formula is chosen so that the derivative is
+//! PyTorch's. A branch that is not taken must not overflow: its gradient is 0 times an infinite slope, which is NaN. So each
+//! branch gets an argument at which it is finite where it is not taken.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
@@ -10,31 +10,23 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::Composite;
 use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, TensorLike, Views, try_where_};
-use crate::{Binary, Error, Float, Position, Scalar, Site, Unary};
+use crate::{Binary, Float, Position, Scalar, Shape, Site, Unary, ensure};
 
 /// Activation functions.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([-2.0, 0.0, 3.0]);
-/// assert_eq!(x.leaky_relu(0.1).to_vec(), [-0.2, 0.0, 3.0]);
-/// assert_eq!(x.hardtanh(-1.0, 1.0).to_vec(), [-1.0, 0.0, 1.0]);
-/// ```
 #[twins]
 pub trait Activations: TensorLike<Elem: Float> {
-    /// min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
+    /// Returns min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
     fn try_relu6(&self) -> Result<Self, Self::Error> {
-        strictly_inside(self, 0.0, 6.0)
+        clamp_strictly(self, 0.0, 6.0)
     }
 
-    /// min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
+    /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
     #[in_place]
     fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self, Self::Error> {
-        strictly_inside(self, low, high)
+        clamp_strictly(self, low, high)
     }
 
-    /// x above 0, `slope`·x elsewhere, at 0 too. PyTorch: `leaky_relu`.
+    /// Returns x above 0, and `slope`·x elsewhere, also at 0. PyTorch: `leaky_relu`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -46,50 +38,43 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
     }
 
-    /// [`leaky_relu`](Self::leaky_relu) with a trained slope: one, or one per channel (dimension 1). PyTorch: `prelu`.
+    /// [`leaky_relu`](Self::leaky_relu) with trained slopes: one for all, or one per channel (dimension 1). PyTorch: `prelu`.
     fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let weight = &weight.into_array(self);
         let at = Site::here("prelu");
         let (shape, slopes) = (self.shape(), weight.shape());
-        if slopes.rank() > 1 {
-            let message =
-                format!("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}", slopes.rank());
-            return Err(Error::argument(at, message).into());
-        }
+        let (rank, count) = (slopes.rank(), slopes.numel());
+        ensure!(rank <= 1, at, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {rank}");
         let channels = if shape.rank() > 1 { shape[1] } else { 1 };
-        if slopes.numel() != 1 && (shape.rank() == 0 || slopes.numel() != channels) {
-            let message = format!(
-                "Mismatch of parameter numbers and input channel size. Found parameter numbers = {} and channel size = \
-                 {channels}.",
-                slopes.numel()
-            );
-            return Err(Error::argument(at, message).into());
+        ensure!(
+            count == 1 || shape.rank() > 0 && count == channels,
+            at,
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel size = \
+             {channels}."
+        );
+        let mut aligned = Shape::ones(shape.rank());
+        if count != 1 && shape.rank() > 1 {
+            aligned[1] = channels;
         }
-        let mut lined_up = vec![1isize; shape.rank()];
-        if slopes.numel() != 1 && shape.rank() > 1 {
-            lined_up[1] = channels as isize;
-        }
-        let slope = weight.try_reshape(lined_up)?.try_expand(&shape)?;
+        let slope = weight.try_reshape(aligned)?.try_expand(&shape)?;
         self.apply_binary(Binary::Prelu, &slope, at)
     }
 
-    /// x above 0, α(eˣ - 1) elsewhere; derivative α at 0. PyTorch: `elu`.
+    /// Returns x above 0, and α(eˣ - 1) elsewhere. Derivative α at 0. PyTorch: `elu`.
     #[in_place]
     fn try_elu(&self, alpha: f64) -> Result<Self, Self::Error> {
         exponential_unit(self, 1.0, alpha, 1.0)
     }
 
-    /// x above 0, α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
+    /// Returns x above 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
     #[in_place]
     fn try_celu(&self, alpha: f64) -> Result<Self, Self::Error> {
         let at = Site::here("celu");
-        if alpha == 0.0 {
-            return Err(Error::argument(at, "ZeroDivisionError: alpha cannot be 0 for CELU").into());
-        }
+        ensure!(alpha != 0.0, at, "ZeroDivisionError: alpha cannot be 0 for CELU");
         exponential_unit(self, 1.0, alpha, 1.0 / alpha)
     }
 
-    /// [`elu`](Self::elu) with the constants under which activations keep mean 0 and variance 1 (Klambauer et al.,
+    /// Returns [`elu`](Self::elu), scaled by the constants that keep activations at mean 0 and variance 1 (Klambauer et al.,
     /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
     #[in_place]
     fn try_selu(&self) -> Result<Self, Self::Error> {
@@ -98,77 +83,74 @@ pub trait Activations: TensorLike<Elem: Float> {
         exponential_unit(self, SCALE, SCALE * ALPHA, 1.0)
     }
 
-    /// x Φ(x), Φ the normal distribution function. NaN at -∞. PyTorch: `gelu`.
+    /// Returns x Φ(x), where Φ is the normal distribution function. NaN at -∞. PyTorch: `gelu`.
     fn try_gelu(&self) -> Result<Self, Self::Error> {
         self.composed(&Gelu, Site::here("gelu"))
     }
 
-    /// The approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
+    /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
     fn try_gelu_tanh(&self) -> Result<Self, Self::Error> {
         let cube = self.try_mul(self)?.try_mul(self)?;
         let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
         self.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
     }
 
-    /// x σ(x), σ the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
+    /// Returns x σ(x), where σ is the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
     fn try_silu(&self) -> Result<Self, Self::Error> {
         self.try_mul(&self.try_sigmoid()?)
     }
 
-    /// x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
+    /// Returns x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
     fn try_mish(&self) -> Result<Self, Self::Error> {
         self.try_mul(&self.try_softplus(1.0, 20.0)?.try_tanh()?)
     }
 
-    /// ln(1 + e^(βx)) / β, and x itself where βx is above `threshold`. PyTorch: `softplus`.
+    /// Returns ln(1 + e^(βx)) / β, and x where βx is above `threshold`. PyTorch: `softplus`.
     fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Self, Self::Error> {
         let scaled = self.try_mul(beta)?;
         let linear = scaled.try_gt(threshold)?;
         let curved = try_where_(&linear, &zero(self)?, &scaled)?;
         let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
         let curved = try_where_(&linear, self, &curved)?;
-        // At the threshold the slope is the curve's, σ(threshold), and the second derivative 0.
+        // As in PyTorch, the slope at the threshold is the slope of the curve, σ(threshold), and the second derivative is 0.
         let tangent = self.try_mul(1.0 / (1.0 + (-threshold).exp()))?;
         let tangent = tangent.try_add(&curved.try_sub(&tangent)?.detach())?;
         try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
     }
 
-    /// x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
+    /// Returns x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
     fn try_softsign(&self) -> Result<Self, Self::Error> {
         self.try_div(&self.try_abs()?.try_add(1.0)?)
     }
 
-    /// x - tanh x. PyTorch: `tanhshrink`.
+    /// Returns x - tanh x. PyTorch: `tanhshrink`.
     fn try_tanhshrink(&self) -> Result<Self, Self::Error> {
         self.try_sub(&self.try_tanh()?)
     }
 
-    /// x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
+    /// Returns x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
     fn try_hardshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
         let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
         try_where_(&inside, &zero(self)?, self)
     }
 
-    /// x moved toward 0 by λ, and 0 from -λ to λ. PyTorch: `softshrink`.
+    /// Returns x moved by λ toward 0, and 0 from -λ to λ. PyTorch: `softshrink`.
     fn try_softshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
         let at = Site::here("softshrink");
-        if lambda < 0.0 {
-            let message = format!("lambda must be greater or equal to 0, but found to be {lambda}.");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(lambda >= 0.0, at, "lambda must be greater or equal to 0, but found to be {lambda}.");
         let above = try_where_(&self.try_gt(lambda)?, &self.try_sub(lambda)?, &self.try_add(lambda)?)?;
         let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
         try_where_(&inside, &zero(self)?, &above)
     }
 
-    /// x above `threshold`, `value` elsewhere, at the threshold too. PyTorch: `threshold`.
+    /// Returns x above `threshold`, and `value` elsewhere, also at the threshold. PyTorch: `threshold`.
     #[in_place]
     fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self, Self::Error> {
         let filled = zero(self)?.try_add(value)?;
         try_where_(&self.try_le(threshold)?, &filled, self)
     }
 
-    /// x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
+    /// Returns x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
     fn try_hardswish(&self) -> Result<Self, Self::Error> {
         let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
         let outside = low.try_logical_or(&high)?;
@@ -177,12 +159,12 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&low, &zero(self)?, &try_where_(&high, self, &curved)?)
     }
 
-    /// min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
+    /// Returns min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
     fn try_hardsigmoid(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
     }
 
-    /// ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
+    /// Returns ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self, Self::Error> {
         // min(x, 0) - ln(1 + e^-|x|), with derivative 1/2 at 0.
         let negative = self.try_lt(0.0)?;
@@ -191,19 +173,14 @@ pub trait Activations: TensorLike<Elem: Float> {
         below.try_sub(&magnitude.try_exp()?.try_log1p()?)
     }
 
-    /// The first half along `dim` times σ of the second. PyTorch: `glu`.
+    /// Returns the first half along `dim` times σ of the second half. PyTorch: `glu`.
     fn try_glu(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("glu");
         let shape = self.shape();
-        if shape.rank() == 0 {
-            return Err(Error::argument(at, "glu does not support 0-dimensional tensors").into());
-        }
-        let axis = crate::axis(dim.position(), shape.rank(), at)?;
+        ensure!(shape.rank() > 0, at, "glu does not support 0-dimensional tensors");
+        let axis = crate::axis(dim, shape.rank(), at)?;
         let size = shape[axis];
-        if !size.is_multiple_of(2) {
-            let message = format!("Halving dimension must be even, but dimension {axis} is size {size}");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(size.is_multiple_of(2), at, "Halving dimension must be even, but dimension {axis} is size {size}");
         let half = (size / 2) as isize;
         let gate = self.try_narrow(axis as isize, half, half)?.try_sigmoid()?;
         self.try_narrow(axis as isize, 0, half)?.try_mul(&gate)
@@ -220,29 +197,29 @@ impl Composite for Gelu {
     }
 }
 
-/// A rank-0 zero that no gradient flows to.
+/// Returns a constant zero in the shape of `x`.
 #[track_caller]
 fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A, A::Error> {
     let zero = x.constant(&crate::Tensor::scalar(A::Elem::ZERO));
     zero.try_expand(x.shape())
 }
 
-/// `x` strictly between the bounds, the nearer bound elsewhere: derivative 0 at the bounds and at NaN.
+/// Returns `x` strictly between the bounds and the nearer bound elsewhere. Derivative 0 at the bounds and at NaN.
 #[track_caller]
-pub(crate) fn strictly_inside<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A, A::Error> {
+pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A, A::Error> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
     let bounded = x.detach().try_maximum(low)?.try_minimum(high)?;
     try_where_(&inside, x, &bounded)
 }
 
-/// `scale`·x above 0, `alpha`·(e^(`rate`·x) - 1) elsewhere.
+/// Returns `scale`·x above 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.
 #[track_caller]
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A, A::Error> {
-    // Written so that a NaN stays one.
+    // The comparison is false for NaN, so that NaN takes the curved branch and stays NaN.
     let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
     let curved = try_where_(&x.try_gt(0.0)?, &x.try_mul(scale)?, &curved)?;
-    // At 0 the slope is that of the curved side, and the second derivative 0.
+    // As in PyTorch, the slope at 0 is the slope of the curved branch, and the second derivative is 0.
     try_where_(&Comparison::try_eq(x, 0.0)?, &x.try_mul(alpha * rate)?, &curved)
 }
 
@@ -266,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_must_be_even() {
+    fn glu_needs_an_even_size() {
         let error = Tensor::<f32>::ones([2, 3]).try_glu(-1).unwrap_err();
         assert_eq!(error.sentence(), "Halving dimension must be even, but dimension 1 is size 3");
     }

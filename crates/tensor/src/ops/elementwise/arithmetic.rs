@@ -1,4 +1,4 @@
-//! Operations of two operands, which broadcast against each other.
+//! Arithmetic of two operands, which broadcast, and of one operand of any number type.
 
 use wengert_macros::twins;
 
@@ -8,8 +8,8 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 
 /// Elementwise arithmetic of two operands.
 ///
-/// The other operand may be a tensor of any shape that broadcasts, or a number. The result has the broadcast shape of both
-/// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` are the same operations.
+/// The other operand is a number or an array whose shape broadcasts. The result has the broadcast shape of both
+/// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` do the same.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -21,21 +21,13 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 /// ```
 #[twins]
 pub trait Arithmetic: TensorLike {
-    /// `self + other`. For `bool`: or. PyTorch: `add`.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let column = Tensor::from([[0.0], [10.0]]);
-    /// let row = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(column.add(&row), Tensor::from([[1.0, 2.0, 3.0], [11.0, 12.0, 13.0]]));
-    /// ```
+    /// Returns `self + other`. For `bool`: or. PyTorch: `add`.
     #[in_place(Binary::Add)]
     fn try_add(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Add, other, Site::here("add"))
     }
 
-    /// `self - other`. PyTorch: `sub`.
+    /// Returns `self - other`. PyTorch: `sub`.
     #[in_place(Binary::Sub)]
     fn try_sub(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -44,7 +36,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Sub, other, Site::here("sub"))
     }
 
-    /// `other - self`. PyTorch: `rsub`.
+    /// Returns `other - self`. PyTorch: `rsub`.
     fn try_rsub(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -54,13 +46,13 @@ pub trait Arithmetic: TensorLike {
         y.apply_binary(Binary::Sub, &x, at)
     }
 
-    /// `self * other`. For `bool`: and. PyTorch: `mul`.
+    /// Returns `self * other`. For `bool`: and. PyTorch: `mul`.
     #[in_place(Binary::Mul)]
     fn try_mul(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
-    /// `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
+    /// Returns `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
     #[in_place(Binary::Div)]
     fn try_div(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -69,7 +61,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Div, other, Site::here("div"))
     }
 
-    /// The quotient rounded toward zero; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
+    /// Returns the quotient rounded toward zero. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='trunc'`.
     #[in_place]
     fn try_div_trunc(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
@@ -79,10 +71,10 @@ pub trait Arithmetic: TensorLike {
         let at = Site::here("div_trunc");
         let (x, y) = pair(self, other, at)?;
         let quotient = x.apply_binary(Binary::Div, &y, at)?;
-        quotient.apply_unary(crate::Unary::Trunc, at)
+        quotient.apply_unary(Unary::Trunc, at)
     }
 
-    /// The quotient rounded down; derivative 0. Integers divided by zero are refused. PyTorch: `div` with
+    /// Returns the quotient rounded down. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='floor'`.
     #[in_place(Binary::FloorDivide)]
     fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
@@ -92,8 +84,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::FloorDivide, other, Site::here("div_floor"))
     }
 
-    /// The quotient rounded down, through which a gradient must not be asked for. Integers divided by zero are refused.
-    /// PyTorch: `floor_divide`.
+    /// Returns the quotient rounded down. A gradient through it is an error. Refuses division of integers by zero. PyTorch: `floor_divide`.
     fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
         Self::Elem: Number,
@@ -103,7 +94,7 @@ pub trait Arithmetic: TensorLike {
         x.apply_binary(Binary::FloorDivide, &y, at)?.opaque(at)
     }
 
-    /// The remainder with the sign of `self`. By zero: NaN; refused for integers. PyTorch: `fmod`.
+    /// Returns the remainder with the sign of `self`. Division by zero gives NaN, and is refused for integers. PyTorch: `fmod`.
     #[in_place(Binary::Fmod)]
     fn try_fmod(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -112,7 +103,8 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Fmod, other, Site::here("fmod"))
     }
 
-    /// The remainder with the sign of `other`, as Python's `%`. By zero: NaN; refused for integers. PyTorch: `remainder`.
+    /// Returns the remainder with the sign of `other`, as Python's `%`. Division by zero gives NaN, and is refused for integers.
+    /// PyTorch: `remainder`.
     #[in_place(Binary::Remainder)]
     fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -121,9 +113,9 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Remainder, other, Site::here("remainder"))
     }
 
-    /// `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even at NaN; a negative base with a fractional
-    /// exponent gives NaN. The plain numbers 1/2 and -1/2 as exponents take the root, of which -0 has the negative sign and
-    /// -∞ has none. PyTorch: `pow`, `float_power`.
+    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a
+    /// fractional exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the
+    /// power at -0 and -∞: the root of -0 is -0, and that of -∞ is NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -138,27 +130,27 @@ pub trait Arithmetic: TensorLike {
         x.apply_binary(Binary::Pow, &y, at)
     }
 
-    /// The larger of both; NaN if either is NaN. Derivative at a tie: half to each. PyTorch: `maximum`.
+    /// Returns the larger operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `maximum`.
     fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Maximum, other, Site::here("maximum"))
     }
 
-    /// The smaller of both; NaN if either is NaN. Derivative at a tie: half to each. PyTorch: `minimum`.
+    /// Returns the smaller operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `minimum`.
     fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Minimum, other, Site::here("minimum"))
     }
 
-    /// The larger of both; one NaN is ignored. PyTorch: `fmax`.
+    /// Returns the larger operand, or the other one if one is NaN. PyTorch: `fmax`.
     fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Fmax, other, Site::here("fmax"))
     }
 
-    /// The smaller of both; one NaN is ignored. PyTorch: `fmin`.
+    /// Returns the smaller operand, or the other one if one is NaN. PyTorch: `fmin`.
     fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Fmin, other, Site::here("fmin"))
     }
 
-    /// The angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
+    /// Returns the angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
     #[in_place(Binary::Atan2)]
     fn try_atan2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -167,7 +159,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Atan2, other, Site::here("atan2"))
     }
 
-    /// √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
+    /// Returns √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
     #[in_place(Binary::Hypot)]
     fn try_hypot(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -176,7 +168,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Hypot, other, Site::here("hypot"))
     }
 
-    /// The magnitude of `self` with the sign of `other`, that of zeros included. PyTorch: `copysign`.
+    /// Returns the magnitude of `self` with the sign of `other`, including the sign of zeros. PyTorch: `copysign`.
     #[in_place(Binary::Copysign)]
     fn try_copysign(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -185,7 +177,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Copysign, other, Site::here("copysign"))
     }
 
-    /// The number next to `self` in the direction of `other`. PyTorch: `nextafter`.
+    /// Returns the next representable number from `self` toward `other`. PyTorch: `nextafter`.
     #[in_place(Binary::Nextafter)]
     fn try_nextafter(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -194,7 +186,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Nextafter, other, Site::here("nextafter"))
     }
 
-    /// The Hurwitz zeta function ζ(`self`, `other`); a gradient with respect to `self` must not be asked for. PyTorch:
+    /// Returns the Hurwitz zeta function ζ(`self`, `other`). A gradient with respect to `self` is an error. PyTorch:
     /// `special.zeta`.
     fn try_zeta(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
     where
@@ -203,49 +195,49 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Zeta, other, Site::here("zeta"))
     }
 
-    /// And: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
+    /// Returns the and: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
     #[in_place(Binary::And)]
     fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::And, other, Site::here("bitwise_and"))
     }
 
-    /// Or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
+    /// Returns the or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
     #[in_place(Binary::Or)]
     fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Or, other, Site::here("bitwise_or"))
     }
 
-    /// Exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
+    /// Returns the exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
     #[in_place(Binary::Xor)]
     fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
     }
 
-    /// `self` times two to the power `other`, for integers; 0 beyond the width. PyTorch: `bitwise_left_shift`.
+    /// Returns `self` times two to the power `other`, for integers; 0 if `other` exceeds the number of bits. PyTorch: `bitwise_left_shift`.
     #[in_place(Binary::ShiftLeft)]
     fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
     }
 
-    /// `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
+    /// Returns `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
     #[in_place(Binary::ShiftRight)]
     fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
     }
 
-    /// Greatest common divisor of integers, not negative. PyTorch: `gcd`.
+    /// Returns the greatest common divisor of integers, which is not negative. PyTorch: `gcd`.
     #[in_place(Binary::Gcd)]
     fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Gcd, other, Site::here("gcd"))
     }
 
-    /// Least common multiple of integers, not negative. PyTorch: `lcm`.
+    /// Returns the least common multiple of integers, which is not negative. PyTorch: `lcm`.
     #[in_place(Binary::Lcm)]
     fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Lcm, other, Site::here("lcm"))
     }
 
-    /// -x. PyTorch: `neg`.
+    /// Returns -x. PyTorch: `neg`.
     #[in_place]
     fn try_neg(&self) -> Result<Self, Self::Error>
     where
@@ -254,7 +246,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Neg, Site::here("neg"))
     }
 
-    /// |x|. Derivative 0 at 0. PyTorch: `abs`.
+    /// Returns |x|. Derivative 0 at 0. PyTorch: `abs`.
     #[in_place]
     fn try_abs(&self) -> Result<Self, Self::Error>
     where
@@ -263,7 +255,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Abs, Site::here("abs"))
     }
 
-    /// -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
+    /// Returns -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
     #[in_place]
     fn try_sign(&self) -> Result<Self, Self::Error>
     where
@@ -272,7 +264,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Sign, Site::here("sign"))
     }
 
-    /// x². PyTorch: `square`.
+    /// Returns x². PyTorch: `square`.
     #[in_place]
     fn try_square(&self) -> Result<Self, Self::Error>
     where
@@ -281,7 +273,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Square, Site::here("square"))
     }
 
-    /// Largest integer not above x. PyTorch: `floor`.
+    /// Returns the largest integer not above x. PyTorch: `floor`.
     #[in_place]
     fn try_floor(&self) -> Result<Self, Self::Error>
     where
@@ -290,7 +282,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Floor, Site::here("floor"))
     }
 
-    /// Smallest integer not below x. PyTorch: `ceil`.
+    /// Returns the smallest integer not below x. PyTorch: `ceil`.
     #[in_place]
     fn try_ceil(&self) -> Result<Self, Self::Error>
     where
@@ -299,7 +291,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Ceil, Site::here("ceil"))
     }
 
-    /// Nearest integer, ties to even. PyTorch: `round`.
+    /// Returns the nearest integer; halves round to even. PyTorch: `round`.
     #[in_place]
     fn try_round(&self) -> Result<Self, Self::Error>
     where
@@ -308,7 +300,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Round, Site::here("round"))
     }
 
-    /// Integer part. PyTorch: `trunc`.
+    /// Returns the integer part. PyTorch: `trunc`.
     #[in_place]
     fn try_trunc(&self) -> Result<Self, Self::Error>
     where
@@ -317,7 +309,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Trunc, Site::here("trunc"))
     }
 
-    /// max(x, 0); NaN stays NaN. Derivative 0 at 0. PyTorch: `relu`.
+    /// Returns max(x, 0); NaN stays NaN. Derivative 0 at 0. PyTorch: `relu`.
     #[in_place]
     fn try_relu(&self) -> Result<Self, Self::Error>
     where
@@ -326,7 +318,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Relu, Site::here("relu"))
     }
 
-    /// Not: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
+    /// Returns the complement: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
     #[in_place]
     fn try_bitwise_not(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Not, Site::here("bitwise_not"))
@@ -335,7 +327,7 @@ pub trait Arithmetic: TensorLike {
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
-/// Whether a power with this exponent is a root, and if so, whether 1 over it.
+/// Returns whether a power is the inverse of a square root, if the exponent is the number 1/2 or -1/2; else `None`.
 pub(crate) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
     match exponent {
         Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),

@@ -1,48 +1,42 @@
-//! Keeping values within bounds, with PyTorch's rules for what the bounds get of the gradient.
+//! Keeping values within bounds. The gradients of the bounds are PyTorch's.
 //!
-//! Against a number the derivative is 1 strictly inside and 0 elsewhere, at the bound too. Against a tensor a tie shares the
-//! gradient, since the bound is a variable as well.
+//! With a number as the bound, the derivative is 1 strictly inside and 0 elsewhere, also at the bound. With a tensor as the
+//! bound, equal elements share the gradient, since the bound is a variable too.
 
 use wengert_macros::twins;
 
-use crate::ops::elementwise::activations::strictly_inside;
+use crate::ops::elementwise::activations::clamp_strictly;
 use crate::ops::pair::{expanded, join_all, number};
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, TensorLike, try_where_};
-use crate::{Binary, Error, Float, Scalar, Site, Tensor, Unary};
+use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
-/// `clamp` and its kin.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([-1.5, 0.25, 4.0]);
-/// assert_eq!(x.clamp(0.0, 1.0).to_vec(), [0.0, 0.25, 1.0]);
-/// assert_eq!(x.clamp_min(0.0).to_vec(), [0.0, 0.25, 4.0]);
-/// ```
+/// `clamp` and related operations.
 #[twins]
 pub trait Clamp: TensorLike<Elem: Float> {
-    /// At least `min`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
+    /// Returns x, or `min` where x is smaller. NaN if either is NaN. If `min` is a number, the derivative is 0 at the bound and
+    /// at NaN. If it is an array, the derivative is the one of
     /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
     #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self, Self::Error> {
         match min.into_argument(self) {
-            Argument::Number(min) => above(self, min.to_f64()),
+            Argument::Number(min) => clamp_above(self, min.to_f64()),
             min => self.try_maximum(min),
         }
     }
 
-    /// At most `max`. NaN if either is. Derivative against a number: 0 at the bound and at NaN; against a tensor as
+    /// Returns x, or `max` where x is larger. NaN if either is NaN. If `max` is a number, the derivative is 0 at the bound and
+    /// at NaN. If it is an array, the derivative is the one of
     /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
     #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self, Self::Error> {
         match max.into_argument(self) {
-            Argument::Number(max) => below(self, max.to_f64()),
+            Argument::Number(max) => clamp_below(self, max.to_f64()),
             max => self.try_minimum(max),
         }
     }
 
-    /// At least `min` and at most `max`; where `min` is above `max`, it is `max`. Both are numbers, or both are tensors.
-    /// PyTorch: `clamp`.
+    /// Returns x, raised to at least `min` and lowered to at most `max`; `max` where `min` is above `max`. Both are numbers, or
+    /// both are arrays. PyTorch: `clamp`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -55,50 +49,48 @@ pub trait Clamp: TensorLike<Elem: Float> {
         self.try_clamp_within(Some(min), Some(max))
     }
 
-    /// [`clamp`](Self::clamp) where a bound may be left out, but not both.
+    /// [`clamp`](Self::clamp) with optional bounds, at least one of which must be given.
     #[in_place]
     fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self, Self::Error> {
         let at = Site::here("clamp_within");
         match (min, max) {
             (Some(Argument::Number(min)), Some(Argument::Number(max))) => {
-                strictly_inside(self, min.to_f64(), max.to_f64())
+                clamp_strictly(self, min.to_f64(), max.to_f64())
             }
-            (Some(min), Some(max)) => between(self, array(self, min), array(self, max), at),
+            (Some(min), Some(max)) => clamp_between(self, array(self, min), array(self, max), at),
             (Some(min), None) => self.try_clamp_min(min),
             (None, Some(max)) => self.try_clamp_max(max),
-            (None, None) => {
-                let message = "torch.clamp: At least one of 'min' or 'max' must not be None";
-                Err(Error::argument(at, message).into())
-            }
+            (None, None) => Err(Error::argument(at, NO_BOUND).into()),
         }
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Clamp for A {}
 
-/// `x` strictly above `bound`, the bound elsewhere: derivative 0 at the bound and at NaN.
+const NO_BOUND: &str = "torch.clamp: At least one of 'min' or 'max' must not be None";
+
+/// Returns `x` strictly above `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
 #[track_caller]
-fn above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
+fn clamp_above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
     try_where_(&x.try_gt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_maximum(bound)?)
 }
 
-/// `x` strictly below `bound`, the bound elsewhere.
+/// Returns `x` strictly below `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
 #[track_caller]
-fn below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
+fn clamp_below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
     try_where_(&x.try_lt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_minimum(bound)?)
 }
 
-#[track_caller]
 fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
     match argument {
         Argument::Array(y) => y,
-        Argument::Number(value) => x.constant(&Tensor::scalar(value)),
+        Argument::Number(value) => x.number(value),
     }
 }
 
-/// `x` between two tensors. The gradient goes to whatever was chosen; at a tie with one bound half of it to each.
+/// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals one bound, each gets half.
 #[track_caller]
-fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A, A::Error> {
+fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A, A::Error> {
     let shapes = [x.shape(), min.shape(), max.shape()];
     let shape = join_all(&shapes.each_ref(), at)?;
     let (x, min, max) = (expanded(x, &shape, at)?, expanded(&min, &shape, at)?, expanded(&max, &shape, at)?);
@@ -111,17 +103,17 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
-    // A NaN anywhere makes the value NaN. The gradient goes to x, unless x is beyond the bound that is a number; and to max
-    // where min is above it.
-    let not_a_number = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
+    // The value is NaN if any operand is NaN. The gradient then flows to x, unless x is beyond a bound that is a number, and to
+    // max where min is above max.
+    let is_nan = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
-    let open = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
+    let source = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
     let crossed = try_where_(&min.try_gt(&max)?, &max, &max.apply_detach(at)?)?;
-    let poisoned = open.try_add(&crossed)?.try_add(&min.apply_detach(at)?)?;
-    try_where_(&not_a_number, &poisoned, &chosen)
+    let nan = source.try_add(&crossed)?.try_add(&min.apply_detach(at)?)?;
+    try_where_(&is_nan, &nan, &chosen)
 }
 
-/// Replacing what is no number, and functions with bounds of their own.
+/// Replacing NaN and infinities, and functions with a bounded domain or range.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -131,8 +123,8 @@ fn between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Resul
 /// ```
 #[twins]
 pub trait Bounded: TensorLike<Elem: Float> {
-    /// NaN, ∞ and -∞ replaced: by `nan`, and by the largest and smallest finite number where `None` is given. Derivative 0
-    /// where replaced. PyTorch: `nan_to_num`.
+    /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. `None` means the largest and the smallest finite number.
+    /// Derivative 0 where replaced. PyTorch: `nan_to_num`.
     #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self, Self::Error> {
         let at = Site::here("nan_to_num");
@@ -146,8 +138,8 @@ pub trait Bounded: TensorLike<Elem: Float> {
         try_where_(&below, &filled(neginf.unwrap_or(-largest))?, &x)
     }
 
-    /// ln(x / (1 - x)); ±∞ at 0 and 1, NaN outside. With `eps` x is first brought into [eps, 1 - eps], and the derivative
-    /// is 0 outside. PyTorch: `logit`.
+    /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside. With `eps`, x is first clamped to [eps, 1 - eps], and the
+    /// derivative outside is 0. PyTorch: `logit`.
     #[in_place]
     fn try_logit(&self, eps: Option<f64>) -> Result<Self, Self::Error> {
         let at = Site::here("logit");
@@ -160,20 +152,20 @@ pub trait Bounded: TensorLike<Elem: Float> {
         }
     }
 
-    /// sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
+    /// Returns sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
     #[in_place]
     fn try_sinc(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sinc, Site::here("sinc"))
     }
 
-    /// The part behind the point, with the sign of x: x - trunc x. PyTorch: `frac`.
+    /// Returns the fractional part x - trunc x, with the sign of x. PyTorch: `frac`.
     #[in_place]
     fn try_frac(&self) -> Result<Self, Self::Error> {
         self.try_sub(&self.try_trunc()?)
     }
 
-    /// Rounded to `decimals` digits behind the point (before it where negative), ties to even. PyTorch: `round` with
-    /// `decimals`.
+    /// Rounds to `decimals` digits after the decimal point, or before it if negative. Halves round to even. PyTorch: `round`
+    /// with `decimals`.
     #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self, Self::Error> {
         let power = 10f64.powi(decimals.abs());
@@ -184,13 +176,13 @@ pub trait Bounded: TensorLike<Elem: Float> {
         }
     }
 
-    /// Degrees as radians. PyTorch: `deg2rad`.
+    /// Converts degrees to radians. PyTorch: `deg2rad`.
     #[in_place]
     fn try_deg2rad(&self) -> Result<Self, Self::Error> {
         self.try_mul(std::f64::consts::PI / 180.0)
     }
 
-    /// Radians as degrees. PyTorch: `rad2deg`.
+    /// Converts radians to degrees. PyTorch: `rad2deg`.
     #[in_place]
     fn try_rad2deg(&self) -> Result<Self, Self::Error> {
         self.try_mul(180.0 / std::f64::consts::PI)

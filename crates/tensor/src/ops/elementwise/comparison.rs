@@ -1,4 +1,4 @@
-//! Comparisons, masks and choices.
+//! Comparisons, functions of masks, and selection by a mask.
 
 use wengert_macros::twins;
 
@@ -8,8 +8,8 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 
 /// Comparisons of two operands, which broadcast; functions of masks.
 ///
-/// On tensors a comparison gives a `Tensor<bool>`, on recorded variables zeros and ones. A NaN compares unequal to
-/// everything, itself included. No gradient flows through a comparison.
+/// Comparing tensors gives a `Tensor<bool>`; comparing recorded variables gives zeros and ones. NaN is unequal to everything,
+/// including itself. No gradient flows through a comparison.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -21,55 +21,48 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// ```
 #[twins]
 pub trait Comparison: TensorLike {
-    /// Where both are equal. PyTorch: `eq`.
-    ///
-    /// ```
-    /// use wengert_tensor::prelude::*;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.eq(2.0).to_vec(), [false, true, false]);
-    /// ```
+    /// Returns where both are equal. PyTorch: `eq`.
     #[in_place]
     fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
-    /// Where they differ. PyTorch: `ne`.
+    /// Returns where they differ. PyTorch: `ne`.
     #[in_place]
     fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
-    /// Where `self` is smaller. PyTorch: `lt`.
+    /// Returns where `self` is smaller. PyTorch: `lt`.
     #[in_place]
     fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
-    /// Where `self` is smaller or equal. PyTorch: `le`.
+    /// Returns where `self` is smaller or equal. PyTorch: `le`.
     #[in_place]
     fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
-    /// Where `self` is larger. PyTorch: `gt`.
+    /// Returns where `self` is larger. PyTorch: `gt`.
     #[in_place]
     fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
-    /// Where `self` is larger or equal. PyTorch: `ge`.
+    /// Returns where `self` is larger or equal. PyTorch: `ge`.
     #[in_place]
     fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         compare(self, Compare::Ge, other, Site::here("ge"))
     }
 
-    /// Where an element is NaN. PyTorch: `isnan`.
+    /// Returns where an element is NaN. PyTorch: `isnan`.
     fn try_isnan(&self) -> Result<Self::Mask, Self::Error> {
         self.apply_compare(Compare::Ne, self, Site::here("isnan"))
     }
 
-    /// Where an element is infinite, of either sign. PyTorch: `isinf`.
+    /// Returns where an element is infinite, of either sign. PyTorch: `isinf`.
     fn try_isinf(&self) -> Result<Self::Mask, Self::Error>
     where
         Self::Elem: Float,
@@ -79,7 +72,7 @@ pub trait Comparison: TensorLike {
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
     }
 
-    /// Where an element is neither infinite nor NaN. PyTorch: `isfinite`.
+    /// Returns where an element is neither infinite nor NaN. PyTorch: `isfinite`.
     fn try_isfinite(&self) -> Result<Self::Mask, Self::Error>
     where
         Self::Elem: Float,
@@ -89,31 +82,31 @@ pub trait Comparison: TensorLike {
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
     }
 
-    /// Where both are not zero (or not `false`). PyTorch: `logical_and`.
+    /// Returns where both are nonzero (or `true`). PyTorch: `logical_and`.
     #[in_place]
     fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_and");
-        let (x, y) = truths(self, other, at)?;
+        let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_binary(Binary::Mul, &y, at)
     }
 
-    /// Where one at least is not zero (or not `false`). PyTorch: `logical_or`.
+    /// Returns where at least one is nonzero (or `true`). PyTorch: `logical_or`.
     #[in_place]
     fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_or");
-        let (x, y) = truths(self, other, at)?;
+        let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_binary(Binary::Maximum, &y, at)
     }
 
-    /// Where exactly one is not zero (or not `false`). PyTorch: `logical_xor`.
+    /// Returns where exactly one is nonzero (or `true`). PyTorch: `logical_xor`.
     #[in_place]
     fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_xor");
-        let (x, y) = truths(self, other, at)?;
+        let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_compare(Compare::Ne, &y, at)
     }
 
-    /// Where an element is zero (or `false`). PyTorch: `logical_not`.
+    /// Returns where an element is zero (or `false`). PyTorch: `logical_not`.
     #[in_place]
     fn try_logical_not(&self) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("logical_not");
@@ -126,8 +119,8 @@ impl<A: TensorLike> Comparison for A {}
 
 #[twins]
 impl<T: Element> Tensor<T> {
-    /// Where both are equal, element by element; the shapes broadcast. The same as [`Comparison::eq`], which this
-    /// keeps from being mistaken for [`PartialEq::eq`]. PyTorch: `eq`.
+    /// Returns where both are equal, element by element. The shapes broadcast. The same as [`Comparison::eq`]; this inherent
+    /// method takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -138,21 +131,21 @@ impl<T: Element> Tensor<T> {
         Comparison::try_eq(self, other)
     }
 
-    /// Where they differ, element by element; the shapes broadcast. PyTorch: `ne`.
+    /// Returns where they differ, element by element. The shapes broadcast. PyTorch: `ne`.
     pub fn try_ne(&self, other: impl Operand<Self>) -> Result<Tensor<bool>, Error> {
         Comparison::try_ne(self, other)
     }
 }
 
-/// Both operands, broadcast, as masks of the elements that are not zero. Zeros and ones are combined as `bool`s: the product
-/// is "and", the maximum is "or".
-fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
+/// Broadcasts both operands and returns the masks of their nonzero elements. Masks combine by arithmetic: the product is "and",
+/// the maximum is "or".
+fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
     let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;
     Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
 }
 
-/// The elements of `x` where `mask` holds, those of `y` elsewhere; all three broadcast. PyTorch: `where`.
+/// Returns the elements of `x` where `mask` is true, and those of `y` elsewhere. All three broadcast. PyTorch: `where`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -162,12 +155,12 @@ fn truths<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::
 /// assert_eq!(shrunk.to_vec(), [-2.0, 0.5]);
 /// ```
 ///
-/// A gradient of 0 goes to the side that was not chosen. If that side's own derivative is infinite there, 0·∞ makes NaN
-/// upstream of it: `where_(x > 0, 1/x, 0)` has a NaN gradient at 0, in PyTorch as here.
+/// The operand that was not selected gets a gradient of 0. If that operand was computed with an infinite derivative, the chain
+/// rule gives 0 · ∞ = NaN: `where_(x > 0, 1/x, 0)` has a NaN gradient at 0, in PyTorch and here.
 ///
 /// # Errors
 ///
-/// Where the shapes do not broadcast.
+/// If the shapes do not broadcast.
 #[twins]
 pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A, A::Error> {
     let at = Site::here("where");

@@ -1,30 +1,20 @@
-//! Dropout (Srivastava et al. 2014), inverted: what stays is scaled, so that nothing changes outside of training.
+//! Dropout (Srivastava et al. 2014) in the inverted form: kept elements are scaled in training, so that evaluation changes nothing.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::random::draw_each;
-use crate::{Error, Float, Generator, Scalar, Site, Tensor};
+use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 
 /// Dropout.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::<f32>::ones([1000]);
-/// let dropped = x.dropout(0.5, true, &mut Generator::new(0));
-/// assert!(dropped.iter().all(|x| x == 0.0 || x == 2.0)); // what stays is scaled
-/// assert_eq!(x.dropout(0.5, false, &mut Generator::new(0)), x);
-/// ```
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
-    /// Each element made 0 with probability `p`, the others divided by 1 - p; itself where not `training`. With `p` 1
-    /// everything is multiplied by 0, so that a NaN stays one. One word of `generator` is drawn for each element, in
-    /// row-major order. PyTorch: `nn.functional.dropout`.
+    /// Multiplies each element by 0 with probability `p`, and divides the others by 1 - p. Returns `self` unless `training`. A
+    /// NaN that is multiplied by 0 stays NaN. Draws one word of `generator` per element, in row-major order. PyTorch:
+    /// `nn.functional.dropout`.
     ///
     /// ```
-    /// use wengert_tensor::ops::Dropout;
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::<f64>::ones([100]);
@@ -35,10 +25,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
     /// ```
     fn try_dropout(&self, p: f64, training: bool, generator: &mut Generator) -> Result<Self, Self::Error> {
         let at = Site::here("dropout");
-        if !(0.0..=1.0).contains(&p) {
-            let message = format!("dropout probability has to be between 0 and 1, but got {p}");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!((0.0..=1.0).contains(&p), at, "dropout probability has to be between 0 and 1, but got {p}");
         if !training || p == 0.0 {
             return Ok(self.clone());
         }
@@ -58,7 +45,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn probabilities_at_the_ends() {
+    fn probabilities_of_zero_and_one() {
         let mut generator = Generator::new(7);
         let x = Tensor::from([1.0, f64::NAN]);
         let y = x.dropout(1.0, true, &mut generator).to_vec();
@@ -70,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_that_is_dropped() {
+    fn the_share_of_dropped_elements_is_p() {
         let y = Tensor::<f32>::ones([10_000]).dropout(0.25, true, &mut Generator::new(3));
         // Four standard deviations of a binomial count: √(10000 · 0.25 · 0.75) = 43.
         let dropped = y.to_vec().iter().filter(|&&element| element == 0.0).count();

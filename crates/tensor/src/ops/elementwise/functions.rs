@@ -1,12 +1,12 @@
-//! Functions of one operand.
+//! Functions of one floating-point operand.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::{Float, Site, Unary};
 
-/// Elementwise functions. They work in the element's own precision and follow IEEE 754 at infinities and NaN.
-/// How accurate each is, in units in the last place, is in the repository's `docs/accuracy.md`.
+/// Elementwise functions. They compute in the precision of the elements and follow IEEE 754 at infinities and NaN. The
+/// repository's `docs/accuracy.md` lists their accuracy in units in the last place.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -17,174 +17,174 @@ use crate::{Float, Site, Unary};
 /// ```
 #[twins]
 pub trait Functions: TensorLike<Elem: Float> {
-    /// 1/x. PyTorch: `reciprocal`.
+    /// Returns 1/x. PyTorch: `reciprocal`.
     #[in_place]
     fn try_reciprocal(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Reciprocal, Site::here("reciprocal"))
     }
 
-    /// √x; NaN below 0. PyTorch: `sqrt`.
+    /// Returns √x; NaN below 0. PyTorch: `sqrt`.
     #[in_place]
     fn try_sqrt(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sqrt, Site::here("sqrt"))
     }
 
-    /// eˣ. PyTorch: `exp`.
+    /// Returns eˣ. PyTorch: `exp`.
     #[in_place]
     fn try_exp(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Exp, Site::here("exp"))
     }
 
-    /// 2ˣ. PyTorch: `exp2`.
+    /// Returns 2ˣ. PyTorch: `exp2`.
     #[in_place]
     fn try_exp2(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Exp2, Site::here("exp2"))
     }
 
-    /// eˣ - 1, accurate near 0. PyTorch: `expm1`.
+    /// Returns eˣ - 1, accurate near 0. PyTorch: `expm1`.
     #[in_place]
     fn try_expm1(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Expm1, Site::here("expm1"))
     }
 
-    /// ln x; -∞ at 0, NaN below. PyTorch: `log`.
+    /// Returns ln x; -∞ at 0, NaN below. PyTorch: `log`.
     #[in_place]
     fn try_log(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Log, Site::here("log"))
     }
 
-    /// log₂ x. PyTorch: `log2`.
+    /// Returns log₂ x. PyTorch: `log2`.
     #[in_place]
     fn try_log2(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Log2, Site::here("log2"))
     }
 
-    /// log₁₀ x. PyTorch: `log10`.
+    /// Returns log₁₀ x. PyTorch: `log10`.
     #[in_place]
     fn try_log10(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Log10, Site::here("log10"))
     }
 
-    /// ln(1 + x), accurate near 0. PyTorch: `log1p`.
+    /// Returns ln(1 + x), accurate near 0. PyTorch: `log1p`.
     #[in_place]
     fn try_log1p(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Log1p, Site::here("log1p"))
     }
 
-    /// sin x, x in radians. PyTorch: `sin`.
+    /// Returns sin x, with x in radians. PyTorch: `sin`.
     #[in_place]
     fn try_sin(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sin, Site::here("sin"))
     }
 
-    /// cos x, x in radians. PyTorch: `cos`.
+    /// Returns cos x, with x in radians. PyTorch: `cos`.
     #[in_place]
     fn try_cos(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Cos, Site::here("cos"))
     }
 
-    /// tan x, x in radians. PyTorch: `tan`.
+    /// Returns tan x, with x in radians. PyTorch: `tan`.
     #[in_place]
     fn try_tan(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Tan, Site::here("tan"))
     }
 
-    /// Inverse sine, in radians; NaN outside [-1, 1]. PyTorch: `asin`.
+    /// Returns the inverse sine, in radians; NaN outside [-1, 1]. PyTorch: `asin`.
     #[in_place]
     fn try_asin(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Asin, Site::here("asin"))
     }
 
-    /// Inverse cosine, in radians; NaN outside [-1, 1]. PyTorch: `acos`.
+    /// Returns the inverse cosine, in radians; NaN outside [-1, 1]. PyTorch: `acos`.
     #[in_place]
     fn try_acos(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Acos, Site::here("acos"))
     }
 
-    /// Inverse tangent, in radians. PyTorch: `atan`.
+    /// Returns the inverse tangent, in radians. PyTorch: `atan`.
     #[in_place]
     fn try_atan(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Atan, Site::here("atan"))
     }
 
-    /// Hyperbolic sine. PyTorch: `sinh`.
+    /// Returns the hyperbolic sine. PyTorch: `sinh`.
     #[in_place]
     fn try_sinh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sinh, Site::here("sinh"))
     }
 
-    /// Hyperbolic cosine. PyTorch: `cosh`.
+    /// Returns the hyperbolic cosine. PyTorch: `cosh`.
     #[in_place]
     fn try_cosh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Cosh, Site::here("cosh"))
     }
 
-    /// Hyperbolic tangent. PyTorch: `tanh`.
+    /// Returns the hyperbolic tangent. PyTorch: `tanh`.
     #[in_place]
     fn try_tanh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Tanh, Site::here("tanh"))
     }
 
-    /// Inverse hyperbolic sine. PyTorch: `asinh`.
+    /// Returns the inverse hyperbolic sine. PyTorch: `asinh`.
     #[in_place]
     fn try_asinh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Asinh, Site::here("asinh"))
     }
 
-    /// Inverse hyperbolic cosine; NaN below 1. PyTorch: `acosh`.
+    /// Returns the inverse hyperbolic cosine; NaN below 1. PyTorch: `acosh`.
     #[in_place]
     fn try_acosh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Acosh, Site::here("acosh"))
     }
 
-    /// Inverse hyperbolic tangent; NaN outside [-1, 1]. PyTorch: `atanh`.
+    /// Returns the inverse hyperbolic tangent; NaN outside [-1, 1]. PyTorch: `atanh`.
     #[in_place]
     fn try_atanh(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Atanh, Site::here("atanh"))
     }
 
-    /// 1/(1 + e⁻ˣ), exact at ±∞. PyTorch: `sigmoid`.
+    /// Returns 1/(1 + e⁻ˣ), exact at ±∞. PyTorch: `sigmoid`.
     #[in_place]
     fn try_sigmoid(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Sigmoid, Site::here("sigmoid"))
     }
 
-    /// Error function. PyTorch: `erf`.
+    /// Returns the error function. PyTorch: `erf`.
     #[in_place]
     fn try_erf(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Erf, Site::here("erf"))
     }
 
-    /// 1 - erf x, accurate where erf is near 1. PyTorch: `erfc`.
+    /// Returns 1 - erf x, accurate where erf is near 1. PyTorch: `erfc`.
     #[in_place]
     fn try_erfc(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Erfc, Site::here("erfc"))
     }
 
-    /// Inverse of erf; ±∞ at ±1, NaN outside. PyTorch: `erfinv`.
+    /// Returns the inverse of erf; ±∞ at ±1, NaN outside. PyTorch: `erfinv`.
     #[in_place]
     fn try_erfinv(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Erfinv, Site::here("erfinv"))
     }
 
-    /// ln |Γ(x)|; ∞ at 0 and the negative integers. PyTorch: `lgamma`.
+    /// Returns ln |Γ(x)|; ∞ at 0 and the negative integers. PyTorch: `lgamma`.
     #[in_place]
     fn try_lgamma(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Lgamma, Site::here("lgamma"))
     }
 
-    /// Derivative of ln Γ. PyTorch: `digamma`.
+    /// Returns the derivative of ln Γ. PyTorch: `digamma`.
     #[in_place]
     fn try_digamma(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Digamma, Site::here("digamma"))
     }
 
-    /// Derivative of digamma, to nine digits. PyTorch: `polygamma(1, x)`.
+    /// Returns the derivative of digamma, accurate to nine digits. PyTorch: `polygamma(1, x)`.
     fn try_trigamma(&self) -> Result<Self, Self::Error> {
         self.apply_unary(Unary::Trigamma, Site::here("trigamma"))
     }
 
-    /// 1/√x; ∞ at 0, NaN below. PyTorch: `rsqrt`.
+    /// Returns 1/√x; ∞ at 0, NaN below. PyTorch: `rsqrt`.
     #[in_place]
     fn try_rsqrt(&self) -> Result<Self, Self::Error> {
         let at = Site::here("rsqrt");

@@ -1,4 +1,5 @@
-//! The incomplete gamma functions. Their values are computed at once; what is recorded is the derivative.
+//! The incomplete gamma functions. Their values are computed immediately, even for recorded variables; only the derivative is
+//! recorded.
 
 use wengert_macros::twins;
 
@@ -7,20 +8,11 @@ use crate::ops::{Arithmetic, Functions, Operand, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
 
-/// Parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, cut at `other`. NaN where either is negative. A gradient with respect to `self` must not
-/// be asked for.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([1.0]);
-/// let y = Tensor::from([0.5f64]);
-/// let difference = x.igamma(&y).item() - (1.0 - (-0.5f64).exp()); // P(1, y) = 1 - e⁻ʸ
-/// assert!(difference.abs() < 1e-15);
-/// ```
+/// The two parts of Γ(`self`) = ∫ tᵃ⁻¹ e⁻ᵗ dt, split at `other`. NaN where either is negative. A gradient with respect to
+/// `self` is an error.
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
-    /// The share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
+    /// Returns the share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -33,7 +25,7 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
         share(self, other, false, Site::here("igamma"))
     }
 
-    /// The share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
+    /// Returns the share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         share(self, other, true, Site::here("igammac"))
@@ -53,7 +45,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // ± xᵃ⁻¹ e⁻ˣ / Γ(a), by way of its logarithm.
+            // ± xᵃ⁻¹ e⁻ˣ / Γ(a), computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;
@@ -69,7 +61,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
 mod tests {
     use crate::prelude::*;
 
-    /// Values from 60 digits (mpmath).
+    /// Reference values: mpmath with 60 digits.
     #[test]
     fn known_values() {
         for (a, x, lower, upper) in [

@@ -1,22 +1,15 @@
-//! Operations of two and three operands that are made of arithmetic: they broadcast, and their derivatives follow.
+//! Operations of two and three operands, made of simpler arithmetic, which gives their derivatives. Operands broadcast.
 
 use wengert_macros::twins;
 
-use crate::ops::pair::{binary, expanded, join_all, one_value, pair};
+use crate::ops::pair::{binary, expanded, join_all, number, one_value, pair};
 use crate::ops::{Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, TensorLike, Views, try_where_};
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
-/// Mixed arithmetic.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let (x, y) = (Tensor::from([0.0, 10.0]), Tensor::from([4.0, 20.0]));
-/// assert_eq!(x.lerp(&y, 0.25).to_vec(), [1.0, 12.5]);
-/// ```
+/// Arithmetic of two and three operands.
 #[twins]
 pub trait Mixed: TensorLike<Elem: Float> {
-    /// `self + weight · (end - self)`, from the nearer end. PyTorch: `lerp`.
+    /// Returns `self + weight · (end - self)`, computed from the nearer end. PyTorch: `lerp`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -31,11 +24,10 @@ pub trait Mixed: TensorLike<Elem: Float> {
         let (x, y, weight) = match weight.into_argument(self) {
             Argument::Number(weight) => {
                 let (x, y) = pair(self, end, at)?;
-                let weight = Argument::Number(weight);
-                let w = crate::ops::pair::pair(&x, weight, at)?.1;
-                (x, y, w)
+                let weight = number(&x, weight, &x.shape(), at)?;
+                (x, y, weight)
             }
-            Argument::Array(weight) => three(self, end, &weight, at)?,
+            Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
         // From the nearer end, so that both ends are exact; the derivatives are the same from either.
         let near = weight.try_abs()?.try_lt(0.5)?;
@@ -43,7 +35,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
     }
 
-    /// `self + value · x · y`. PyTorch: `addcmul`.
+    /// Returns `self + value · x · y`. PyTorch: `addcmul`.
     #[in_place]
     fn try_addcmul(
         &self,
@@ -51,14 +43,12 @@ pub trait Mixed: TensorLike<Elem: Float> {
         y: impl ArrayOperand<Self>,
         value: f64,
     ) -> Result<Self, Self::Error> {
-        let (x, y) = (&x.into_array(self), &y.into_array(self));
         let at = Site::here("addcmul");
-        let (own, x, y) = three(self, x, y, at)?;
-        let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
-        own.try_add(&scaled.try_mul(&y)?)
+        let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
+        own.try_add(&scale(x, value)?.try_mul(&y)?)
     }
 
-    /// `self + value · x / y`. PyTorch: `addcdiv`.
+    /// Returns `self + value · x / y`. PyTorch: `addcdiv`.
     #[in_place]
     fn try_addcdiv(
         &self,
@@ -66,14 +56,12 @@ pub trait Mixed: TensorLike<Elem: Float> {
         y: impl ArrayOperand<Self>,
         value: f64,
     ) -> Result<Self, Self::Error> {
-        let (x, y) = (&x.into_array(self), &y.into_array(self));
         let at = Site::here("addcdiv");
-        let (own, x, y) = three(self, x, y, at)?;
-        let scaled = if value == 1.0 { x } else { x.try_mul(value)? };
-        own.try_add(&scaled.try_div(&y)?)
+        let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
+        own.try_add(&scale(x, value)?.try_div(&y)?)
     }
 
-    /// `self · 2^other`. PyTorch: `ldexp`.
+    /// Returns `self · 2^other`. PyTorch: `ldexp`.
     #[in_place]
     fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("ldexp");
@@ -81,33 +69,33 @@ pub trait Mixed: TensorLike<Elem: Float> {
         x.try_mul(&y.try_exp2()?)
     }
 
-    /// ln(eˣ + eʸ) without overflow. At equal infinities it is that infinity, and the derivative is NaN. PyTorch:
+    /// Returns ln(eˣ + eʸ) without overflow. For equal infinities it is that infinity, with derivative NaN. PyTorch:
     /// `logaddexp`.
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("logaddexp");
         let (x, y) = pair(self, other, at)?;
-        sum_of_powers(&x, &y, Unary::Exp, at)
+        log_sum_of_powers(&x, &y, Unary::Exp, at)
     }
 
-    /// log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
+    /// Returns log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
     fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("logaddexp2");
         let (x, y) = pair(self, other, at)?;
-        sum_of_powers(&x, &y, Unary::Exp2, at)
+        log_sum_of_powers(&x, &y, Unary::Exp2, at)
     }
 
-    /// x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
+    /// Returns x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
     #[in_place(Binary::Xlogy)]
     fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Xlogy, other, Site::here("xlogy"))
     }
 
-    /// x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
+    /// Returns x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
     fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
-    /// 0 below 0, 1 above, `values` at 0; a gradient through it must not be asked for. PyTorch: `heaviside`.
+    /// Returns 0 below 0, 1 above 0, and `values` at 0. A gradient through it is an error. PyTorch: `heaviside`.
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("heaviside");
@@ -117,8 +105,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
     }
 
-    /// Where both differ by at most `atol + rtol · |other|`; equal infinities are close, NaNs only with `equal_nan`.
-    /// PyTorch: `isclose`.
+    /// Returns where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close only with
+    /// `equal_nan`. PyTorch: `isclose`.
     fn try_isclose(
         &self,
         other: impl Operand<Self>,
@@ -138,17 +126,17 @@ pub trait Mixed: TensorLike<Elem: Float> {
         close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
     }
 
-    /// Where an element is +∞. PyTorch: `isposinf`.
+    /// Returns where an element is +∞. PyTorch: `isposinf`.
     fn try_isposinf(&self) -> Result<Self::Mask, Self::Error> {
         Comparison::try_eq(self, f64::INFINITY)
     }
 
-    /// Where an element is -∞. PyTorch: `isneginf`.
+    /// Returns where an element is -∞. PyTorch: `isneginf`.
     fn try_isneginf(&self) -> Result<Self::Mask, Self::Error> {
         Comparison::try_eq(self, f64::NEG_INFINITY)
     }
 
-    /// Where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
+    /// Returns where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
     fn try_signbit(&self) -> Result<Self::Mask, Self::Error> {
         let at = Site::here("signbit");
         let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;
@@ -169,10 +157,10 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    /// `value` where `mask` holds, `self` elsewhere; both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
+    /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self, Self::Error> {
         let at = Site::here("masked_fill");
-        // PyTorch names the mask first.
+        // The mask is the first operand in PyTorch's error.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expanded(self, &shape, at)?, expanded(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {
@@ -184,24 +172,35 @@ pub trait Masking: TensorLike<Elem: Element> {
 
 impl<A: TensorLike<Elem: Element>> Masking for A {}
 
-/// Three operands over the shape that they have together.
-pub(crate) fn three<A: TensorLike<Elem: Number>>(x: &A, y: &A, z: &A, at: Site) -> Result<(A, A, A), A::Error> {
+/// Expands three operands to their broadcast shape.
+pub(crate) fn broadcast_three<A: TensorLike<Elem: Number>>(
+    x: &A,
+    y: &A,
+    z: &A,
+    at: Site,
+) -> Result<(A, A, A), A::Error> {
     let shapes: [Shape; 3] = [x.shape(), y.shape(), z.shape()];
     let shape = join_all(&shapes.each_ref(), at)?;
     Ok((expanded(x, &shape, at)?, expanded(y, &shape, at)?, expanded(z, &shape, at)?))
 }
 
-/// The logarithm of the sum of two powers, of base e (`Exp`) or 2 (`Exp2`): the larger exponent, plus the logarithm of 1 + the
-/// power of minus the distance.
+/// Multiplies by `value`, unless it is 1.
 #[track_caller]
-fn sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A, A::Error> {
+fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A, A::Error> {
+    if value == 1.0 { Ok(x) } else { x.try_mul(value) }
+}
+
+/// Returns the logarithm of the sum of two powers with base e (`Exp`) or 2 (`Exp2`). It is the larger exponent plus
+/// log(1 + base^-distance), where the distance is the difference of the exponents.
+#[track_caller]
+fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A, A::Error> {
     let first = x.try_ge(y)?;
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;
     let log1p = distance.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
     let log1p = if power == Unary::Exp2 { log1p.try_div(std::f64::consts::LN_2)? } else { log1p };
     let sum = larger.try_add(&log1p)?;
-    // The distance of equal infinities is NaN. Their sum is that infinity, and its derivative NaN: so is ln(eˣ + eʸ)'s.
+    // The distance of equal infinities is NaN. The result is that infinity, and its derivative is NaN, as for ln(eˣ + eʸ).
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)

@@ -1,4 +1,4 @@
-//! Rows of a table by number.
+//! Embeddings: rows of a table, looked up by number.
 
 use std::collections::HashMap;
 
@@ -7,33 +7,24 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::positions::check_within;
-use crate::{Error, Float, Scalar, Site, Tensor};
+use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 
-/// What [`embedding`](Embedding::embedding) does beyond reading.
+/// Options for the gradient of [`embedding`](Embedding::embedding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingOptions {
-    /// A row that is read but gets no gradient; negative numbers count from the end.
+    /// The number of a row that gets no gradient. Negative numbers count from the end.
     pub padding_idx: Option<isize>,
-    /// Whether a row's gradient is divided by how often it occurs.
+    /// Whether the gradient of a row is divided by the number of its occurrences in the index.
     pub scale_grad_by_freq: bool,
 }
 
 /// Embeddings.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let table = Tensor::from([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]]);
-/// let words = Tensor::from([2, 1]);
-/// assert_eq!(table.embedding(&words, Default::default()), Tensor::from([[3.0, 4.0], [1.0, 2.0]]));
-/// ```
 #[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
-    /// The rows of `self`, a table `[rows, width]`, whose numbers are in `index`: of shape `index.shape()` and `width`.
-    /// Nothing is renormalized (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, arguments swapped.
+    /// Returns the rows `index` of `self`, a table `[rows, width]`, in the shape of `index` followed by `width`. Does not
+    /// renormalize rows (PyTorch's `max_norm`). PyTorch: `nn.functional.embedding`, arguments swapped.
     ///
     /// ```
-    /// use wengert_tensor::ops::Embedding;
     /// use wengert_tensor::prelude::*;
     ///
     /// let table = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
@@ -43,9 +34,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
     fn try_embedding(&self, index: &Tensor<i64>, options: EmbeddingOptions) -> Result<Self, Self::Error> {
         let at = Site::here("embedding");
         let table = self.shape();
-        if table.rank() != 2 {
-            return Err(Error::argument(at, "'weight' must be 2-D").into());
-        }
+        ensure!(table.rank() == 2, at, "'weight' must be 2-D");
         let rows = table[0] as i64;
         let padding = match options.padding_idx.map(|row| row as i64) {
             Some(row) if !(-rows..rows).contains(&row) => {

@@ -1,24 +1,25 @@
-//! The items that an index is a list of.
+//! The items of an index such as `x[1, :, index]`.
 
 use crate::Tensor;
 
 /// One item of an index.
 ///
-/// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), `&Tensor<i64>` and `&Tensor<bool>` convert;
-/// [`index_items!`](crate::index_items) makes a list of them. The range `..` is one whole dimension, not an ellipsis.
+/// Integers, ranges (`..`, `1..`, `..-1`, `1..3`), `&Tensor<i64>` and `&Tensor<bool>` convert to items.
+/// [`index_items!`](crate::index_items) makes a list of items. The range `..` is one whole dimension, not an ellipsis.
 #[derive(Clone, Debug)]
 pub enum IndexItem {
-    /// One position (negative: from the end); the dimension disappears.
+    /// One position (negative: from the end). The dimension disappears.
     At(isize),
     /// `start:end:step` of a dimension, as in Python, with a positive step.
     Slice(Option<isize>, Option<isize>, isize),
     /// A new dimension of size 1. Python: `None`.
     NewAxis,
-    /// As many whole dimensions as the other items leave, none included. Python: `...`, and so in [`index_items!`](crate::index_items).
+    /// All dimensions that the other items do not index, possibly none. Written `...` in Python and in
+    /// [`index_items!`](crate::index_items).
     Ellipsis,
-    /// Positions along a dimension, of any shape; negative ones count from the end.
+    /// Positions along a dimension, as a tensor of any shape. Negative ones count from the end.
     Positions(Tensor<i64>),
-    /// Where to take elements, over as many dimensions as the mask has.
+    /// The elements where the mask is true. The mask indexes as many dimensions as it has.
     Mask(Tensor<bool>),
 }
 
@@ -78,8 +79,8 @@ impl From<&Tensor<bool>> for IndexItem {
 
 /// A list of [`IndexItem`](crate::ops::IndexItem)s: `index_items![0, .., 1..3, &positions, &mask]`.
 ///
-/// `..` is one whole dimension, Python's `:`. `...` is as many whole dimensions as the other items leave, as in Python, and
-/// may stand once: `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
+/// `..` is one whole dimension, Python's `:`. `...` stands for all dimensions that the other items do not index and may occur
+/// once: Python's `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
 ///
 /// ```
 /// use wengert_tensor::index_items;

@@ -1,9 +1,9 @@
-//! Indexing with a list of items, as `x[1, :, index]` does: integers, slices, new dimensions, an ellipsis, tensors of
-//! indices, masks.
+//! Indexing with a list of items, as `x[1, :, index]` in Python: integers, slices, new dimensions, an ellipsis, index tensors,
+//! masks.
 //!
-//! What needs no index tensor is a view. The index tensors broadcast against each other, and their common shape takes the
-//! place of the dimensions they index, if these are adjacent, and goes first otherwise. This is PyTorch's rule; NumPy's
-//! differs in that an integer counts as an index tensor there, and is a view here. One difference: after a mask of several dimensions, the next item
+//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. Their common shape
+//! replaces the dimensions that they index if these are adjacent; else it comes first. This is PyTorch's rule. In NumPy an
+//! integer counts as an index tensor; here it makes a view. Unlike in PyTorch, the item after a mask of several dimensions
 //! applies to the next dimension, as in NumPy.
 
 pub use crate::ops::index::item::IndexItem;
@@ -11,23 +11,14 @@ pub use crate::ops::index::item::IndexItem;
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::index::positions::everywhere;
-use crate::ops::index::resolve::{resolve, taken};
+use crate::ops::index::positions::all_positions;
+use crate::ops::index::resolve::{resolve, take};
 use crate::{Error, Shape, Site, Tensor};
 
 /// Indexing with a list of items.
-///
-/// ```
-/// use wengert_tensor::{index_items, prelude::*};
-///
-/// let x = Tensor::<f64>::arange(12).reshape([3, 4]);
-/// assert_eq!(x.index(&index_items![1]).to_vec(), [4.0, 5.0, 6.0, 7.0]);
-/// let rows = Tensor::from([2, 0]);
-/// assert_eq!(x.index(&index_items![&rows, 1]).to_vec(), [9.0, 1.0]);
-/// ```
 #[twins]
 pub trait ItemIndexing: TensorLike {
-    /// The elements that `items` choose. A view where they have no index tensor and no mask. PyTorch: `x[items]`.
+    /// Returns the elements that `items` select: a view if there are no index tensors and no masks. PyTorch: `x[items]`.
     ///
     /// ```
     /// use wengert_tensor::{index_items, prelude::*};
@@ -41,21 +32,18 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// # Errors
     ///
-    /// Where there are more items than dimensions, a position is out of range, a mask's shape is not that of its
-    /// dimensions, or index tensors do not broadcast.
+    /// If there are more items than dimensions, a position is out of range, the shape of a mask differs from its dimensions, or
+    /// index tensors do not broadcast.
     fn try_index(&self, items: &[IndexItem]) -> Result<Self, Self::Error> {
         let at = Site::here("index");
-        let (view, chosen) = resolve(self, items, at)?;
-        if chosen.is_empty() {
-            return Ok(view);
-        }
-        taken(&view, chosen, at)
+        let (view, indices) = resolve(self, items, at)?;
+        take(&view, indices, at)
     }
 }
 
 impl<A: TensorLike> ItemIndexing for A {}
 
-/// Whether `items` make a view.
+/// Returns whether `items` make a view.
 pub(crate) fn is_view(items: &[IndexItem]) -> bool {
     !items.iter().any(|item| match item {
         IndexItem::Positions(positions) => positions.rank() > 0,
@@ -64,13 +52,10 @@ pub(crate) fn is_view(items: &[IndexItem]) -> bool {
     })
 }
 
-/// Positions, in a tensor of shape `shape`, of the elements that `items` choose.
+/// Returns the positions, in a tensor of shape `shape`, of the elements that `items` select.
 pub(crate) fn positions_of(shape: &Shape, items: &[IndexItem], at: Site) -> Result<Tensor<i64>, Error> {
-    let (view, chosen) = resolve(&everywhere(shape, at)?, items, at)?;
-    if chosen.is_empty() {
-        return Ok(view);
-    }
-    taken(&view, chosen, at)
+    let (view, indices) = resolve(&all_positions(shape, at)?, items, at)?;
+    take(&view, indices, at)
 }
 
 #[cfg(test)]
@@ -99,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ellipsis_is_the_dimensions_that_are_left() {
+    fn an_ellipsis_stands_for_the_remaining_dimensions() {
         let x = cube();
         assert_eq!(x.index(&index_items![..., 0]), x.select(2, 0));
         assert_eq!(x.index(&index_items![0, ...]), x.select(0, 0));
@@ -115,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn index_tensors_stay_in_place_where_they_are_neighbours_and_go_first_otherwise() {
+    fn adjacent_index_tensors_stay_in_place_and_others_come_first() {
         let x = cube();
         let (rows, columns) = (Tensor::from([[0i64], [2]]), Tensor::from([-1i64, 0, 0]));
         let block = x.index(&index_items![.., &rows, &columns]);
@@ -125,12 +110,12 @@ mod tests {
         let split = x.index(&index_items![&outer, .., &inner]);
         assert_eq!(split.shape(), &[2, 3]);
         assert_eq!(split.to_vec(), [2, 12, 22, 103, 113, 123]);
-        // An integer between two index tensors is a view, so they are adjacent.
+        // The integer between the two index tensors makes a view first, so they are adjacent.
         assert_eq!(x.index(&index_items![&outer, 0, &inner]).to_vec(), [2, 103]);
     }
 
     #[test]
-    fn masks_choose_over_their_own_dimensions() {
+    fn masks_select_over_as_many_dimensions_as_they_have() {
         let x = cube();
         let mask = Tensor::from([[true, false, false], [false, false, true]]);
         assert_eq!(x.index(&index_items![&mask, 1]).to_vec(), [1, 121]);
@@ -139,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_of_what_is_refused() {
+    fn refusals_have_pytorchs_sentences() {
         let x = Tensor::<f64>::zeros([3, 3]);
         let sentence = |items: &[IndexItem]| x.try_index(items).unwrap_err().sentence();
         assert_eq!(sentence(&index_items![0, 0, 0]), "too many indices for tensor of dimension 2");

@@ -1,23 +1,16 @@
-//! From masks and classes to indices and back. Everything here is plain data, through which no gradient flows.
+//! Conversions between masks, classes and indices. All of this is plain data, through which no gradient flows.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
-use crate::ops::index::positions::{of_mask, unravel};
-use crate::{Compare, Error, Scalar, Site, Tensor};
+use crate::ops::index::positions::{positions_in, unravel};
+use crate::{Compare, Error, Scalar, Site, Tensor, ensure};
 
-/// Where elements are not zero.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
-/// assert_eq!(x.nonzero(), Tensor::from([[0, 1], [1, 0]]));
-/// ```
+/// The indices of the elements that are not zero.
 #[twins]
 pub trait Nonzero: TensorLike {
-    /// Indices `[count, rank]` of the elements that are not zero (or `true`), in row-major order; a NaN counts. PyTorch:
-    /// `nonzero`.
+    /// Returns the indices `[count, rank]` of the elements that are not zero (`true` for masks), in row-major order. NaN is not
+    /// zero. PyTorch: `nonzero`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -37,22 +30,15 @@ pub trait Nonzero: TensorLike {
         })?)
     }
 
-    /// Indices of the elements that are not zero (or `true`), one vector per dimension: what
-    /// [`index`](crate::ops::ItemIndexing::index) takes. A number counts as a vector of one. PyTorch: `where` with one argument,
-    /// `nonzero` with `as_tuple=True`.
+    /// Returns the indices of the elements that are not zero (`true` for masks) as one vector per dimension, in the form that
+    /// [`index`](crate::ops::ItemIndexing::index) accepts. A number counts as a vector of one element. PyTorch: `where` with one
+    /// argument, `nonzero` with `as_tuple=True`.
     fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
         let at = Site::here("where_nonzero");
         if self.shape().rank() == 0 {
             return Ok(vec![Tensor::zeros([count(self, at)?])]);
         }
-        let columns = indices(self, at)?;
-        Ok(columns
-            .into_iter()
-            .map(|column| {
-                let count = column.len();
-                Tensor::from_vec(column, [count])
-            })
-            .collect())
+        Ok(indices(self, at)?.into_iter().map(Tensor::from).collect())
     }
 }
 
@@ -65,15 +51,15 @@ fn mask<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
 }
 
 fn count<A: TensorLike>(x: &A, at: Site) -> Result<usize, A::Error> {
-    Ok(mask(x, at)?.iter().filter(|&chosen| chosen).count())
+    Ok(mask(x, at)?.iter().filter(|&is_nonzero| is_nonzero).count())
 }
 
 fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
-    Ok(unravel(&x.shape(), &of_mask(&mask(x, at)?, at)?))
+    Ok(unravel(&x.shape(), &positions_in(&mask(x, at)?, at)?))
 }
 
-/// A 1 at each class and 0 elsewhere, along a new last dimension of size `classes`, or of the largest class plus 1 where that
-/// is not given. PyTorch: `nn.functional.one_hot`.
+/// Returns a 1 at each class and 0 elsewhere, along a new last dimension. Its size is `classes`, or the largest class plus 1 if
+/// `classes` is `None`. PyTorch: `nn.functional.one_hot`.
 ///
 /// ```
 /// use wengert_tensor::ops::one_hot;
@@ -85,15 +71,13 @@ fn indices<A: TensorLike>(x: &A, at: Site) -> Result<Vec<Vec<i64>>, A::Error> {
 ///
 /// # Errors
 ///
-/// Where a class is negative or not below `classes`, or there is neither a class nor their number.
+/// If a class is negative or not below `classes`, or if `index` is empty and `classes` is `None`.
 #[twins]
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");
     let refuse = |message: &str| Err(Error::argument(at, message));
     let line = index.elements(at)?;
-    if line.iter().any(|&class| class < 0) {
-        return refuse("Class values must be non-negative.");
-    }
+    ensure!(line.iter().all(|&class| class >= 0), at, "Class values must be non-negative.");
     let classes = match (classes, line.iter().copied().max()) {
         (None, None) => return refuse("Can not infer total number of classes from empty tensor."),
         (None, Some(largest)) => largest as usize + 1,

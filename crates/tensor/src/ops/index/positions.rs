@@ -1,15 +1,16 @@
-//! Position arithmetic: from an index along every dimension to places in row-major order, which is what
-//! [`apply_take`](crate::ops::TensorLike::apply_take) reads and [`apply_put`](crate::ops::TensorLike::apply_put) adds to.
+//! Arithmetic of positions: from an index along each dimension to row-major positions, which
+//! [`apply_take`](crate::ops::TensorLike::apply_take) reads and
+//! [`apply_scatter_add`](crate::ops::TensorLike::apply_scatter_add) adds to.
 //!
-//! An element's position is Σ index · stride, and the indices of the dimensions broadcast: `[n, 1]` rows and `[m]` columns
-//! make the positions of an `[n, m]` block.
+//! The position of an element is Σ index · stride. The indices of the dimensions broadcast: rows `[n, 1]` and columns `[m]` give
+//! the positions of an `[n, m]` block.
 
 use smallvec::SmallVec;
 
 use crate::ops::compose::Compose;
 use crate::{Error, Shape, Site, Tensor};
 
-/// Positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
+/// Returns the positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
 pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Result<Tensor<i64>, Error> {
     debug_assert_eq!(from.rank(), indices.len());
     let strides = from.row_major_strides();
@@ -21,51 +22,52 @@ pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Resu
     Ok(total)
 }
 
-/// `0, 1, …, len - 1` along dimension `axis` of `rank`.
+/// Returns `0, 1, …, len - 1` along dimension `axis` of `rank` dimensions.
 pub(crate) fn line(len: usize, axis: usize, rank: usize, at: Site) -> Result<Tensor<i64>, Error> {
-    let mut shape = Shape::ones(rank);
-    shape[axis] = len;
-    everywhere(&shape, at)
+    all_positions(&Shape::ones(rank).with_size(axis, len), at)
 }
 
-/// Positions in a tensor of shape `from`, where the index along `axis` is `index` and along the others the place in `index`
-/// itself: what `gather` reads.
-pub(crate) fn along(from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Tensor<i64>, Error> {
+/// Returns the positions that `gather` reads in a tensor of shape `from`. The index along `axis` is the element of `index`;
+/// along the other dimensions it is the element's own index.
+pub(crate) fn gathered_positions(
+    from: &Shape,
+    axis: usize,
+    index: &Tensor<i64>,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
     let (strides, shape) = (from.row_major_strides(), index.shape());
     // A tensor of rank 0 has one position.
-    let along = strides.get(axis).copied().unwrap_or(0);
+    let axis_stride = strides.get(axis).copied().unwrap_or(0);
     Tensor::build(shape, at, |out| {
-        // The place in `index`, and its position but for the index itself.
-        let mut place: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
+        // The index of the current element of `index`, and its contribution to the position.
+        let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
         let mut others = 0;
         for (out, index) in out.iter_mut().zip(index.iter()) {
-            *out = (others + index as isize * along) as i64;
-            for (other, place) in place.iter_mut().enumerate().rev() {
+            *out = (others + index as isize * axis_stride) as i64;
+            for (other, own) in own.iter_mut().enumerate().rev() {
                 let step = if other == axis { 0 } else { strides[other] };
-                *place += 1;
+                *own += 1;
                 others += step;
-                if *place < shape[other] {
+                if *own < shape[other] {
                     break;
                 }
-                others -= step * *place as isize;
-                *place = 0;
+                others -= step * *own as isize;
+                *own = 0;
             }
         }
     })
 }
 
-/// Positions in a tensor of shape `from` of its slices at `index`, a list, along `axis`: what `index_select` reads.
-pub(crate) fn slices(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
+/// Returns the positions, in a tensor of shape `from`, of its slices with the numbers `index` along `axis`.
+pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
-    let mut shape = Shape::ones(rank);
-    shape[axis] = index.len();
-    let index = Tensor::try_from_vec(index.to_vec(), &shape)?;
+    let index = Tensor::try_from_vec(index.to_vec(), &Shape::ones(rank).with_size(axis, index.len()))?;
     let own = |other: usize| if other == axis { Ok(index.clone()) } else { line(from[other], other, rank, at) };
     row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
 }
 
-/// The positions of all elements, in the shape itself.
-pub(crate) fn everywhere(shape: &Shape, at: Site) -> Result<Tensor<i64>, Error> {
+/// Returns `0, 1, …` in row-major order in the shape `shape`.
+pub(crate) fn all_positions(shape: &Shape, at: Site) -> Result<Tensor<i64>, Error> {
     Tensor::build(shape, at, |out| {
         for (position, out) in out.iter_mut().enumerate() {
             *out = position as i64;
@@ -73,13 +75,13 @@ pub(crate) fn everywhere(shape: &Shape, at: Site) -> Result<Tensor<i64>, Error> 
     })
 }
 
-/// Positions of the elements of `mask` that are `true`, in order.
-pub(crate) fn of_mask(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
+/// Returns the positions of the elements of `mask` that are `true`, in order.
+pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
     let mask = mask.elements(at)?;
     Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
 }
 
-/// The index along each dimension of every position in `positions`.
+/// Returns, for each dimension, the index of every position in `positions`.
 pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
     let strides = shape.row_major_strides();
     (0..shape.rank())
@@ -87,13 +89,13 @@ pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// Refuses an index outside dimension `axis` of size `size`.
+/// Refuses indices outside dimension `axis`, which has size `size`.
 pub(crate) fn check_range(index: &[i64], size: usize, axis: usize, at: Site) -> Result<(), Error> {
     let sentence = |position| format!("index {position} is out of bounds for dimension {axis} with size {size}");
     check_within(index, size, axis, sentence, at)
 }
 
-/// [`check_range`] with a sentence of the operation's own.
+/// Refuses indices like [`check_range`], with the operation's own sentence.
 pub(crate) fn check_within(
     index: &[i64],
     size: usize,
@@ -110,10 +112,10 @@ pub(crate) fn check_within(
     }
 }
 
-/// Indices from `-size` to `size - 1`, the negative ones counted from the end.
-pub(crate) fn wrapped(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+/// Returns the indices with negative ones counted from the end. They must be from `-size` to `size - 1`.
+pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut line = index.elements(at)?;
-    match from_the_end(&mut line, size) {
+    match wrap_negative(&mut line, size) {
         None => Tensor::try_from_vec(line, index.shape()),
         Some(position) => {
             let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
@@ -122,8 +124,8 @@ pub(crate) fn wrapped(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -
     }
 }
 
-/// Counts negative positions from the end; gives one that is outside, if there is one.
-pub(crate) fn from_the_end(positions: &mut [i64], size: usize) -> Option<i64> {
+/// Counts negative positions from the end. Returns the first position that is out of range, if there is one.
+pub(crate) fn wrap_negative(positions: &mut [i64], size: usize) -> Option<i64> {
     let size = size as i64;
     for position in positions {
         if !(-size..size).contains(position) {
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn unravel_is_the_inverse() {
         assert_eq!(unravel(&Shape::from([2, 3]), &[0, 4, 5]), [[0, 1, 1], [0, 1, 2]]);
-        assert!(wrapped(&Tensor::from([-3i64]), 2, 0, AT()).is_err());
-        assert_eq!(wrapped(&Tensor::from([-2i64, 1]), 2, 0, AT()).unwrap().to_vec(), [0, 1]);
+        assert!(wrap(&Tensor::from([-3i64]), 2, 0, AT()).is_err());
+        assert_eq!(wrap(&Tensor::from([-2i64, 1]), 2, 0, AT()).unwrap().to_vec(), [0, 1]);
     }
 }

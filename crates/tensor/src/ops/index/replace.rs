@@ -1,13 +1,13 @@
-//! Writing to positions, where the last of several writes to one element wins.
+//! Writing to positions. If one position is written several times, the last write wins.
 //!
-//! PyTorch does not say which of them wins, yet gives every source the gradient of its element, as if it had won. The same
-//! here: the values are those of the last write, the derivative counts all of them.
+//! PyTorch leaves open which write wins, but gives every source the gradient of its element, as if it had won. So does this
+//! code: the values are those of the last write, and the derivative includes all of them.
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
 
-/// `x` with `values` written to `positions` of its row-major order, one value for each.
+/// Returns `x` with `values` written to the row-major `positions`, one value per position.
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
     debug_assert_eq!(positions.shape(), &values.shape());
     if positions.numel() == 0 {
@@ -18,9 +18,9 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     let source = Tensor::build(&shape, at, |source| {
         source.fill(-1);
         for (number, position) in positions.iter().enumerate() {
-            let place = &mut source[position as usize];
-            repeated |= *place >= 0;
-            *place = number as i64;
+            let source = &mut source[position as usize];
+            repeated |= *source >= 0;
+            *source = number as i64;
         }
     })?;
     let written = x.mask(&source.compared(Compare::Ge, 0, at)?);
@@ -30,24 +30,24 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
         return Ok(result);
     }
     let terms = || {
-        let every = values.apply_put(positions, &shape, at)?;
+        let every = values.apply_scatter_add(positions, &shape, at)?;
         Ok(vec![(A::apply_select(&written, &every, x, at)?, None)])
     };
     result.with_derivative(terms, at)
 }
 
-/// `x` with one number written to `positions`.
+/// Returns `x` with one number written to `positions`.
 pub(crate) fn overwrite_with_number<A: TensorLike>(
     x: &A,
     positions: &Tensor<i64>,
     value: A::Elem,
     at: Site,
 ) -> Result<A, A::Error> {
-    x.chosen(&x.mask(&without(&x.shape(), positions, at)?), crate::ops::Argument::Number(value), at)
+    x.chosen(&x.mask(&mask_without(&x.shape(), positions, at)?), crate::ops::Argument::Number(value), at)
 }
 
-/// `true` everywhere but at `positions`.
-pub(crate) fn without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
+/// Returns a mask that is false at `positions` and true elsewhere.
+pub(crate) fn mask_without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
     Tensor::build(shape, at, |kept| {
         kept.fill(true);
         for position in positions.iter() {
@@ -56,11 +56,11 @@ pub(crate) fn without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Resul
     })
 }
 
-/// `x` with `values` added to `positions`; repeats add up.
+/// Returns `x` with `values` added at `positions`. Values for the same position add up.
 pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
     if positions.numel() == 0 {
         return Ok(x.clone());
     }
     debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
-    x.plus(&values.apply_put(positions, &x.shape(), at)?, at)
+    x.plus(&values.apply_scatter_add(positions, &x.shape(), at)?, at)
 }

@@ -1,33 +1,27 @@
-//! Resolves the items of an index into a view and the remaining index tensors, and these into positions.
+//! Indexing by a list of items, in two steps: a view for integers, slices and new dimensions; positions for index tensors
+//! and masks.
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::item::IndexItem;
-use crate::ops::index::positions::{line, of_mask, row_major, unravel, wrapped};
+use crate::ops::index::positions::{line, positions_in, row_major, unravel, wrap};
+use crate::ops::shape::views::{slice, squeeze, unsqueeze};
 use crate::shape::broadcast;
-use crate::{Error, Shape, Site, Tensor, View};
+use crate::{Error, Shape, Site, Tensor, View, ensure};
 
-/// Index tensors by the dimension that they index, in order.
-pub(crate) type Chosen = Vec<(usize, Tensor<i64>)>;
+/// Index tensors, each with the dimension that it indexes, in order.
+pub(crate) type IndexTensors = Vec<(usize, Tensor<i64>)>;
 
-/// The view described by all items but index tensors and masks, and these tensors.
-pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, Chosen), A::Error> {
+/// Returns the view that all items but index tensors and masks describe, and the index tensors that remain.
+pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, IndexTensors), A::Error> {
     let rank = x.shape().rank();
-    let specified: usize = items
-        .iter()
-        .map(|item| match item {
-            IndexItem::At(_) | IndexItem::Slice(..) | IndexItem::Positions(_) => 1,
-            IndexItem::Mask(mask) => mask.rank(),
-            IndexItem::NewAxis | IndexItem::Ellipsis => 0,
-        })
-        .sum();
-    if specified > rank {
-        return Err(Error::argument(at, format_args!("too many indices for tensor of dimension {rank}")).into());
-    }
+    let indexed: usize = items.iter().map(indexed_dimensions).sum();
+    ensure!(indexed <= rank, at, "too many indices for tensor of dimension {rank}");
+    let ellipses = items.iter().filter(|item| matches!(item, IndexItem::Ellipsis)).count();
+    ensure!(ellipses <= 1, at, "an index can only have a single ellipsis");
     let mut view = x.clone();
-    let mut chosen = Chosen::new();
+    let mut indices = IndexTensors::new();
     let mut axis = 0;
-    let mut elided = false;
     for item in items {
         match item {
             &IndexItem::At(position) => view = select(&view, axis, position, at)?,
@@ -35,126 +29,113 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
                 view = select(&view, axis, position.try_item()? as isize, at)?;
             }
             &IndexItem::Slice(start, end, step) => {
-                view = slice(&view, axis, (start, end, step), at)?;
+                ensure!(step > 0, at, "step must be greater than zero");
+                let size = view.shape()[axis];
+                match slice(axis, size, start, end, step) {
+                    View::Slice { start: 0, len, step: 1, .. } if len == size => {}
+                    part => view = view.apply_view(part, at)?,
+                }
                 axis += 1;
             }
             IndexItem::NewAxis => {
-                view = unsqueezed(&view, axis, at)?;
+                view = unsqueeze(&view, axis, at)?;
                 axis += 1;
             }
-            IndexItem::Ellipsis => {
-                if std::mem::replace(&mut elided, true) {
-                    return Err(Error::argument(at, "an index can only have a single ellipsis").into());
-                }
-                axis += rank - specified;
-            }
+            IndexItem::Ellipsis => axis += rank - indexed,
             IndexItem::Positions(positions) => {
-                let positions = wrapped(positions, view.shape()[axis], axis, at)?;
-                chosen.push((axis, positions));
+                indices.push((axis, wrap(positions, view.shape()[axis], axis, at)?));
                 axis += 1;
             }
             IndexItem::Mask(mask) if mask.rank() == 0 => {
-                // A mask without dimensions: a new dimension, whose single element is taken or not.
-                view = unsqueezed(&view, axis, at)?;
-                let taken = usize::from(mask.try_item()?);
-                chosen.push((axis, Tensor::zeros([taken])));
+                // A mask of rank 0 indexes a new dimension, whose single element is taken or not.
+                view = unsqueeze(&view, axis, at)?;
+                indices.push((axis, Tensor::zeros([usize::from(mask.try_item()?)])));
                 axis += 1;
             }
             IndexItem::Mask(mask) => {
-                let shape = view.shape();
-                for (own, &size) in mask.shape().iter().enumerate() {
-                    if shape[axis + own] != size {
-                        let message = format!(
-                            "The shape of the mask {} at index {own} does not match the shape of the indexed tensor {shape} \
-                             at index {}",
-                            mask.shape(),
-                            axis + own
-                        );
-                        return Err(Error::argument(at, message).into());
-                    }
-                }
-                for line in unravel(mask.shape(), &of_mask(mask, at)?) {
-                    let count = line.len();
-                    chosen.push((axis, Tensor::try_from_vec(line, [count])?));
+                check_mask(mask.shape(), &view.shape(), axis, at)?;
+                for index in unravel(mask.shape(), &positions_in(mask, at)?) {
+                    indices.push((axis, Tensor::from(index)));
                     axis += 1;
                 }
             }
         }
     }
-    Ok((view, chosen))
+    Ok((view, indices))
+}
+
+/// Returns the number of dimensions that an item applies to.
+fn indexed_dimensions(item: &IndexItem) -> usize {
+    match item {
+        IndexItem::At(_) | IndexItem::Slice(..) | IndexItem::Positions(_) => 1,
+        IndexItem::Mask(mask) => mask.rank(),
+        IndexItem::NewAxis | IndexItem::Ellipsis => 0,
+    }
+}
+
+/// Refuses a mask whose sizes differ from those of the dimensions that it indexes, which begin at `axis`.
+fn check_mask(mask: &Shape, shape: &Shape, axis: usize, at: Site) -> Result<(), Error> {
+    for (own, &size) in mask.iter().enumerate() {
+        let indexed = axis + own;
+        ensure!(
+            shape[indexed] == size,
+            at,
+            "The shape of the mask {mask} at index {own} does not match the shape of the indexed tensor {shape} at index \
+             {indexed}"
+        );
+    }
+    Ok(())
 }
 
 fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Result<A, A::Error> {
-    let mut shape = x.shape();
-    let size = shape[axis] as isize;
+    let size = x.shape()[axis] as isize;
     if !(-size..size).contains(&position) {
         let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
         return Err(Error::IndexRange { message, at }.into());
     }
     let start = if position < 0 { position + size } else { position } as usize;
-    shape.remove(axis);
-    x.sliced(axis, start, 1, at)?.reshaped(shape, at)
+    squeeze(&x.sliced(axis, start, 1, at)?, axis, at)
 }
 
-type Bounds = (Option<isize>, Option<isize>, isize);
-
-fn slice<A: TensorLike>(x: &A, axis: usize, (start, end, step): Bounds, at: Site) -> Result<A, A::Error> {
-    if step <= 0 {
-        return Err(Error::argument(at, "step must be greater than zero").into());
-    }
-    let size = x.shape()[axis] as isize;
-    let place = |position: isize| (if position < 0 { position.saturating_add(size) } else { position }).clamp(0, size);
-    let start = place(start.unwrap_or(0));
-    let end = place(end.unwrap_or(size)).max(start);
-    let len = ((end - start) as usize).div_ceil(step as usize);
-    if (start, len, step) == (0, size as usize, 1) {
-        return Ok(x.clone());
-    }
-    x.apply_view(View::Slice { axis, start: start as usize, len, step }, at)
-}
-
-fn unsqueezed<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
-    let mut shape = x.shape();
-    shape.insert(axis, 1);
-    x.reshaped(shape, at)
-}
-
-/// The elements of `view` that index tensors choose.
-pub(crate) fn taken<A: TensorLike>(view: &A, chosen: Chosen, at: Site) -> Result<A, A::Error> {
-    match &chosen[..] {
+/// Returns the elements of `view` that the index tensors select.
+pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> Result<A, A::Error> {
+    match &indices[..] {
+        [] => Ok(view.clone()),
         [(axis, index)] => view.apply_index_select(*axis, index, at),
-        _ => view.apply_take(&positions(&view.shape(), chosen, at)?, at),
+        _ => view.apply_take(&positions(&view.shape(), indices, at)?, at),
     }
 }
 
-/// Positions in a tensor of shape `shape` of the elements that index tensors choose; the other dimensions are whole.
-fn positions(shape: &Shape, chosen: Chosen, at: Site) -> Result<Tensor<i64>, Error> {
-    let shapes: Vec<&Shape> = chosen.iter().map(|(_, index)| index.shape()).collect();
+/// Returns the positions, in a tensor of shape `shape`, of the elements that the index tensors select. The dimensions without
+/// an index tensor are whole.
+fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i64>, Error> {
+    let shapes: Vec<&Shape> = indices.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {
         let list: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();
         let message =
             format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", list.join(", "));
         return Err(Error::ShapeMismatch { message, at });
     };
-    let (first, last) = (chosen[0].0, chosen[chosen.len() - 1].0);
-    let neighbours = last - first + 1 == chosen.len();
-    let lead = if neighbours { first } else { 0 };
-    let rank = shape.rank() - chosen.len() + common.rank();
+    // The dimensions of the index tensors replace the indexed ones if these are adjacent; else they come first.
+    let (first, last) = (indices[0].0, indices[indices.len() - 1].0);
+    let adjacent = last - first + 1 == indices.len();
+    let lead = if adjacent { first } else { 0 };
+    let rank = shape.rank() - indices.len() + common.rank();
     let mut whole = 0;
-    let mut indices = Vec::with_capacity(shape.rank());
+    let mut terms = Vec::with_capacity(shape.rank());
     for axis in 0..shape.rank() {
-        match chosen.iter().find(|(own, _)| *own == axis) {
+        match indices.iter().find(|(indexed, _)| *indexed == axis) {
             Some((_, index)) => {
-                let mut placed = Shape::ones(rank);
-                placed[lead..lead + common.rank()].copy_from_slice(&common);
-                indices.push(index.over(&common, at)?.reshaped(placed, at)?);
+                let mut aligned = Shape::ones(rank);
+                aligned[lead..lead + common.rank()].copy_from_slice(&common);
+                terms.push(index.over(&common, at)?.reshaped(aligned, at)?);
             }
             None => {
-                let place = if whole < lead { whole } else { whole + common.rank() };
-                indices.push(line(shape[axis], place, rank, at)?);
+                let position = if whole < lead { whole } else { whole + common.rank() };
+                terms.push(line(shape[axis], position, rank, at)?);
                 whole += 1;
             }
         }
     }
-    row_major(shape, &indices, at)
+    row_major(shape, &terms, at)
 }

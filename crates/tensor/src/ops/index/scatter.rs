@@ -1,35 +1,28 @@
-//! Writing and adding by tensors of indices, as functions: `self` stays as it is. The forms that change it are in
+//! Writing and adding by index tensors. These operations return a new array; the ones that change `self` are in
 //! [`ScatterInPlace`](crate::ops::ScatterInPlace).
 //!
-//! Where an element is written several times, the last one wins and every source gets its gradient; what is added adds up.
+//! If an element is written several times, the last write wins, and every source gets its gradient. Additions add up.
 
 use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
 use crate::ops::index::indexing::one_dim;
+use crate::ops::index::items::is_view;
 use crate::ops::index::items::positions_of;
-use crate::ops::index::positions::{along, check_range, check_within, slices, wrapped};
-use crate::ops::index::replace::{add_at, overwrite, overwrite_with_number, without};
+use crate::ops::index::positions::{check_range, check_within, gathered_positions, slice_positions, wrap};
+use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
 use crate::ops::shape::views::Views;
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, TensorLike};
-use crate::shape::broadcast::Expansion;
+use crate::shape::broadcast::expands;
 use crate::shape::dims;
-use crate::{Error, Number, Position, Shape, Site, Tensor};
+use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
 
-/// Writing by index tensors.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let points = Tensor::from([1.0, 2.0, 4.0]);
-/// let team = Tensor::from([0, 1, 0]);
-/// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
-/// ```
+/// Writing and adding by index tensors.
 #[twins]
 pub trait Scatter: TensorLike {
-    /// `self` with `source` written, along dimension `dim`, to the positions that `index` gives: the inverse of
-    /// [`gather`](crate::ops::Indexing::gather). `index` may be smaller than `source`, of which a part is read then. PyTorch:
-    /// `scatter`.
+    /// Returns `self` with `source` written to the positions `index` along dimension `dim`: the inverse of
+    /// [`gather`](crate::ops::Indexing::gather). If `index` is smaller than `source`, the leading part of `source` is read.
+    /// PyTorch: `scatter`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -48,14 +41,13 @@ pub trait Scatter: TensorLike {
     ) -> Result<Self, Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("scatter");
-        let Some(positions) = places(self, dim.position(), index, Some(&source.shape()), at)? else {
-            return Ok(self.clone());
-        };
-        overwrite(self, &positions, &leading(source, index.shape(), at)?, at)
+        match target_positions(self, dim, index, Some(&source.shape()), at)? {
+            None => Ok(self.clone()),
+            Some(positions) => overwrite(self, &positions, &leading_part(source, index.shape(), at)?, at),
+        }
     }
 
-    /// `self` with one number written, along dimension `dim`, to the positions that `index` gives. PyTorch: `scatter`
-    /// with a value.
+    /// Returns `self` with one number written to the positions `index` along dimension `dim`. PyTorch: `scatter` with a value.
     #[in_place(reads())]
     fn try_scatter_value(
         &self,
@@ -64,12 +56,21 @@ pub trait Scatter: TensorLike {
         value: Self::Elem,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("scatter_value");
-        let Some(positions) = places(self, dim.position(), index, None, at)? else { return Ok(self.clone()) };
-        overwrite_with_number(self, &positions, value, at)
+        match target_positions(self, dim, index, None, at)? {
+            None => Ok(self.clone()),
+            Some(positions) => overwrite_with_number(self, &positions, value, at),
+        }
     }
 
-    /// `self` with `source` added, along dimension `dim`, at the positions that `index` gives: the adjoint of
+    /// Returns `self` with `source` added at the positions `index` along dimension `dim`: the adjoint of
     /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let (points, team) = (Tensor::from([1.0, 2.0, 4.0]), Tensor::from([0, 1, 0]));
+    /// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
+    /// ```
     #[in_place(reads(source))]
     fn try_scatter_add(
         &self,
@@ -82,13 +83,13 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self);
         let at = Site::here("scatter_add");
-        let Some(positions) = places(self, dim.position(), index, Some(&source.shape()), at)? else {
-            return Ok(self.clone());
-        };
-        add_at(self, &positions, &leading(source, index.shape(), at)?, at)
+        match target_positions(self, dim, index, Some(&source.shape()), at)? {
+            None => Ok(self.clone()),
+            Some(positions) => add_at(self, &positions, &leading_part(source, index.shape(), at)?, at),
+        }
     }
 
-    /// `self` with `alpha` times the slices of `source` added to its slices at `index`, a vector, along dimension `dim`:
+    /// Returns `self` with `alpha` times the slices of `source` added to the slices `index`, a vector, along dimension `dim`:
     /// the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
     #[in_place(reads(source))]
     fn try_index_add(
@@ -103,21 +104,19 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self);
         let at = Site::here("index_add");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
-        let from = one_dim(&source.shape());
-        check_slices("index_add_()", &whole, axis, index, &from, at)?;
+        let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
         let line = index.elements(at)?;
         check_within(&line, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         if from.numel() == 0 {
             return Ok(self.clone());
         }
-        let line = Tensor::try_from_vec(line, [from[axis]])?;
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        let added = Self::apply_index_add(&[(&values.reshaped(from, at)?, &line)], axis, whole[axis], at)?;
+        let terms = [(&values.reshaped(from, at)?, &Tensor::from(line))];
+        let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
         self.plus(&added.reshaped(self.shape(), at)?, at)
     }
 
-    /// `self` with the slices of `source` written to its slices at `index`, a vector, along dimension `dim`. PyTorch:
+    /// Returns `self` with the slices of `source` written to the slices `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
     #[in_place(reads(source))]
     fn try_index_copy(
@@ -128,16 +127,14 @@ pub trait Scatter: TensorLike {
     ) -> Result<Self, Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("index_copy");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
-        let from = one_dim(&source.shape());
-        check_slices("index_copy_()", &whole, axis, index, &from, at)?;
+        let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
         let line = index.elements(at)?;
         check_range(&line, whole[axis], axis, at)?;
-        overwrite(self, &slices(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
+        overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshaped(from, at)?, at)
     }
 
-    /// `self` with `value`, a number or a tensor of rank 0, written to its slices at `index`, a vector, along dimension
-    /// `dim`; negative positions count from the end. PyTorch: `index_fill`.
+    /// Returns `self` with `value`, a number or an array of rank 0, written to the slices `index`, a vector, along dimension
+    /// `dim`. Negative positions count from the end. PyTorch: `index_fill`.
     #[in_place(reads())]
     fn try_index_fill(
         &self,
@@ -146,30 +143,26 @@ pub trait Scatter: TensorLike {
         value: impl Operand<Self>,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("index_fill");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim.position(), self.shape().rank(), at)?);
-        if index.rank() > 1 {
-            return Err(Error::argument(at, "Index has to be a vector/scalar").into());
-        }
-        let line = wrapped(index, whole[axis], axis, at)?.elements(at)?;
-        let positions = slices(&whole, axis, &line, at)?;
+        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
+        ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
+        let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
+        let positions = slice_positions(&whole, axis, &line, at)?;
         match value.into_argument(self) {
             Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
-            Argument::Array(value) if value.shape().rank() == 0 => {
-                let kept = without(&self.shape(), &positions, at)?;
-                self.chosen(&self.mask(&kept), &value, at)
-            }
             Argument::Array(value) => {
-                let message = format!(
-                    "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
-                    value.shape().rank()
+                let rank = value.shape().rank();
+                ensure!(
+                    rank == 0,
+                    at,
+                    "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s)."
                 );
-                Err(Error::argument(at, message).into())
+                self.chosen(&self.mask(&mask_without(&self.shape(), &positions, at)?), &value, at)
             }
         }
     }
 
-    /// `self` with `values`, which broadcast, written to the elements that `items` choose, or added to them where
-    /// `accumulate` is set. PyTorch: `index_put`.
+    /// Returns `self` with `values`, which broadcast, written to the elements that `items` select; added to them if
+    /// `accumulate` is true. PyTorch: `index_put`.
     fn try_index_put(
         &self,
         items: &[IndexItem],
@@ -182,12 +175,12 @@ pub trait Scatter: TensorLike {
         let values = &values.into_array(self);
         let at = Site::here("index_put");
         let positions = positions_of(&self.shape(), items, at)?;
-        let values = fitted(values, positions.shape(), at)?;
+        let values = expand_values(values, positions.shape(), at)?;
         if accumulate { add_at(self, &positions, &values, at) } else { overwrite(self, &positions, &values, at) }
     }
 
-    /// `self` with `value` written to the elements that `items` choose. A tensor is expanded to their shape, after
-    /// dropping leading dimensions of size 1. PyTorch: `x[items] = value`.
+    /// Returns `self` with `value` written to the elements that `items` select. Drops the leading dimensions of size 1 of an
+    /// array, then expands it to the shape of the selected elements. PyTorch: `x[items] = value`.
     ///
     /// ```
     /// use wengert_tensor::{index_items, prelude::*};
@@ -201,35 +194,32 @@ pub trait Scatter: TensorLike {
         match value.into_argument(self) {
             Argument::Number(value) => overwrite_with_number(self, &positions, value, at),
             Argument::Array(value) => {
-                let value = if crate::ops::index::items::is_view(items) {
-                    without_leading_ones(&value, at)?.try_expand(positions.shape())?
-                } else {
-                    fitted(&value, positions.shape(), at)?
+                let value = match is_view(items) {
+                    true => drop_leading_ones(&value, at)?.try_expand(positions.shape())?,
+                    false => expand_values(&value, positions.shape(), at)?,
                 };
                 overwrite(self, &positions, &value, at)
             }
         }
     }
 
-    /// `self` with the elements of `source`, in row-major order, written where `mask` holds; `self` and `mask` broadcast.
-    /// The other elements of `source` are not read. PyTorch: `masked_scatter`.
+    /// Returns `self` with elements of `source`, in row-major order, written where `mask` is true. `self` and `mask` broadcast.
+    /// Elements of `source` beyond the number of true elements are not read. PyTorch: `masked_scatter`.
     fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter");
         let shape = join(&self.shape(), mask.shape(), at)?;
         let mask = mask.over(&shape, at)?;
-        let mut taken = -1;
+        let mut last = -1;
         let numbers = Tensor::build(&shape, at, |numbers| {
-            for (number, chosen) in numbers.iter_mut().zip(mask.iter()) {
-                taken += i64::from(chosen);
-                *number = taken.max(0);
+            for (number, selected) in numbers.iter_mut().zip(mask.iter()) {
+                last += i64::from(selected);
+                *number = last.max(0);
             }
         })?;
-        if taken >= source.shape().numel() as i64 {
-            return Err(Error::argument(at, "Number of elements of source < number of ones in mask").into());
-        }
+        ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
         let x = self.over(&shape, at)?;
-        if taken < 0 {
+        if last < 0 {
             return Ok(x);
         }
         let values = source.apply_take(&numbers, at)?;
@@ -239,10 +229,10 @@ pub trait Scatter: TensorLike {
 
 impl<A: TensorLike> Scatter for A {}
 
-/// The positions that `index` gives along dimension `dim` of `x`, in the shape of `index`; `None` where there are none.
-fn places<A: TensorLike>(
+/// Returns the positions `index` along dimension `dim` of `x` as row-major positions, or `None` if `index` is empty.
+fn target_positions<A: TensorLike>(
     x: &A,
-    dim: isize,
+    dim: impl Position,
     index: &Tensor<i64>,
     source: Option<&Shape>,
     at: Site,
@@ -251,77 +241,74 @@ fn places<A: TensorLike>(
     if index.numel() == 0 {
         return Ok(None);
     }
-    let (own, place) = (one_dim(&x.shape()), one_dim(index.shape()));
+    let (own, shape) = (one_dim(&x.shape()), one_dim(index.shape()));
     let source = source.map(one_dim);
     for (other, name) in [(Some(&own), "self"), (source.as_ref(), "src")] {
-        if other.is_some_and(|other| other.rank() != place.rank()) {
-            let message = format!("Index tensor must have the same number of dimensions as {name} tensor");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            other.is_none_or(|other| other.rank() == shape.rank()),
+            at,
+            "Index tensor must have the same number of dimensions as {name} tensor"
+        );
     }
-    let larger = |limit: &Shape, free: Option<usize>| {
-        (0..place.rank()).any(|other| Some(other) != free && place[other] > limit[other])
+    let fits = |limit: &Shape, free: Option<usize>| {
+        (0..shape.rank()).all(|other| Some(other) == free || shape[other] <= limit[other])
     };
-    if larger(&own, Some(axis)) || source.as_ref().is_some_and(|source| larger(source, None)) {
-        let mut message = format!("Expected index {place} to be no larger than self {own} apart from dimension {axis}");
-        if let Some(source) = &source {
-            message += &format!(" and to be no larger size than src {source}");
-        }
-        return Err(Error::argument(at, message).into());
-    }
+    let and_source =
+        source.as_ref().map_or(String::new(), |source| format!(" and to be no larger size than src {source}"));
+    ensure!(
+        fits(&own, Some(axis)) && source.is_none_or(|source| fits(&source, None)),
+        at,
+        "Expected index {shape} to be no larger than self {own} apart from dimension {axis}{and_source}"
+    );
     check_range(&index.elements(at)?, own[axis], axis, at)?;
-    let positions = along(&own, axis, &index.reshaped(place, at)?, at)?;
+    let positions = gathered_positions(&own, axis, &index.reshaped(shape, at)?, at)?;
     Ok(Some(positions.reshaped(index.shape().clone(), at)?))
 }
 
-/// The first elements of `source` along every dimension, in the shape `shape`.
-fn leading<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+/// Returns the first elements of `source` along every dimension, in the shape `shape`.
+fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     let mut part = source.clone();
     if source.shape().rank() == shape.rank() {
         for axis in 0..shape.rank() {
             part = part.sliced(axis, 0, shape[axis], at)?;
         }
     }
-    // One of the two may be of rank 0 and the other a vector of one element.
+    // One of the two may have rank 0 and the other be a vector of one element.
     part.reshaped(shape.clone(), at)
 }
 
-/// Refuses slices that do not fit the slices of a tensor of shape `whole` that they are written to.
-fn check_slices(
+/// Returns the shapes of `x` and `source`, with rank 1 for rank 0, and the position of dimension `dim`. Refuses slices of
+/// `source` that do not fit the slices `index` of `x`. `name` is the operation's name in PyTorch's sentences.
+fn slices<A: TensorLike>(
     name: &str,
-    whole: &Shape,
-    axis: usize,
+    x: &A,
+    dim: impl Position,
     index: &Tensor<i64>,
-    from: &Shape,
+    source: &A,
     at: Site,
-) -> Result<(), Error> {
-    if index.rank() > 1 {
-        let message = format!("{name}: Index is supposed to be a vector, but got dim: {}", index.rank());
-        return Err(Error::argument(at, message));
-    }
-    let differ = |other: usize| other != axis && whole[other] != from[other];
-    if from.rank() != whole.rank() || (0..whole.rank()).any(differ) {
-        let message = format!(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {whole} \
-             source.shape = {from}"
-        );
-        return Err(Error::argument(at, message));
-    }
-    if from[axis] != index.numel() {
-        let message = format!(
-            "{name}: Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {axis}",
-            index.numel(),
-            from[axis]
-        );
-        return Err(Error::argument(at, message));
-    }
-    Ok(())
+) -> Result<(Shape, Shape, usize), Error> {
+    let axis = dims::axis(dim, x.shape().rank(), at)?;
+    let (whole, from) = (one_dim(&x.shape()), one_dim(&source.shape()));
+    ensure!(index.rank() <= 1, at, "{name}: Index is supposed to be a vector, but got dim: {}", index.rank());
+    ensure!(
+        from.rank() == whole.rank() && (0..whole.rank()).all(|other| other == axis || whole[other] == from[other]),
+        at,
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {whole} \
+         source.shape = {from}"
+    );
+    let (count, size) = (index.numel(), from[axis]);
+    ensure!(
+        size == count,
+        at,
+        "{name}: Number of indices ({count}) should be equal to source.size(dim): ({size}), for dim: {axis}"
+    );
+    Ok((whole, from, axis))
 }
 
-/// Values expanded to the shape of the elements that index tensors chose.
-fn fitted<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
-    let bare = without_leading_ones(values, at)?;
-    if Expansion::new(&bare.shape(), shape).is_none() {
+/// Expands values to the shape of the elements that index tensors select.
+fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+    let bare = drop_leading_ones(values, at)?;
+    if !expands(&bare.shape(), shape) {
         let message = format!(
             "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {shape}",
             values.shape()
@@ -331,7 +318,7 @@ fn fitted<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Er
     bare.over(shape, at)
 }
 
-fn without_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+fn drop_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let ones = shape.iter().take_while(|&&size| size == 1).count();
     x.reshaped(&shape[ones..], at)
@@ -343,7 +330,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn the_last_of_several_writes_wins_and_additions_add_up() {
+    fn the_last_write_to_an_element_wins_and_additions_add_up() {
         let x = Tensor::from([1.0, 2.0, 3.0]);
         let index = Tensor::from([0i64, 2, 0]);
         let source = Tensor::from([10.0, 20.0, 30.0]);
@@ -357,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_larger_source_is_read() {
+    fn the_leading_part_of_a_larger_source_is_read() {
         let index = Tensor::from([[1i64], [0]]);
         let source = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
         assert_eq!(Tensor::zeros([2, 2]).scatter(1, &index, &source), Tensor::from([[0.0, 1.0], [3.0, 0.0]]));
@@ -370,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn assignment_drops_leading_ones_and_names_what_does_not_fit() {
+    fn assignment_drops_leading_dimensions_of_size_1_and_names_mismatches() {
         let x = Tensor::<f64>::zeros([3]);
         assert_eq!(x.index_set(&index_items![..], Tensor::ones([1, 1, 3])).to_vec(), [1.0; 3]);
         let positions = Tensor::from([0i64, 0]);

@@ -1,56 +1,41 @@
-//! Matrix products under their BLAS names: the ranks of operands are fixed and nothing broadcasts; with the forms that add
-//! the product to a tensor.
+//! Matrix products under their BLAS names: operands have fixed ranks and do not broadcast. Some of them add the product to an
+//! array.
 //!
 //! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
 
 use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
+use crate::ops::linalg::products::unequal_vectors;
 use crate::ops::pair::{expanded, number};
+use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, InPlace, TensorLike};
-use crate::{Binary, Error, Number, Reduction, Scalar, Shape, Site, Sizes, View};
+use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 
-/// `mm`, `bmm`, `mv`, `dot`, and `addmm` and its kin.
+/// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.
 ///
-/// The latter give `beta` * `self` + `alpha` * product, where `self` expands to the product's shape. With `beta` = 0, `self`
-/// is ignored, NaN included; with `alpha` = 0, the product is.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let a = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-/// let x = Tensor::from([1.0, 1.0]);
-/// assert_eq!(a.mv(&x).to_vec(), [3.0, 7.0]);
-/// assert_eq!(x.dot(&x).item(), 2.0);
-/// assert_eq!(x.addmm(&a, &a, 1.0, 1.0), Tensor::from([[8.0, 11.0], [16.0, 23.0]])); // x + a a
-/// ```
+/// Those whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product, where `self` expands to the shape of
+/// the product. If `beta` is 0, `self` is ignored, even if it is NaN; if `alpha` is 0, the product is ignored.
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
-    /// The product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
+    /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
     fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
-        let at = Site::here("mm");
-        matrices("mm", "self", self, other, at)?;
-        self.apply_matmul(other, at)
+        multiply_matrices("mm", "self", self, &other.into_array(self), Site::here("mm"))
     }
 
-    /// The products of two batches of as many matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
+    /// Returns the products of two batches of matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
     fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
-        let at = Site::here("bmm");
-        batches(&self.shape(), &other.shape(), at)?;
-        self.apply_matmul(other, at)
+        multiply_batches(self, &other.into_array(self), Site::here("bmm"))
     }
 
-    /// The product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
+    /// Returns the product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
     fn try_mv(&self, vector: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let vector = &vector.into_array(self);
         let at = Site::here("mv");
         let rows = self.shape().first().copied().unwrap_or(1);
-        matrix_by_vector(self, vector, &Shape::from([rows]), at)
+        multiply_by_vector(self, &vector.into_array(self), &Shape::from([rows]), at)
     }
 
-    /// The sum of products of two vectors of one length. PyTorch: `dot`.
+    /// Returns the sum of the products of two vectors of the same length. PyTorch: `dot`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -61,18 +46,15 @@ pub trait Blas: TensorLike<Elem: Number> {
         let other = &other.into_array(self);
         let at = Site::here("dot");
         let (left, right) = (self.shape(), other.shape());
-        if left.rank() != 1 || right.rank() != 1 {
-            let message = format!("1D tensors expected, but got {}D and {}D tensors", left.rank(), right.rank());
-            return Err(Error::argument(at, message).into());
-        }
+        let (rank, other_rank) = (left.rank(), right.rank());
+        ensure!(rank == 1 && other_rank == 1, at, "1D tensors expected, but got {rank}D and {other_rank}D tensors");
         if left != right {
-            return Err(crate::ops::linalg::products::unequal_vectors(&left, &right, at).into());
+            return Err(unequal_vectors(&left, &right, at).into());
         }
-        let product = self.apply_binary(Binary::Mul, other, at)?;
-        product.apply_reduce(Reduction::Sum, &[0], at)?.apply_view(View::Reshape(Shape::scalar()), at)
+        self.apply_binary(Binary::Mul, other, at)?.summed(&[0], at)?.reshaped(Shape::scalar(), at)
     }
 
-    /// `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` expands to `[m, n]`.
+    /// Returns `beta` * `self` + `alpha` * (`first` x `second`) for matrices `[m, k]` and `[k, n]`. `self` expands to `[m, n]`.
     /// PyTorch: `addmm`.
     ///
     /// ```
@@ -89,19 +71,17 @@ pub trait Blas: TensorLike<Elem: Number> {
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
-        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addmm");
-        let shape = matrices("addmm", "mat1", first, second, at)?;
-        let own = grown(self, &shape, at)?;
-        sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+        let product = multiply_matrices("addmm", "mat1", &first.into_array(self), &second.into_array(self), at)?;
+        add_product(self, beta.into(), product, alpha.into(), at)
     }
 
-    /// `self` = `beta` * `self` + `alpha` * (`first` x `second`), of matrices `[m, k]` and `[k, n]`; `self` is `[m, n]`.
+    /// Sets `self` to `beta` * `self` + `alpha` * (`first` x `second`) for matrices `[m, k]` and `[k, n]`. `self` is `[m, n]`.
     /// PyTorch: `addmm_`.
     ///
     /// # Errors
     ///
-    /// Where the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
+    /// If the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
     fn try_addmm_(
         &mut self,
         first: impl ArrayOperand<Self>,
@@ -112,20 +92,20 @@ pub trait Blas: TensorLike<Elem: Number> {
     where
         Self: InPlace,
     {
-        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addmm_");
         self.check_write(None, at)?;
-        let (shape, own) = (matrices("addmm_", "mat1", first, second, at)?, self.shape());
-        if shape != own {
-            let message =
-                format!("Bad in-place call: input tensor size {own} and output tensor size {shape} should match");
-            return Err(Error::argument(at, message).into());
-        }
-        let value = sum(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
+        let (first, second) = (&first.into_array(self), &second.into_array(self));
+        let (own, shape) = (self.shape(), check_matrices("addmm_", "mat1", first, second, at)?);
+        ensure!(
+            shape == own,
+            at,
+            "Bad in-place call: input tensor size {own} and output tensor size {shape} should match"
+        );
+        let value = add_product(self, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)?;
         self.put(value, at)
     }
 
-    /// `beta` * `self` + `alpha` * (`matrix` x `vector`), of `[m, k]` and `[k]`; `self` expands to `[m]`. PyTorch:
+    /// Returns `beta` * `self` + `alpha` * (`matrix` x `vector`) for `[m, k]` and `[k]`. `self` expands to `[m]`. PyTorch:
     /// `addmv`.
     #[in_place(reads())]
     fn try_addmv(
@@ -135,14 +115,12 @@ pub trait Blas: TensorLike<Elem: Number> {
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
-        let (matrix, vector) = (&matrix.into_array(self), &vector.into_array(self));
         let at = Site::here("addmv");
-        let shape = self.shape();
-        let product = matrix_by_vector(matrix, vector, &shape, at)?;
-        sum(&grown(self, &product.shape(), at)?, beta.into(), product, alpha.into(), at)
+        let product = multiply_by_vector(&matrix.into_array(self), &vector.into_array(self), &self.shape(), at)?;
+        add_product(self, beta.into(), product, alpha.into(), at)
     }
 
-    /// `beta` * `self` + `alpha` * (`first` x `second`), of batches `[b, m, k]` and `[b, k, n]`; `self` expands to
+    /// Returns `beta` * `self` + `alpha` * (`first` x `second`) for batches `[b, m, k]` and `[b, k, n]`. `self` expands to
     /// `[b, m, n]`. PyTorch: `baddbmm`.
     #[in_place(reads())]
     fn try_baddbmm(
@@ -152,15 +130,13 @@ pub trait Blas: TensorLike<Elem: Number> {
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
-        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("baddbmm");
-        let shape = batches(&first.shape(), &second.shape(), at)?;
-        let own = grown(self, &shape, at)?;
-        sum(&own, beta.into(), first.apply_matmul(second, at)?, alpha.into(), at)
+        let product = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
+        add_product(self, beta.into(), product, alpha.into(), at)
     }
 
-    /// `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, of `[b, m, k]` and `[b, k, n]`; `self`
-    /// expands to `[m, n]`. PyTorch: `addbmm`.
+    /// Returns `beta` * `self` + `alpha` * the sum over the batch of `first` x `second`, for `[b, m, k]` and `[b, k, n]`.
+    /// `self` expands to `[m, n]`. PyTorch: `addbmm`.
     #[in_place(reads())]
     fn try_addbmm(
         &self,
@@ -169,17 +145,13 @@ pub trait Blas: TensorLike<Elem: Number> {
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
-        let (first, second) = (&first.into_array(self), &second.into_array(self));
         let at = Site::here("addbmm");
-        let mut shape = batches(&first.shape(), &second.shape(), at)?;
-        shape.remove(0);
-        let own = grown(self, &shape, at)?;
-        let all = first.apply_matmul(second, at)?.apply_reduce(Reduction::Sum, &[0], at)?;
-        let product = all.apply_view(View::Reshape(shape), at)?;
-        sum(&own, beta.into(), product, alpha.into(), at)
+        let products = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
+        let product = squeeze(&products.summed(&[0], at)?, 0, at)?;
+        add_product(self, beta.into(), product, alpha.into(), at)
     }
 
-    /// `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`; `self` expands to `[m, n]`.
+    /// Returns `beta` * `self` + `alpha` * the outer product of `column`, `[m]`, and `row`, `[n]`. `self` expands to `[m, n]`.
     /// PyTorch: `addr`.
     #[in_place(reads())]
     fn try_addr(
@@ -189,38 +161,34 @@ pub trait Blas: TensorLike<Elem: Number> {
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
     ) -> Result<Self, Self::Error> {
-        let (column, row) = (&column.into_array(self), &row.into_array(self));
         let at = Site::here("addr");
-        let (left, right) = (column.shape(), row.shape());
-        for (name, shape) in [("vec1", &left), ("vec2", &right)] {
-            if shape.rank() != 1 {
-                let message = format!("addr: Expected 1-D argument {name}, but got {}-D", shape.rank());
-                return Err(Error::argument(at, message).into());
-            }
-        }
-        let own = grown(self, &Shape::from([left[0], right[0]]), at)?;
-        sum(&own, beta.into(), outer(column, row, at)?, alpha.into(), at)
+        let product = outer(&column.into_array(self), &row.into_array(self), ["vec1", "vec2"], at)?;
+        add_product(self, beta.into(), product, alpha.into(), at)
     }
 }
 
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
-/// The outer product of two vectors: `[m, n]`.
-pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, at: Site) -> Result<A, A::Error> {
-    let (m, n) = (column.shape()[0], row.shape()[0]);
-    let shape = Shape::from([m, n]);
-    let column = expanded(&column.apply_view(View::Reshape(Shape::from([m, 1])), at)?, &shape, at)?;
-    column.apply_binary(Binary::Mul, &expanded(row, &shape, at)?, at)
+/// Returns the outer product `[m, n]` of two vectors. `names` are their names in PyTorch's sentences.
+pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Site) -> Result<A, A::Error> {
+    for (x, name) in [column, row].into_iter().zip(names) {
+        let (rank, operation) = (x.shape().rank(), at.operation);
+        ensure!(rank == 1, at, "{operation}: Expected 1-D argument {name}, but got {rank}-D");
+    }
+    column.reshaped([column.shape()[0], 1], at)?.times(row, at)
 }
 
-/// The shape of the product of two matrices, or an error; `first` is the name of the first in the error of `operation`.
-pub(crate) fn matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<Shape, Error> {
+/// Returns the shape of the product of two matrices. `operation` and `first`, the name of `x`, are for PyTorch's sentences.
+pub(crate) fn check_matrices<A: TensorLike>(
+    operation: &str,
+    first: &str,
+    x: &A,
+    y: &A,
+    at: Site,
+) -> Result<Shape, Error> {
     let (left, right) = (x.shape(), y.shape());
-    for (name, shape) in [(first, &left), ("mat2", &right)] {
-        if shape.rank() != 2 {
-            let message = format!("{operation}: {name} must be a matrix, got {}-D tensor", shape.rank());
-            return Err(Error::argument(at, message));
-        }
+    for (name, rank) in [(first, left.rank()), ("mat2", right.rank())] {
+        ensure!(rank == 2, at, "{operation}: {name} must be a matrix, got {rank}-D tensor");
     }
     if left[1] != right[0] {
         let message = format!(
@@ -232,11 +200,16 @@ pub(crate) fn matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A
     Ok(Shape::from([left[0], right[1]]))
 }
 
-/// The shape of the products of two batches of matrices, or an error.
-fn batches(left: &Shape, right: &Shape, at: Site) -> Result<Shape, Error> {
-    for (name, shape) in [("batch1", left), ("batch2", right)] {
+fn multiply_matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    check_matrices(operation, first, x, y, at)?;
+    x.apply_matmul(y, at)
+}
+
+fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    let (left, right) = (x.shape(), y.shape());
+    for (name, shape) in [("batch1", &left), ("batch2", &right)] {
         if shape.rank() != 3 {
-            return Err(Error::MatmulShape { message: format!("{name} must be a 3D tensor"), at });
+            return Err(Error::MatmulShape { message: format!("{name} must be a 3D tensor"), at }.into());
         }
     }
     if (left[0], left[2]) != (right[0], right[1]) {
@@ -244,52 +217,42 @@ fn batches(left: &Shape, right: &Shape, at: Site) -> Result<Shape, Error> {
             "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
             left[0], left[2], right[0], right[1]
         );
-        return Err(Error::MatmulShape { message, at });
+        return Err(Error::MatmulShape { message, at }.into());
     }
-    Ok(Shape::from([left[0], left[1], right[2]]))
+    x.apply_matmul(y, at)
 }
 
-/// The product of a matrix and a vector; `own` is the shape of what it is added to.
-fn matrix_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A, A::Error> {
+/// Returns the product of a matrix and a vector. `own` is the shape of the array that it is added to.
+fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A, A::Error> {
     let (left, right) = (matrix.shape(), vector.shape());
+    let (own_rank, rank, vector_rank) = (own.rank(), left.rank(), right.rank());
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
-    if left.rank() != 2 || right.rank() != 1 || own.rank() > 1 {
-        return refuse(format!(
-            "vector + matrix @ vector expected, got {}, {}, {}",
-            own.rank(),
-            left.rank(),
-            right.rank()
-        ));
+    if rank != 2 || vector_rank != 1 || own_rank > 1 {
+        return refuse(format!("vector + matrix @ vector expected, got {own_rank}, {rank}, {vector_rank}"));
     }
-    let fits = own.numel() == 1 || own.numel() == left[0];
-    if left[1] != right[0] || !fits {
-        return refuse(format!(
-            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
-            own.numel(),
-            left[0],
-            left[1],
-            right[0]
-        ));
+    let (own, m, k, len) = (own.numel(), left[0], left[1], right[0]);
+    if k != len || own != 1 && own != m {
+        return refuse(format!("size mismatch, got input ({own}), mat ({m}x{k}), vec ({len})"));
     }
-    let column = vector.apply_view(View::Reshape(Shape::from([right[0], 1])), at)?;
-    matrix.apply_matmul(&column, at)?.apply_view(View::Reshape(Shape::from([left[0]])), at)
+    matrix.apply_matmul(&vector.reshaped([k, 1], at)?, at)?.reshaped([m], at)
 }
 
-/// `x` expanded to `shape`, with the errors of `expand`.
-pub(crate) fn grown<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+/// Returns `x` expanded to `shape`. The errors are those of `expand`.
+pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
     expanded(x, &shape, at)
 }
 
-/// `beta` * `own` + `alpha` * the product; a term with the factor 0 is left out.
-fn sum<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
-    let scaled = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
-    let mut product = scaled(product, alpha)?;
+/// Returns `beta` * `own` + `alpha` * `product`. `own` expands to the shape of the product. A term with factor 0 is left out.
+fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
+    let own = expand_term(own, &product.shape(), at)?;
+    let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
+    let mut product = scale(product, alpha)?;
     if alpha == 0.0 {
         // Only the value is 0: PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
-    if beta == 0.0 { Ok(product) } else { scaled(own.clone(), beta)?.apply_binary(Binary::Add, &product, at) }
+    if beta == 0.0 { Ok(product) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }
 }
 
 #[cfg(test)]
@@ -312,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_expands_and_what_is_multiplied_by_zero_is_left_out() {
+    fn the_added_term_expands_and_terms_with_factor_zero_are_left_out() {
         let x = Tensor::from([[1.0, 2.0]]);
         let y = Tensor::from([[3.0], [4.0]]);
         let nan = Tensor::scalar(NAN);

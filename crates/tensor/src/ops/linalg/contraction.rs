@@ -1,7 +1,7 @@
-//! Sums over shared dimensions, named by letters or by position.
+//! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. A name that both have, and neither the result nor a later operand, is
-//! contracted by a batched matrix product. Names that the result keeps broadcast; a size 1 matches any size.
+//! Operands are combined two at a time, from the left. If both have a name that neither the result nor a later operand has, a
+//! batched matrix product contracts it. Other names broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -9,9 +9,9 @@ use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
 use crate::ops::{ArrayOperand, TensorLike};
 use crate::shape::broadcast;
-use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View};
+use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
 
-/// Which dimensions `tensordot` contracts.
+/// The dimensions that `tensordot` contracts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contracted {
     first: Vec<isize>,
@@ -19,7 +19,7 @@ pub struct Contracted {
 }
 
 impl From<usize> for Contracted {
-    /// The last `n` dimensions of the first operand with the first `n` of the second.
+    /// Pairs the last `n` dimensions of the first operand with the first `n` of the second.
     fn from(n: usize) -> Self {
         let n = n as isize;
         Contracted { first: (-n..0).collect(), second: (0..n).collect() }
@@ -27,34 +27,25 @@ impl From<usize> for Contracted {
 }
 
 impl From<(&[isize], &[isize])> for Contracted {
-    /// These dimensions of the first operand with those of the second, in order.
+    /// Pairs the dimensions of the first list, in the first operand, with those of the second list, in the second operand.
     fn from((first, second): (&[isize], &[isize])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
 impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
-    /// These dimensions of the first operand with those of the second, in order.
+    /// Pairs the dimensions of the first list, in the first operand, with those of the second list, in the second operand.
     fn from((first, second): ([isize; N], [isize; N])) -> Self {
         Contracted { first: first.to_vec(), second: second.to_vec() }
     }
 }
 
-/// `tensordot`; see [`einsum`] for dimensions with names.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let a = Tensor::<f64>::ones([2, 3, 4]);
-/// let b = Tensor::<f64>::ones([3, 4, 5]);
-/// assert_eq!(a.tensordot(&b, 2), Tensor::full([2, 5], 12.0));
-/// assert_eq!(einsum("ijk,jkl->il", &[a, b]), Tensor::full([2, 5], 12.0));
-/// ```
+/// `tensordot`. [`einsum`] names the dimensions by letters.
 #[twins]
 pub trait Contractions: TensorLike<Elem: Number> {
-    /// Sums of products over pairs of dimensions: the last `n` of `self` with the first `n` of `other`, or two lists of
-    /// dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted size 1 goes
-    /// with any size. PyTorch: `tensordot`.
+    /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists
+    /// of dimensions. The result has the remaining dimensions of `self`, then those of `other`. A contracted dimension of size 1
+    /// matches any size. PyTorch: `tensordot`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -64,8 +55,7 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
     /// ```
     fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
-        tensordot(self, other, &dims.into(), Site::here("tensordot"))
+        tensordot(self, &other.into_array(self), &dims.into(), Site::here("tensordot"))
     }
 }
 
@@ -73,21 +63,21 @@ impl<A: TensorLike<Elem: Number>> Contractions for A {}
 
 fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
-    if dims.first.len() != dims.second.len() {
-        return Err(Error::argument(at, "both dimension lists should have same length").into());
-    }
+    ensure!(dims.first.len() == dims.second.len(), at, "both dimension lists should have same length");
     let first = Dims::from(&dims.first[..]).resolve(left.rank(), at)?;
     let second = Dims::from(&dims.second[..]).resolve(right.rank(), at)?;
     for (k, (&i, &j)) in first.iter().zip(&second).enumerate() {
-        if left[i] != right[j] && left[i] != 1 && right[j] != 1 {
-            let message = format!(
-                "contracted dimensions need to match, but first has size {} in dim {} and second has size {} in dim {}",
-                left[i], dims.first[k], right[j], dims.second[k]
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            left[i] == right[j] || left[i] == 1 || right[j] == 1,
+            at,
+            "contracted dimensions need to match, but first has size {} in dim {} and second has size {} in dim {}",
+            left[i],
+            dims.first[k],
+            right[j],
+            dims.second[k]
+        );
     }
-    // Names: positions of `x`, then of `y`; a contracted dimension of `y` has the name of its partner in `x`.
+    // The names are numbers: the dimensions of `x`, then those of `y`. A contracted dimension of `y` has the name of its partner.
     let name = |axis: usize| Label::Ellipsis(axis as isize);
     let own: Vec<Label> = (0..left.rank()).map(name).collect();
     let others: Vec<Label> = (0..right.rank())
@@ -103,13 +93,13 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
         .copied()
         .collect();
     let x = Named { array: x.clone(), labels: own };
-    x.joined(Named { array: y.clone(), labels: others }, &kept, at)?.arranged(&kept, at)
+    x.multiply(Named { array: y.clone(), labels: others }, &kept, at)?.arrange(&kept, at)
 }
 
-/// Sums of products of `operands` as an equation names their dimensions: a letter in several operands aligns them (a size 1
-/// goes with any size), one that the result lacks is summed over, one that an operand has twice means its diagonal; `...`
-/// stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the
-/// letters that occur once, in alphabetical order. PyTorch: `einsum`.
+/// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions;
+/// size 1 matches any size. A letter that the result lacks is summed over. A letter that an operand has twice selects its
+/// diagonal. `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`,
+/// then the letters that occur once, in alphabetical order. PyTorch: `einsum`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -122,7 +112,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 ///
 /// # Errors
 ///
-/// Where the equation cannot be read, or the operands do not fit it.
+/// If the equation is invalid, or the operands do not fit it.
 #[twins]
 pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A, A::Error> {
     let at = Site::here("einsum");
@@ -133,7 +123,7 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     check_sizes(&equation, &shapes).map_err(refuse)?;
     let mut named = Vec::with_capacity(operands.len());
     for (array, labels) in operands.iter().zip(&equation.inputs) {
-        named.push(Named { array: array.clone(), labels: labels.clone() }.with_diagonals(at)?);
+        named.push(Named { array: array.clone(), labels: labels.clone() }.take_diagonals(at)?);
     }
     let mut rest = named.into_iter();
     let Some(mut total) = rest.next() else {
@@ -142,12 +132,12 @@ pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -
     while let Some(next) = rest.next() {
         let later = rest.as_slice().iter().flat_map(|operand| &operand.labels);
         let kept: Vec<Label> = equation.output.iter().chain(later).copied().collect();
-        total = total.joined(next, &kept, at)?;
+        total = total.multiply(next, &kept, at)?;
     }
-    total.summed(|label| !equation.output.contains(&label), at)?.arranged(&equation.output, at)
+    total.sum(|label| !equation.output.contains(&label), at)?.arrange(&equation.output, at)
 }
 
-/// An error where sizes of one label differ and none is 1; within one operand, where they differ.
+/// Refuses different sizes of the same label, unless one size is 1 and the operands differ.
 fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
     let mut seen: Vec<(Label, usize)> = Vec::new();
     for (operand, (labels, shape)) in equation.inputs.iter().zip(shapes).enumerate() {
@@ -196,8 +186,8 @@ impl<A: TensorLike> Named<A> {
         self.labels.contains(&label)
     }
 
-    /// Each name once: dimensions that share a name are replaced by their diagonal.
-    fn with_diagonals(mut self, at: Site) -> Result<Self, A::Error> {
+    /// Replaces dimensions that share a name by their diagonal.
+    fn take_diagonals(mut self, at: Site) -> Result<Self, A::Error> {
         let twice = |labels: &[Label]| {
             (0..labels.len()).find_map(|first| {
                 let second = (first + 1..labels.len()).find(|&second| labels[second] == labels[first])?;
@@ -213,20 +203,20 @@ impl<A: TensorLike> Named<A> {
         Ok(self)
     }
 
-    /// Summed over the names for which `goes` is true.
-    fn summed(self, goes: impl Fn(Label) -> bool, at: Site) -> Result<Self, A::Error> {
-        let axes: Axes = (0..self.labels.len()).filter(|&axis| goes(self.labels[axis])).collect();
+    /// Sums over the names for which `is_summed` is true.
+    fn sum(self, is_summed: impl Fn(Label) -> bool, at: Site) -> Result<Self, A::Error> {
+        let axes: Axes = (0..self.labels.len()).filter(|&axis| is_summed(self.labels[axis])).collect();
         if axes.is_empty() {
             return Ok(self);
         }
         let shape = self.array.shape().without(&axes);
         let array = self.array.apply_reduce(Reduction::Sum, &axes, at)?.apply_view(View::Reshape(shape), at)?;
-        let labels = self.labels.into_iter().filter(|&label| !goes(label)).collect();
+        let labels = self.labels.into_iter().filter(|&label| !is_summed(label)).collect();
         Ok(Named { array, labels })
     }
 
-    /// The dimensions in the order `labels`, with size 1 for missing names; `labels` has all names of `self`.
-    fn arranged(&self, labels: &[Label], at: Site) -> Result<A, A::Error> {
+    /// Orders the dimensions as in `labels`, which has all names of `self`. Missing names get size 1.
+    fn arrange(&self, labels: &[Label], at: Site) -> Result<A, A::Error> {
         let order: Axes = labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
         let shape = labels.iter().map(|&label| self.size(label).unwrap_or(1)).collect();
         let in_order = order.iter().enumerate().all(|(position, &axis)| position == axis);
@@ -234,24 +224,24 @@ impl<A: TensorLike> Named<A> {
         if array.shape() == shape { Ok(array) } else { array.apply_view(View::Reshape(shape), at) }
     }
 
-    /// The product with `other`, summed over the names that `kept` lacks.
-    fn joined(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
-        // A name that only one operand has, or that has size 1 in the other, is summed over first.
-        let goes = |label: Label| !kept.contains(&label);
+    /// Returns the product with `other`, summed over the names that are not in `kept`.
+    fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
+        // A summed name that only one operand has, or that has size 1 in the other, is summed over before the product.
+        let is_summed = |label: Label| !kept.contains(&label);
         let alone = |label: Label, x: &Self, y: &Self| {
-            goes(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))
+            is_summed(label) && y.size(label).is_none_or(|size| size == 1 || x.size(label) == Some(1))
         };
         let (left, right): (Vec<Label>, Vec<Label>) = (
             self.labels.iter().copied().filter(|&label| alone(label, &self, &other)).collect(),
             other.labels.iter().copied().filter(|&label| alone(label, &other, &self)).collect(),
         );
-        let x = self.summed(|label| left.contains(&label), at)?;
-        let y = other.summed(|label| right.contains(&label), at)?;
+        let x = self.sum(|label| left.contains(&label), at)?;
+        let y = other.sum(|label| right.contains(&label), at)?;
         let both = |label: &Label| x.has(*label) && y.has(*label);
         let select =
             |of: &Self, f: &dyn Fn(&Label) -> bool| of.labels.iter().copied().filter(|l| f(l)).collect::<Vec<_>>();
-        let batch = select(&x, &|label| both(label) && !goes(*label));
-        let inner = select(&x, &|label| both(label) && goes(*label));
+        let batch = select(&x, &|label| both(label) && !is_summed(*label));
+        let inner = select(&x, &|label| both(label) && is_summed(*label));
         let rows = select(&x, &|label| !both(label));
         let columns = select(&y, &|label| !both(label));
         let size = |label: Label| match (x.size(label), y.size(label)) {
@@ -262,16 +252,16 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // Nothing is contracted, or one pair of vectors for each element of the batch.
+            // Nothing is contracted, or only vectors: an elementwise product is faster than matrix products.
             let all = [&labels[..], &inner].concat();
-            let (x, y) = (x.arranged(&all, at)?, y.arranged(&all, at)?);
+            let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);
             let product = expanded(&x, &over, at)?.apply_binary(Binary::Mul, &expanded(&y, &over, at)?, at)?;
-            return Named { array: product, labels: all }.summed(goes, at);
+            return Named { array: product, labels: all }.sum(is_summed, at);
         }
         let (b, m, k, n) = (sizes(&batch), sizes(&rows).numel(), sizes(&inner).numel(), sizes(&columns).numel());
         let matrices = |named: &Self, order: [&[Label]; 2], rows: usize, columns: usize| {
-            let array = named.arranged(&[&batch[..], order[0], order[1]].concat(), at)?;
+            let array = named.arrange(&[&batch[..], order[0], order[1]].concat(), at)?;
             let own: Shape = array.shape()[..batch.len()].iter().copied().chain([rows, columns]).collect();
             let array = array.apply_view(View::Reshape(own), at)?;
             expanded(&array, &b.iter().copied().chain([rows, columns]).collect(), at)
@@ -312,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn size_one_goes_with_any_size() {
+    fn size_one_matches_any_size() {
         let x = counted(&[2, 3]);
         assert_eq!(einsum("ij,ij->i", &[x.clone(), Tensor::full([1, 1], 2.0)]).to_vec(), [12.0, 30.0]);
         assert_eq!(einsum("ij,jk", &[x.clone(), Tensor::ones([1, 2])]), x.sum_keepdim(1).expand([2, 2]));

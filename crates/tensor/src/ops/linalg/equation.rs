@@ -1,19 +1,18 @@
-//! The parser of `einsum` equations such as `ij,jk->ik`, to labels. It knows ranks, but no sizes and no data.
+//! The parser of `einsum` equations such as `ij,jk->ik`. It knows the ranks of the operands, but no sizes and no data.
 //!
-//! The grammar is PyTorch's: letters `a-zA-Z`, `...` for dimensions without a name, spaces are ignored; without `->`
-//! the result has the dimensions of `...` and then, in the order of the alphabet (capitals first), the letters that occur
-//! once.
+//! The grammar is PyTorch's: letters `a-zA-Z`; `...` for dimensions without a name; spaces are ignored. Without `->` the result
+//! has the dimensions of `...`, then the letters that occur once, in alphabetical order with capitals first.
 
-/// The name of a dimension. Labels are ordered as in a result that the equation does not state.
+/// The name of a dimension. Labels are ordered like the result of an equation without `->`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
-    /// One of the dimensions of `...`, counted from the last one: -1.
+    /// A dimension of `...`. The last one has number -1.
     Ellipsis(isize),
     /// A letter.
     Letter(char),
 }
 
-/// The labels of every operand's dimensions and of the result's.
+/// The labels of the dimensions of each operand and of the result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Equation {
     pub(crate) inputs: Vec<Vec<Label>>,
@@ -21,7 +20,7 @@ pub(crate) struct Equation {
 }
 
 impl Equation {
-    /// Reads `text` for operands of `ranks`; the error is PyTorch's sentence.
+    /// Parses `text` for operands of the given ranks. The error is PyTorch's sentence.
     pub(crate) fn parse(text: &str, ranks: &[usize]) -> Result<Self, String> {
         let (left, right) = match text.split_once("->") {
             Some((left, right)) => (left, Some(right)),
@@ -73,7 +72,7 @@ impl Equation {
     }
 }
 
-/// The letters of one term; `None` stands for `...`.
+/// Returns the letters of one term, with `None` for `...`.
 fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     let mut symbols = Vec::new();
     let mut rest = term;
@@ -101,6 +100,7 @@ fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     Ok(symbols)
 }
 
+/// Returns the labels of one term, where `...` stands for `unnamed` dimensions.
 fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
     let mut labels = Vec::new();
     for symbol in symbols {
@@ -112,6 +112,7 @@ fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
     labels
 }
 
+/// Returns the result of an equation without `->`.
 fn implicit(inputs: &[Vec<Label>], unnamed: usize) -> Vec<Label> {
     let all: Vec<Label> = inputs.iter().flatten().copied().collect();
     let once = |label: &Label| all.iter().filter(|other| *other == label).count() == 1;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn results_stated_and_not() {
+    fn explicit_and_implicit_results() {
         let table = [
             ("ij,jk->ki", vec![2, 2], "ki"),
             ("ij,jk", vec![2, 2], "ik"),

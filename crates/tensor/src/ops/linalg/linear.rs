@@ -1,27 +1,19 @@
-//! The affine maps of neural networks: a weight, and a bias that expands.
+//! The linear maps of neural networks: a weight, and a bias that expands.
 
 use wengert_macros::twins;
 
-use crate::ops::linalg::blas::{grown, matrices};
-
+use crate::ops::compose::Compose;
+use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::linalg::products::product;
 use crate::ops::pair::{expanded, join_all, same_shape};
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Binary, Error, Number, Reduction, Shape, Site, View};
+use crate::{Binary, Error, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([[1.0, 2.0]]); // [n, in]
-/// let weight = Tensor::from([[1.0, 1.0], [0.0, 3.0], [2.0, 0.0]]); // [out, in]
-/// assert_eq!(x.linear(&weight, None), Tensor::from([[3.0, 6.0, 2.0]]));
-/// ```
 #[twins]
 pub trait LinearMaps: TensorLike<Elem: Number> {
-    /// x Wᵀ + b: `self` is `[…, k]`, `weight` `[n, k]` (or `[k]`, which gives `[…]`), `bias` expands to the result,
-    /// `[…, n]`. PyTorch: `nn.functional.linear`.
+    /// Returns x Wᵀ + b: `self` is `[…, k]`, `weight` is `[n, k]` (or `[k]`, which gives `[…]`), and `bias` expands to the
+    /// result `[…, n]`. PyTorch: `nn.functional.linear`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -31,54 +23,43 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
     /// ```
     fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        linear(self, weight, bias, Site::here("linear"))
+        linear(self, &weight.into_array(self), bias, Site::here("linear"))
     }
 
-    /// x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` `[…, k]` over the same other dimensions, `weight`
-    /// `[n, j, k]`, `bias` `[n]`; the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
+    /// Returns x₁ᵀ Wₒ x₂ + b for every o: `self` is `[…, j]`, `other` is `[…, k]` with the same other dimensions, `weight` is
+    /// `[n, j, k]`, `bias` is `[n]`, and the result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
     fn try_bilinear(
         &self,
         other: impl ArrayOperand<Self>,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
     ) -> Result<Self, Self::Error> {
-        let (other, weight) = (&other.into_array(self), &weight.into_array(self));
-        bilinear(self, other, weight, bias, Site::here("bilinear"))
+        bilinear(self, &other.into_array(self), &weight.into_array(self), bias, Site::here("bilinear"))
     }
 }
 
 impl<A: TensorLike<Elem: Number>> LinearMaps for A {}
 
 fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
-    let (from, form) = (x.shape(), weight.shape());
-    if from.rank() == 0 || form.rank() == 0 {
-        let message = format!(
-            "both arguments to linear need to be at least 1D, but they are {}D and {}D",
-            from.rank(),
-            form.rank()
-        );
+    let (rank, weight_rank) = (x.shape().rank(), weight.shape().rank());
+    if rank == 0 || weight_rank == 0 {
+        let message =
+            format!("both arguments to linear need to be at least 1D, but they are {rank}D and {weight_rank}D");
         return Err(Error::MatmulShape { message, at }.into());
     }
-    let weight = match form.rank() {
-        1 => weight.clone(),
-        2 => weight.apply_view(View::Permute([1, 0].into_iter().collect()), at)?,
-        rank => {
-            let message = format!("t() expects a tensor with <= 2 dimensions, but self is {rank}D");
-            return Err(Error::argument(at, message).into());
-        }
-    };
+    ensure!(weight_rank <= 2, at, "t() expects a tensor with <= 2 dimensions, but self is {weight_rank}D");
+    let weight = if weight_rank == 1 { weight.clone() } else { weight.permuted(&[1, 0], at)? };
     let Some(bias) = bias else { return product(x, &weight, at) };
-    if from.rank() == 2 {
-        matrices("addmm", "mat1", x, &weight, at)?;
+    if rank == 2 {
+        check_matrices("addmm", "mat1", x, &weight, at)?;
     }
     let z = product(x, &weight, at)?;
     let shape = z.shape();
-    // PyTorch adds a vector to a batch of rows as to one matrix, and otherwise in place; the error sentences differ.
+    // PyTorch treats a batch of rows as one matrix if the bias is a vector, and else adds in place. The error sentences differ.
     match shape.rank() {
-        2 => grown(bias, &shape, at).map(drop)?,
+        2 => expand_term(bias, &shape, at).map(drop)?,
         3 if bias.shape().rank() == 1 => {
-            grown(bias, &Shape::from([Shape::from(&shape[..2]).numel(), shape[2]]), at).map(drop)?
+            expand_term(bias, &Shape::from([Shape::from(&shape[..2]).numel(), shape[2]]), at).map(drop)?
         }
         _ => {
             let own = bias.shape();
@@ -90,44 +71,39 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
 
 fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
     let (left, right, form) = (x.shape(), y.shape(), weight.shape());
-    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
-    if left.rank() != right.rank() || left.rank() == 0 {
-        return refuse(format!("bilinear(): input dimensions do not match: got {} and {}", left.rank(), right.rank()));
+    let (rank, other_rank, form_rank) = (left.rank(), right.rank(), form.rank());
+    ensure!(
+        rank == other_rank && rank > 0,
+        at,
+        "bilinear(): input dimensions do not match: got {rank} and {other_rank}"
+    );
+    let last = rank - 1;
+    for (axis, (size, other)) in left[..last].iter().zip(&right[..last]).enumerate() {
+        ensure!(
+            size == other,
+            at,
+            "bilinear(): input batch dimensions do not match at dim {axis}: got {size} and {other}"
+        );
     }
-    let last = left.rank() - 1;
-    if let Some(axis) = (0..last).find(|&axis| left[axis] != right[axis]) {
-        return refuse(format!(
-            "bilinear(): input batch dimensions do not match at dim {axis}: got {} and {}",
-            left[axis], right[axis]
-        ));
-    }
-    if form.rank() != 3 {
-        return refuse(format!("bilinear(): weight must have 3 dimensions, but has {}", form.rank()));
-    }
+    ensure!(form_rank == 3, at, "bilinear(): weight must have 3 dimensions, but has {form_rank}");
     let (n, j, k) = (form[0], form[1], form[2]);
     for (name, got, expected) in [("input1", left[last], j), ("input2", right[last], k)] {
-        if got != expected {
-            return refuse(format!(
-                "bilinear(): {name} size does not match weight size: got {got} but expected {expected}"
-            ));
-        }
+        ensure!(
+            got == expected,
+            at,
+            "bilinear(): {name} size does not match weight size: got {got} but expected {expected}"
+        );
     }
     let count = Shape::from(&left[..last]).numel();
-    let shaped = |x: &A, sizes: &[usize]| x.apply_view(View::Reshape(Shape::from(sizes)), at);
-    // [count, j] x [j, n k], then the sum over k of products with [count, 1, k].
-    let by_input = weight.apply_view(View::Permute([1, 0, 2].into_iter().collect()), at)?;
-    let half = shaped(
-        &shaped(x, &[count, j])?.apply_matmul(&shaped(&by_input, &[j, Shape::from([n, k]).numel()])?, at)?,
-        &[count, n, k],
-    )?;
-    let y = expanded(&shaped(y, &[count, 1, k])?, &Shape::from([count, n, k]), at)?;
-    let sum = half.apply_binary(Binary::Mul, &y, at)?.apply_reduce(Reduction::Sum, &[2], at)?;
-    let mut shape = Shape::from(&left[..last]);
-    shape.push(n);
-    let z = sum.apply_view(View::Reshape(shape.clone()), at)?;
+    // [count, j] x [j, n k], then the sum over k of the products with [count, 1, k].
+    let weight = weight.permuted(&[1, 0, 2], at)?.reshaped([j, Shape::from([n, k]).numel()], at)?;
+    let half = x.reshaped([count, j], at)?.apply_matmul(&weight, at)?.reshaped([count, n, k], at)?;
+    let sum = half.times(&y.reshaped([count, 1, k], at)?, at)?.summed(&[2], at)?;
+    let shape = left.with_size(last, n);
+    let z = sum.reshaped(shape.clone(), at)?;
     match bias {
         None => Ok(z),
-        Some(bias) => z.apply_binary(Binary::Add, &grown(bias, &shape, at)?, at),
+        Some(bias) => z.apply_binary(Binary::Add, &expand_term(bias, &shape, at)?, at),
     }
 }
 

@@ -1,24 +1,16 @@
-//! Matrix products.
+//! The matrix product of operands of any rank.
 
 use wengert_macros::twins;
 
+use crate::ops::compose::{Compose, join};
 use crate::ops::pair::expanded;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::shape::broadcast;
-use crate::{Error, Number, Shape, Site, View};
+use crate::{Error, Number, Shape, Site};
 
-/// Matrix products.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let images = Tensor::<f32>::ones([8, 2, 3]);
-/// let weight = Tensor::<f32>::ones([3, 4]);
-/// assert_eq!(images.matmul(&weight), Tensor::full([8, 2, 4], 3.0)); // batches broadcast
-/// ```
+/// The matrix product.
 #[twins]
 pub trait Products: TensorLike {
-    /// The matrix product, with batch dimensions that broadcast. PyTorch: `matmul`.
+    /// Returns the matrix product. Batch dimensions broadcast. PyTorch: `matmul`.
     ///
     /// | `self` | `other` | result |
     /// |---|---|---|
@@ -38,83 +30,82 @@ pub trait Products: TensorLike {
     where
         Self::Elem: Number,
     {
-        let other = &other.into_array(self);
-        product(self, other, Site::here("matmul"))
+        product(self, &other.into_array(self), Site::here("matmul"))
     }
 }
 
 impl<A: TensorLike> Products for A {}
 
+/// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it.
 pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {
         return x.apply_matmul(y, at);
     }
-    let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
     if left.rank() == 0 || right.rank() == 0 {
-        return refuse(format!(
-            "both arguments to matmul need to be at least 1D, but they are {}D and {}D",
-            left.rank(),
-            right.rank()
-        ));
+        let (x, y) = (left.rank(), right.rank());
+        let message = format!("both arguments to matmul need to be at least 1D, but they are {x}D and {y}D");
+        return Err(Error::MatmulShape { message, at }.into());
     }
-    // A vector is a matrix of one row (left) or one column (right); the added dimension is removed at the end.
-    let (rows, columns) = (left.rank() == 1, right.rank() == 1);
+    // A vector is a matrix of one row (left) or one column (right). The added dimension is removed at the end.
+    let (is_row, is_column) = (left.rank() == 1, right.rank() == 1);
     let inner = (left[left.rank() - 1], right[right.rank().saturating_sub(2)]);
-    let (m, n) = (if rows { 1 } else { left[left.rank() - 2] }, if columns { 1 } else { right[right.rank() - 1] });
-    let batch = {
-        let of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
-        let (first, second) = (of(&left), of(&right));
-        broadcast::join(&[&first, &second]).map_err(|mismatch| Error::Broadcast(mismatch, at))?
-    };
+    let m = if is_row { 1 } else { left[left.rank() - 2] };
+    let n = if is_column { 1 } else { right[right.rank() - 1] };
+    let batch_of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
+    let batch = join(&batch_of(&left), &batch_of(&right), at)?;
     if inner.0 != inner.1 {
-        return refuse(match (rows, columns) {
-            (true, true) => return Err(unequal_vectors(&left, &right, at).into()),
-            (false, true) if batch.rank() == 0 => {
-                format!("size mismatch, got input ({m}), mat ({m}x{}), vec ({})", inner.0, inner.1)
-            }
-            _ if right.rank() <= 2 || left.rank() <= 2 => {
-                let folded = Shape::from(&left[..left.rank() - 1]).numel();
-                format!("mm: mat1 and mat2 shapes cannot be multiplied ({folded}x{} and {}x{n})", inner.0, inner.1)
-            }
-            _ => {
-                let count = batch.numel();
-                format!(
-                    "Expected size for first two dimensions of batch2 tensor to be: [{count}, {}] but got: [{count}, {}].",
-                    inner.0, inner.1
-                )
-            }
-        });
+        return Err(inner_mismatch(&left, &right, (m, n), inner, &batch, at).into());
     }
     let k = inner.0;
-    let x = if rows { x.apply_view(View::Reshape(Shape::from([1, k])), at)? } else { x.clone() };
-    let y = if columns { y.apply_view(View::Reshape(Shape::from([k, 1])), at)? } else { y.clone() };
-    let mut result = batch.clone();
-    if !rows {
-        result.push(m);
-    }
-    if !columns {
-        result.push(n);
-    }
-    let with = |rows: usize, columns: usize| {
-        let mut shape = batch.clone();
-        shape.push(rows);
-        shape.push(columns);
-        shape
-    };
-    // A batch times one matrix is one product, of all rows of the batch.
+    let x = if is_row { x.reshaped([1, k], at)? } else { x.clone() };
+    let y = if is_column { y.reshaped([k, 1], at)? } else { y.clone() };
+    let batch_and = |sizes: &[usize]| batch.replaced(batch.rank()..batch.rank(), sizes);
+    // A batch times one matrix is a single product of all rows of the batch.
     let folds = right.rank() <= 2 && left.rank() > 2;
-    let z = match with(m, 1).checked_numel() {
-        Some(rows) if folds => {
-            let folded = x.apply_view(View::Reshape(Shape::from([rows, k])), at)?;
-            folded.apply_matmul(&y, at)?
-        }
-        _ => expanded(&x, &with(m, k), at)?.apply_matmul(&expanded(&y, &with(k, n), at)?, at)?,
+    let z = match batch_and(&[m]).checked_numel() {
+        Some(rows) if folds => x.reshaped([rows, k], at)?.apply_matmul(&y, at)?,
+        _ => expanded(&x, &batch_and(&[m, k]), at)?.apply_matmul(&expanded(&y, &batch_and(&[k, n]), at)?, at)?,
     };
-    if z.shape() == result { Ok(z) } else { z.apply_view(View::Reshape(result), at) }
+    z.reshaped(
+        match (is_row, is_column) {
+            (true, true) => batch,
+            (true, false) => batch_and(&[n]),
+            (false, true) => batch_and(&[m]),
+            (false, false) => batch_and(&[m, n]),
+        },
+        at,
+    )
 }
 
-/// Two vectors of different lengths.
+/// Returns PyTorch's error for different sizes `inner` of the dimension that is summed over.
+fn inner_mismatch(
+    left: &Shape,
+    right: &Shape,
+    (m, n): (usize, usize),
+    inner: (usize, usize),
+    batch: &Shape,
+    at: Site,
+) -> Error {
+    let (k, other) = inner;
+    let message = match (left.rank(), right.rank()) {
+        (1, 1) => return unequal_vectors(left, right, at),
+        (_, 1) if batch.rank() == 0 => format!("size mismatch, got input ({m}), mat ({m}x{k}), vec ({other})"),
+        (rank, other_rank) if rank.min(other_rank) <= 2 => {
+            let rows = Shape::from(&left[..rank - 1]).numel();
+            format!("mm: mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {other}x{n})")
+        }
+        _ => {
+            let count = batch.numel();
+            format!(
+                "Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {other}]."
+            )
+        }
+    };
+    Error::MatmulShape { message, at }
+}
+
+/// Returns PyTorch's error for vectors of different lengths.
 pub(crate) fn unequal_vectors(left: &Shape, right: &Shape, at: Site) -> Error {
     let message = format!(
         "inconsistent tensor size, expected tensor {left} and src {right} to have the same number of elements, but got {} \

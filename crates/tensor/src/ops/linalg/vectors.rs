@@ -2,24 +2,19 @@
 
 use wengert_macros::twins;
 
+use crate::ops::compose::{Compose, count};
 use crate::ops::linalg::blas::outer;
-use crate::ops::pair::{expanded, pair};
+use crate::ops::pair::pair;
 use crate::ops::reduce::reductions::reduced;
 use crate::ops::{ArrayOperand, TensorLike};
+use crate::shape::broadcast::size_at;
 use crate::shape::dims;
-use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View};
+use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View, ensure};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0, 5.0]));
-/// assert_eq!(x.outer(&y), Tensor::from([[3.0, 4.0, 5.0], [6.0, 8.0, 10.0]]));
-/// ```
 #[twins]
 pub trait Vectors: TensorLike<Elem: Number> {
-    /// Every product of an element of one vector, `[m]`, and an element of another, `[n]`: `[m, n]`. PyTorch: `outer`.
+    /// Returns all products of an element of one vector, `[m]`, and an element of another, `[n]`, as `[m, n]`. PyTorch: `outer`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -28,19 +23,11 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
     /// ```
     fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
-        let at = Site::here("outer");
-        for (name, rank) in [("self", self.shape().rank()), ("vec2", other.shape().rank())] {
-            if rank != 1 {
-                let message = format!("outer: Expected 1-D argument {name}, but got {rank}-D");
-                return Err(Error::argument(at, message).into());
-            }
-        }
-        outer(self, other, at)
+        outer(self, &other.into_array(self), ["self", "vec2"], Site::here("outer"))
     }
 
-    /// Sums of products along the last dimension of both, for every pair of the other dimensions: `[…, k]` and
-    /// `[…', k]` give `[…, …']`. A rank-0 operand multiplies. PyTorch: `inner`.
+    /// Returns the sums of products along the last dimension of both, for every pair of the other indices: `[…, k]` and
+    /// `[…', k]` give `[…, …']`. An operand of rank 0 is a factor. PyTorch: `inner`.
     fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("inner");
@@ -55,26 +42,21 @@ pub trait Vectors: TensorLike<Elem: Number> {
             );
             return Err(Error::MatmulShape { message, at }.into());
         }
-        let rows = |x: &Self, shape: &Shape| {
-            let count = Shape::from(&shape[..shape.rank() - 1]).numel();
-            x.apply_view(View::Reshape(Shape::from([count, first])), at)
-        };
-        let columns = rows(other, &right)?.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
-        let product = rows(self, &left)?.apply_matmul(&columns, at)?;
-        let shape = left[..left.rank() - 1].iter().chain(&right[..right.rank() - 1]).copied().collect();
-        product.apply_view(View::Reshape(shape), at)
+        let rows = |x: &Self, lead: &[usize]| x.reshaped([count(lead), first], at);
+        let (lead, other_lead) = (&left[..left.rank() - 1], &right[..right.rank() - 1]);
+        let product = rows(self, lead)?.apply_matmul(&rows(other, other_lead)?.permuted(&[1, 0], at)?, at)?;
+        product.reshaped(lead.iter().chain(other_lead).copied().collect::<Shape>(), at)
     }
 
-    /// The sum of products along `dim`; the shapes broadcast. PyTorch: `linalg.vecdot`.
+    /// Returns the sum of products along `dim`. The shapes broadcast. PyTorch: `linalg.vecdot`.
     fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
         let at = Site::here("vecdot");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = pair(self, &other.into_array(self), at)?;
         reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
-    /// The vector product along `dim`, of size 3 in both, which have the same rank; the other sizes broadcast. PyTorch:
-    /// `linalg.cross`.
+    /// Returns the vector product along `dim`, which has size 3 in both. Both have the same rank, and the other sizes
+    /// broadcast. PyTorch: `linalg.cross`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -83,12 +65,11 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
     fn try_cross(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
-        cross(self, other, dim.position(), Site::here("cross"))
+        cross(self, &other.into_array(self), dim.position(), Site::here("cross"))
     }
 
-    /// The Kronecker product: every element of `self` times all of `other`. Ranks align with leading ones, and sizes
-    /// multiply. PyTorch: `kron`.
+    /// Returns the Kronecker product: each element of `self` times the whole `other`. The lower rank is extended with leading
+    /// dimensions of size 1, and the sizes multiply. PyTorch: `kron`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -101,18 +82,18 @@ pub trait Vectors: TensorLike<Elem: Number> {
         let at = Site::here("kron");
         let (left, right) = (self.shape(), other.shape());
         let rank = left.rank().max(right.rank());
-        let size = |shape: &Shape, axis: usize| crate::shape::broadcast::size_at(shape, rank, axis);
-        let alternating = |of: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(of).collect::<Shape>();
-        let x = self.apply_view(View::Reshape(alternating(&|axis| [size(&left, axis), 1])), at)?;
-        let y = other.apply_view(View::Reshape(alternating(&|axis| [1, size(&right, axis)])), at)?;
-        let whole = alternating(&|axis| [size(&left, axis), size(&right, axis)]);
-        let product = expanded(&x, &whole, at)?.apply_binary(Binary::Mul, &expanded(&y, &whole, at)?, at)?;
+        let size = |shape: &Shape, axis: usize| size_at(shape, rank, axis);
+        let interleave = |sizes: &dyn Fn(usize) -> [usize; 2]| (0..rank).flat_map(sizes).collect::<Shape>();
+        let x = self.reshaped(interleave(&|axis| [size(&left, axis), 1]), at)?;
+        let y = other.reshaped(interleave(&|axis| [1, size(&right, axis)]), at)?;
+        let product = x.times(&y, at)?;
+        let whole = product.shape();
         let shape: Option<Shape> = (0..rank).map(|axis| size(&left, axis).checked_mul(size(&right, axis))).collect();
         let shape = shape.ok_or_else(|| Error::TooLarge { shape: whole, dtype: Self::Elem::DTYPE, at })?;
-        product.apply_view(View::Reshape(shape), at)
+        product.reshaped(shape, at)
     }
 
-    /// The sum of the diagonal of a matrix. PyTorch: `trace`.
+    /// Returns the sum of the diagonal of a matrix. PyTorch: `trace`.
     fn try_trace(&self) -> Result<Self, Self::Error> {
         let at = Site::here("trace");
         let rank = self.shape().rank();
@@ -127,30 +108,23 @@ pub trait Vectors: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Vectors for A {}
 
-/// (x × y)ᵢ = xᵢ₊₁ yᵢ₊₂ - xᵢ₊₂ yᵢ₊₁, positions modulo 3.
+/// Computes (x × y)ᵢ = xᵢ₊₁ yᵢ₊₂ - xᵢ₊₂ yᵢ₊₁, with indices modulo 3.
 fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A, A::Error> {
     let (left, right) = (x.shape(), y.shape());
-    if left.rank() != right.rank() {
-        let message = "linalg.cross: inputs must have the same number of dimensions.";
-        return Err(Error::argument(at, message).into());
-    }
+    ensure!(left.rank() == right.rank(), at, "linalg.cross: inputs must have the same number of dimensions.");
     let axis = dims::axis(dim, left.rank(), at)?;
     let size = |shape: &Shape| shape.get(axis).copied().unwrap_or(1);
-    if size(&left) != 3 || size(&right) != 3 {
-        let message = format!(
-            "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
-            size(&left),
-            size(&right)
-        );
-        return Err(Error::argument(at, message).into());
-    }
+    let (size, other) = (size(&left), size(&right));
+    ensure!(
+        size == 3 && other == 3,
+        at,
+        "linalg.cross: inputs dimension {dim} must have length 3. Got {size} and {other}"
+    );
     let (x, y) = pair(x, y, at)?;
-    let rotated = |x: &A, by: usize| {
-        let part = |start: usize, len: usize| x.apply_view(View::Slice { axis, start, len, step: 1 }, at);
-        A::apply_cat(&[part(by, 3 - by)?, part(0, by)?], axis, at)
-    };
-    let first = rotated(&x, 1)?.apply_binary(Binary::Mul, &rotated(&y, 2)?, at)?;
-    first.apply_binary(Binary::Sub, &rotated(&x, 2)?.apply_binary(Binary::Mul, &rotated(&y, 1)?, at)?, at)
+    let rotate =
+        |x: &A, by: usize| A::apply_cat(&[x.sliced(axis, by, 3 - by, at)?, x.sliced(axis, 0, by, at)?], axis, at);
+    let first = rotate(&x, 1)?.times(&rotate(&y, 2)?, at)?;
+    first.minus(&rotate(&x, 2)?.times(&rotate(&y, 1)?, at)?, at)
 }
 
 #[cfg(test)]

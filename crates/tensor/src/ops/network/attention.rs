@@ -4,44 +4,33 @@ use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
 use crate::ops::linalg::products::product;
+use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Axes, Compare, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
+use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
-/// Which keys a query sees.
+/// The keys that a query sees.
 #[derive(Clone, Debug, Default)]
 pub enum AttentionMask<'m, A> {
-    /// All of them.
+    /// All keys.
     #[default]
     None,
-    /// Those up to its own position, counted from the first: a lower triangle aligned at the top left.
+    /// The keys up to the query's own position, counted from the first: a lower triangle aligned at the top left.
     Causal,
-    /// Those where it holds; broadcasts to `[…, l, s]`.
+    /// The keys where the mask is true. Broadcasts to `[…, l, s]`.
     Keep(&'m Tensor<bool>),
-    /// All, with this added to their scores; broadcasts to `[…, l, s]`. -∞ hides a key.
+    /// All keys, with a number added to each score; -∞ hides a key. Broadcasts to `[…, l, s]`.
     Add(&'m A),
 }
 
 /// Attention.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::AttentionMask;
-///
-/// let generator = &mut Generator::new(0);
-/// let [query, key, value] = [(); 3].map(|()| Tensor::<f32>::randn([2, 4, 10, 8], generator)); // [batch, heads, time, width]
-/// let y = query.scaled_dot_product_attention(&key, &value, AttentionMask::Causal, None);
-/// assert_eq!(y.shape(), &[2, 4, 10, 8]);
-/// // The first place sees itself only.
-/// assert!((y.select(2, 0) - value.select(2, 0)).abs().amax(..).item() < 1e-6);
-/// ```
 #[twins]
 pub trait Attention: TensorLike<Elem: Float> {
-    /// softmax(q kᵀ · scale) v of queries `[…, l, e]` (`self`), keys `[…, s, e]` and values `[…, s, ev]`, whose batch
-    /// dimensions broadcast; `scale` is 1/√e where not given. A query that sees no key gives 0, with gradient 0. PyTorch:
-    /// `nn.functional.scaled_dot_product_attention`.
+    /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. Their batch
+    /// dimensions broadcast. `scale` is 1/√e if not given. The result for a query that sees no key is 0, with gradient 0.
+    /// PyTorch: `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{Attention, AttentionMask};
+    /// use wengert_tensor::ops::AttentionMask;
     /// use wengert_tensor::prelude::*;
     ///
     /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
@@ -56,15 +45,15 @@ pub trait Attention: TensorLike<Elem: Float> {
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
     ) -> Result<Self, Self::Error> {
-        let (key, value) = (&key.into_array(self), &value.into_array(self));
-        attend(self, key, value, mask, scale, Site::here("scaled_dot_product_attention"))
+        let at = Site::here("scaled_dot_product_attention");
+        attend(self, &key.into_array(self), &value.into_array(self), mask, scale, at)
     }
 
-    /// The weights by which [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) adds up the values:
-    /// softmax(q kᵀ · scale), `[…, l, s]`. To look at them, or to drop some of them in training.
+    /// Returns the weights softmax(q kᵀ · scale) of [`scaled_dot_product_attention`](Self::scaled_dot_product_attention),
+    /// `[…, l, s]`: for inspection, or for dropout in training.
     ///
     /// ```
-    /// use wengert_tensor::ops::{Attention, AttentionMask};
+    /// use wengert_tensor::ops::AttentionMask;
     /// use wengert_tensor::prelude::*;
     ///
     /// let (q, k) = (Tensor::from([[0.0], [0.0]]), Tensor::from([[1.0], [2.0]]));
@@ -79,11 +68,12 @@ pub trait Attention: TensorLike<Elem: Float> {
     ) -> Result<Self, Self::Error> {
         let (at, key) = (Site::here("attention_weights"), &key.into_array(self));
         refuse_vectors(&[(self, "query"), (key, "key")], at)?;
-        looked_up(self, key, mask, scale, 0, at)
+        attention_weights(self, key, mask, scale, 0, at)
     }
 
-    /// [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries: head `i` of `[…, hk, s, e]` serves `h / hk` heads of
-    /// `[…, h, l, e]`. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
+    /// [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
+    /// Each head of `[…, hk, s, e]` serves `h / hk` consecutive heads of `[…, h, l, e]`. PyTorch:
+    /// `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
         key: impl ArrayOperand<Self>,
@@ -91,23 +81,24 @@ pub trait Attention: TensorLike<Elem: Float> {
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
     ) -> Result<Self, Self::Error> {
-        let (key, value) = (&key.into_array(self), &value.into_array(self));
         let at = Site::here("grouped_query_attention");
         let shape = self.shape();
-        let Some(heads) = shape.rank().checked_sub(3).map(|axis| shape[axis]) else {
-            return Err(Error::argument(at, format_args!("queries of shape {shape} have no heads")).into());
-        };
-        attend(self, &shared(key, heads, at)?, &shared(value, heads, at)?, mask, scale, at)
+        ensure!(shape.rank() >= 3, at, "queries of shape {shape} have no heads");
+        let heads = shape[shape.rank() - 3];
+        let [key, value] = [key.into_array(self), value.into_array(self)].map(|x| repeat_heads(&x, heads, at));
+        attend(self, &key?, &value?, mask, scale, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Attention for A {}
 
-/// Queries under a causal mask are computed in blocks of multiples of so many, at most [`MOST_BLOCKS`].
+/// The number of queries in a block under a causal mask is a multiple of this.
 const QUERIES: usize = 32;
+
+/// The largest number of blocks of queries.
 const MOST_BLOCKS: usize = 8;
 
-/// Of `n²` times so many scores, `n` blocks are fastest.
+/// `n` blocks are used from `n²` times this number of scores on. More blocks skip more scores, but each has a cost of its own.
 const SCORES: usize = 1 << 14;
 
 fn attend<A: TensorLike<Elem: Float>>(
@@ -120,35 +111,35 @@ fn attend<A: TensorLike<Elem: Float>>(
 ) -> Result<A, A::Error> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // Heads without a batch: errors name the dimensions of what has one.
-        let [query, key, value] = [batched(query, at)?, batched(key, at)?, batched(value, at)?];
-        let z = attend(&query, &key, &value, mask, scale, at)?;
-        let shape = Shape::from(&z.shape()[1..]);
-        return z.reshaped(shape, at);
+        // Errors name the dimensions of a batch, so heads without a batch become a batch of one.
+        let [query, key, value] = [query, key, value].map(|x| unsqueeze(x, 0, at));
+        return squeeze(&attend(&query?, &key?, &value?, mask, scale, at)?, 0, at);
     }
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
-    let rows = if matches!(mask, AttentionMask::Causal) { rows_of_causal(&shape, keys) } else { queries };
-    // Others broadcast, or are refused.
-    let alike = shape[..axis] == of_keys[..of_keys.rank() - 2]
+    let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
+    // Other shapes broadcast or are refused, without blocks.
+    let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
-    if rows >= queries || !alike {
-        return product(&looked_up(query, key, mask, scale, 0, at)?, value, at);
+    if rows >= queries || !equal {
+        return product(&attention_weights(query, key, mask, scale, 0, at)?, value, at);
     }
     let mut parts = Vec::with_capacity(queries.div_ceil(rows));
     for first in (0..queries).step_by(rows) {
         let part = query.sliced(axis, first, rows.min(queries - first), at)?;
+        // The keys after the last query of the block are hidden.
         let seen = |x: &A| x.sliced(axis, 0, keys.min(first + rows), at);
         let (key, value) = (seen(key)?, seen(value)?);
-        parts.push(product(&looked_up(&part, &key, AttentionMask::Causal, scale, first, at)?, &value, at)?);
+        let weights = attention_weights(&part, &key, AttentionMask::Causal, scale, first, at)?;
+        parts.push(product(&weights, &value, at)?);
     }
     A::apply_cat(&parts, axis, at)
 }
 
-/// Queries, of `shape`, that a causal mask lets be computed together: the keys after the last of them are not looked at, which
-/// saves up to half of the scores. So many that the scores of a block are worth its steps.
-fn rows_of_causal(shape: &Shape, keys: usize) -> usize {
+/// Returns the number of queries, which have the shape `shape`, per block under a causal mask. A block skips the keys after its
+/// last query, which saves up to half of the scores.
+fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
     let scores = shape[..shape.rank() - 1].iter().product::<usize>().saturating_mul(keys);
     let blocks = (scores / SCORES).isqrt().clamp(1, MOST_BLOCKS);
@@ -157,20 +148,19 @@ fn rows_of_causal(shape: &Shape, keys: usize) -> usize {
 
 fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<(), A::Error> {
     for (x, name) in operands {
-        if x.shape().rank() < 2 {
-            let message = format!(
-                "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got \
+        ensure!(
+            x.shape().rank() >= 2,
+            at,
+            "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got \
                  {name} of shape {}",
-                x.shape()
-            );
-            return Err(Error::argument(at, message).into());
-        }
+            x.shape()
+        );
     }
     Ok(())
 }
 
-/// How much of each value each query gets. The first query is number `first` of those that a causal mask counts.
-fn looked_up<A: TensorLike<Elem: Float>>(
+/// Returns the weight of each value for each query. For a causal mask, `first` is the position of the first query.
+fn attention_weights<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
     mask: AttentionMask<'_, A>,
@@ -181,7 +171,7 @@ fn looked_up<A: TensorLike<Elem: Float>>(
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
     let query = query.times(scale, at)?;
-    let scores = product(&query, &swapped(key, at)?, at)?;
+    let scores = product(&query, &transpose(key, at)?, at)?;
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {
@@ -192,35 +182,29 @@ fn looked_up<A: TensorLike<Elem: Float>>(
                     *seen = position % s <= first + position / s;
                 }
             })?;
-            hidden(&scores, &seen, at)?
+            hide(&scores, &seen, at)?
         }
-        AttentionMask::Keep(keep) => hidden(&scores, keep, at)?,
+        AttentionMask::Keep(keep) => hide(&scores, keep, at)?,
         AttentionMask::Add(bias) => scores.plus(bias, at)?,
     };
-    weights(&scores, at)
+    softmax(&scores, at)
 }
 
-fn batched<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
-    let mut shape = x.shape();
-    shape.insert(0, 1);
-    x.reshaped(shape, at)
-}
-
-/// -∞ where `keep` does not hold.
-fn hidden<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A, A::Error> {
+/// Returns the scores, with -∞ where `keep` is false.
+fn hide<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A, A::Error> {
     let shape = join(&scores.shape(), keep.shape(), at)?;
     scores.chosen(&scores.mask_over(keep, &shape, at)?, f64::NEG_INFINITY, at)
 }
 
-/// The softmax along the last dimension, but 0 where all scores are -∞.
-fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Error> {
+/// Returns the softmax along the last dimension, and 0 where all scores are -∞.
+fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Error> {
     let shape = scores.shape();
     if shape.numel() == 0 {
         return Ok(scores.clone());
     }
     let axes = [shape.rank() - 1];
     let largest = scores.apply_detach(at)?.apply_reduce(Reduction::Amax, &axes, at)?;
-    // Where all scores are -∞ nothing is subtracted: their exponentials are 0 already.
+    // If all scores are -∞, their exponentials are 0 without a shift, and -∞ - -∞ would be NaN.
     let shift = largest.chosen(&largest.compared(Compare::Ne, f64::NEG_INFINITY, at)?, 0.0, at)?;
     let exponentials = scores.minus(&shift, at)?.mapped(Unary::Exp, at)?;
     let total = exponentials.summed(&axes, at)?;
@@ -228,33 +212,27 @@ fn weights<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Err
     exponentials.divided(&total, at)?.as_softmax(scores, axes[0], false, at)
 }
 
-fn swapped<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+/// Swaps the last two dimensions.
+fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
     let rank = x.shape().rank();
     let mut order: Axes = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
     x.apply_view(View::Permute(order), at)
 }
 
-/// Each head of `[…, hk, s, e]` repeated, so that there are `heads`.
-fn shared<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A, A::Error> {
+/// Repeats each head of `[…, hk, s, e]`, so that there are `heads`.
+fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
-    let Some(axis) = shape.rank().checked_sub(3) else {
-        return Err(Error::argument(at, format_args!("keys and values of shape {shape} have no heads")).into());
-    };
-    if shape[axis] == 0 || !heads.is_multiple_of(shape[axis]) {
-        let message = format!(
-            "Number of heads in key and value must divide the number of heads in query, but got {} and {heads}",
-            shape[axis]
-        );
-        return Err(Error::argument(at, message).into());
-    }
-    let mut apart: Shape = shape.clone();
-    apart.insert(axis + 1, 1);
-    let mut wide = apart.clone();
-    wide[axis + 1] = heads / shape[axis];
-    let mut joined = shape;
-    joined[axis] = heads;
-    x.reshaped(apart, at)?.over(&wide, at)?.reshaped(joined, at)
+    ensure!(shape.rank() >= 3, at, "keys and values of shape {shape} have no heads");
+    let axis = shape.rank() - 3;
+    let own = shape[axis];
+    ensure!(
+        own > 0 && heads.is_multiple_of(own),
+        at,
+        "Number of heads in key and value must divide the number of heads in query, but got {own} and {heads}"
+    );
+    let repeated = shape.replaced(axis..axis + 1, &[own, heads / own]);
+    unsqueeze(x, axis + 1, at)?.over(&repeated, at)?.reshaped(shape.with_size(axis, heads), at)
 }
 
 #[cfg(test)]
@@ -273,9 +251,9 @@ mod tests {
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
     }
 
-    /// In blocks, of which the last is smaller; with fewer keys than queries, and with more.
+    /// The last block is smaller; there are fewer keys than queries, as many, and more.
     #[test]
-    fn causal_blocks_are_as_the_mask() {
+    fn causal_blocks_equal_the_mask() {
         for (shape, keys) in
             [(vec![300, 4], 300), (vec![2, 2, 130, 3], 130), (vec![3, 150, 3], 70), (vec![150, 3], 400)]
         {
@@ -304,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn infinite_scores_are_not_hidden() {
+    fn infinite_scores_give_nan() {
         let (q, k) = (Tensor::from([[1.0]]), Tensor::from([[f64::INFINITY], [0.0]]));
         let y = q.scaled_dot_product_attention(&k, Tensor::ones([2, 1]), AttentionMask::None, None);
         assert!(y.item().is_nan());
     }
 
     #[test]
-    fn heads_are_shared_in_runs() {
+    fn a_head_of_keys_serves_consecutive_heads() {
         let (q, k) = (Tensor::<f64>::zeros([4, 1, 1]), Tensor::<f64>::zeros([2, 1, 1]));
         let v = Tensor::from([[[1.0]], [[2.0]]]);
         let y = q.grouped_query_attention(&k, &v, AttentionMask::None, None);

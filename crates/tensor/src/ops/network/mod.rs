@@ -1,4 +1,4 @@
-//! What networks are made of: attention, recurrent cells, losses.
+//! Building blocks of neural networks: attention, recurrent cells, losses.
 
 pub(crate) mod attention;
 pub(crate) mod losses;

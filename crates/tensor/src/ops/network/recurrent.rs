@@ -1,4 +1,4 @@
-//! One step of a recurrent network. `self` is the input `[n, i]` (or `[i]`), the state is `[n, h]` (or `[h]`); the layout of
+//! One step of a recurrent network. `self` is the input `[n, i]` (or `[i]`), the state is `[n, h]` (or `[h]`). The layout of
 //! weights and the order of gates are PyTorch's, so that its checkpoints fit.
 
 use wengert_macros::twins;
@@ -6,18 +6,19 @@ use wengert_macros::twins;
 use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Error, Float, Site, Unary};
+use crate::{Float, Site, Unary, ensure};
 
-/// Weights of a cell with `g` gates: 1, of an LSTM 4 (input, forget, cell, output), of a GRU 3 (reset, update, new).
+/// The weights of a cell with `g` gates: 1 for a plain cell, 4 for an LSTM (input, forget, cell, output), 3 for a GRU (reset,
+/// update, new).
 #[derive(Debug)]
 pub struct CellWeights<'w, A> {
-    /// From the input, `[g · h, i]`.
+    /// The weights W of the input, `[g · h, i]`.
     pub input: &'w A,
-    /// From the state, `[g · h, h]`.
+    /// The weights U of the state, `[g · h, h]`.
     pub hidden: &'w A,
-    /// Added to what comes from the input, `[g · h]`.
+    /// The bias b of the input, `[g · h]`.
     pub input_bias: Option<&'w A>,
-    /// Added to what comes from the state, `[g · h]`.
+    /// The bias c of the state, `[g · h]`.
     pub hidden_bias: Option<&'w A>,
 }
 
@@ -43,21 +44,21 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
-    /// tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
+    /// Returns tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
     fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
         let at = Site::here("rnn_tanh_cell");
-        let (x, h) = sums(self, state, &weights, 1, at)?;
+        let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.mapped(Unary::Tanh, at)
     }
 
-    /// relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
+    /// Returns relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
     fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
         let at = Site::here("rnn_relu_cell");
-        let (x, h) = sums(self, state, &weights, 1, at)?;
+        let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.mapped(Unary::Relu, at)
     }
 
-    /// The next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
+    /// Returns the next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
     /// Schmidhuber and Cummins 2000). PyTorch: `lstm_cell`.
     fn try_lstm_cell(
         &self,
@@ -66,44 +67,45 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         weights: CellWeights<'_, Self>,
     ) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("lstm_cell");
-        let (x, h) = sums(self, state, &weights, 4, at)?;
-        long_short_term(&x.plus(&h, at)?, cell, at)
+        let (x, h) = linear_parts(self, state, &weights, 4, at)?;
+        update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// [`lstm_cell`](Self::lstm_cell) after its products: `self` is W x + b + U h + c of the four gates, `[n, 4 · h]`. For whole
-    /// sequences, whose W x + b is one product. PyTorch: `_thnn_fused_lstm_cell`.
+    /// [`lstm_cell`](Self::lstm_cell) after its products: `self` is W x + b + U h + c for the four gates, `[n, 4 · h]`. A sequence
+    /// computes W x + b of all its steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
-        refuse_width(self, cell, 4, at)?;
-        long_short_term(self, cell, at)
+        check_width(self, cell, 4, at)?;
+        update_lstm(self, cell, at)
     }
 
-    /// The next state of a gated recurrent unit (Cho et al. 2014; the reset gate after the product, as in cuDNN).
+    /// Returns the next state of a gated recurrent unit (Cho et al. 2014; with the reset gate after the product, as in cuDNN).
     /// PyTorch: `gru_cell`.
     fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
         let at = Site::here("gru_cell");
-        let (x, h) = sums(self, state, &weights, 3, at)?;
-        gated(&x, &h, state, at)
+        let (x, h) = linear_parts(self, state, &weights, 3, at)?;
+        update_gru(&x, &h, state, at)
     }
 
-    /// [`gru_cell`](Self::gru_cell) after its products: `self` is W x + b of the three gates, `[n, 3 · h]`, and `hidden` is
-    /// U h + c, of the same shape. For whole sequences, whose W x + b is one product. PyTorch: `_thnn_fused_gru_cell`.
+    /// [`gru_cell`](Self::gru_cell) after its products: `self` is W x + b for the three gates, `[n, 3 · h]`, and `hidden` is
+    /// U h + c, in the same shape. A sequence computes W x + b of all its steps as one product. PyTorch:
+    /// `_thnn_fused_gru_cell`.
     fn try_gru_gates(
         &self,
         hidden: impl ArrayOperand<Self>,
         state: impl ArrayOperand<Self>,
     ) -> Result<Self, Self::Error> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
-        refuse_width(self, state, 3, at)?;
-        refuse_width(hidden, state, 3, at)?;
-        gated(self, hidden, state, at)
+        check_width(self, state, 3, at)?;
+        check_width(hidden, state, 3, at)?;
+        update_gru(self, hidden, state, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
-/// The next state and cell from the sums of the four gates.
-fn long_short_term<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
+/// Returns the next state and cell of an LSTM from the sums of the four gates.
+fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.mapped(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
     let new = gate(gates, 2, 4, at)?.mapped(Unary::Tanh, at)?;
@@ -111,29 +113,31 @@ fn long_short_term<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) ->
     Ok((leave.times(&cell.mapped(Unary::Tanh, at)?, at)?, cell))
 }
 
-/// The next state from what comes from the input and what from the state.
-fn gated<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A, A::Error> {
+/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c.
+fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A, A::Error> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
     let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
     state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
 }
 
-/// Refuses sums of gates that are not `count` times as wide as the state.
-fn refuse_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
+/// Refuses gates that are not `count` times as wide as the state.
+fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
     let (wide, mut expected) = (gates.shape(), state.shape());
     if let Some(width) = expected.last_mut() {
         *width *= count;
     }
-    if wide.rank() > 0 && wide == expected {
-        return Ok(());
-    }
-    let message = format!("gates of shape {wide} do not fit a state of shape {}: expected {expected}", state.shape());
-    Err(Error::argument(at, message).into())
+    ensure!(
+        wide.rank() > 0 && wide == expected,
+        at,
+        "gates of shape {wide} do not fit a state of shape {}: expected {expected}",
+        state.shape()
+    );
+    Ok(())
 }
 
-/// What comes from the input and what from the state, `[n, g · h]`.
-fn sums<A: TensorLike<Elem: Float>>(
+/// Returns W x + b and U h + c, each `[n, g · h]`.
+fn linear_parts<A: TensorLike<Elem: Float>>(
     x: &A,
     state: &A,
     weights: &CellWeights<'_, A>,
@@ -141,23 +145,24 @@ fn sums<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<(A, A), A::Error> {
     let (own, hidden) = (x.shape(), state.shape());
-    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
-    if !(1..=2).contains(&own.rank()) || own.rank() != hidden.rank() || own.rank() == 2 && own[0] != hidden[0] {
-        return refuse(format!("Input batch size of {own} doesn't match hidden batch size of {hidden}"));
-    }
+    ensure!(
+        (1..=2).contains(&own.rank()) && own.rank() == hidden.rank() && (own.rank() == 1 || own[0] == hidden[0]),
+        at,
+        "Input batch size of {own} doesn't match hidden batch size of {hidden}"
+    );
     let width = hidden[hidden.rank() - 1];
-    if weights.input.shape() != [gates * width, own[own.rank() - 1]] {
-        return refuse(format!(
-            "input of shape {own} and state of shape {hidden} do not fit input weights of shape {}",
-            weights.input.shape()
-        ));
-    }
-    if weights.hidden.shape() != [gates * width, width] {
-        return refuse(format!(
-            "state of shape {hidden} does not fit hidden weights of shape {}",
-            weights.hidden.shape()
-        ));
-    }
+    ensure!(
+        weights.input.shape() == [gates * width, own[own.rank() - 1]],
+        at,
+        "input of shape {own} and state of shape {hidden} do not fit input weights of shape {}",
+        weights.input.shape()
+    );
+    ensure!(
+        weights.hidden.shape() == [gates * width, width],
+        at,
+        "state of shape {hidden} does not fit hidden weights of shape {}",
+        weights.hidden.shape()
+    );
     let linear = |x: &A, weight: &A, bias: Option<&A>| {
         let z = product(x, &weight.permuted(&[1, 0], at)?, at)?;
         bias.map_or(Ok(z.clone()), |bias| z.plus(bias, at))
@@ -165,7 +170,7 @@ fn sums<A: TensorLike<Elem: Float>>(
     Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
 }
 
-/// Gate `number` of `count` along the last dimension.
+/// Returns gate `number` of `count` along the last dimension.
 fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A, A::Error> {
     let shape = gates.shape();
     let axis = shape.rank() - 1;
@@ -183,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unit_by_hand() {
+    fn one_unit_equals_its_formula() {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let (x, h, c) = (Tensor::from([[0.5]]), Tensor::from([[0.25]]), Tensor::from([[2.0]]));
         let (input, hidden) = (Tensor::from([[1.0], [2.0], [3.0], [4.0]]), Tensor::<f64>::zeros([4, 1]));

@@ -5,21 +5,13 @@ use wengert_macros::twins;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::shape::dims;
-use crate::{Error, Position, Scalar, Shape, Site, Tensor, View};
+use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// Triangles and diagonals.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::<f64>::ones([3, 3]);
-/// assert_eq!(x.tril(0).sum(..).item(), 6.0);
-/// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
-/// ```
 #[twins]
 pub trait Diagonals: TensorLike {
-    /// The elements of each matrix `[…, m, n]` on and below a diagonal (`diagonal` above the main one), 0 elsewhere,
-    /// whatever was there. PyTorch: `tril`.
+    /// Returns each matrix `[…, m, n]` with 0 above a diagonal. `diagonal` counts from the main diagonal upwards. Also replaces
+    /// NaN and ∞ by 0. PyTorch: `tril`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -32,15 +24,15 @@ pub trait Diagonals: TensorLike {
         triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
-    /// The elements of each matrix `[…, m, n]` on and above a diagonal (`diagonal` above the main one), 0 elsewhere,
-    /// whatever was there. PyTorch: `triu`.
+    /// Returns each matrix `[…, m, n]` with 0 below a diagonal. `diagonal` counts from the main diagonal upwards. Also replaces
+    /// NaN and ∞ by 0. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self, Self::Error> {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
 
-    /// Of a vector the matrix that has it on a diagonal, of a matrix that diagonal; `diagonal` above the main one.
-    /// PyTorch: `diag`.
+    /// Returns the matrix with a vector on its diagonal, or the diagonal of a matrix. `diagonal` counts from the main diagonal
+    /// upwards. PyTorch: `diag`.
     fn try_diag(&self, diagonal: isize) -> Result<Self, Self::Error> {
         let at = Site::here("diag");
         match self.shape().rank() {
@@ -53,10 +45,15 @@ pub trait Diagonals: TensorLike {
         }
     }
 
-    /// Matrices with the last dimension on a diagonal, `offset` above the main one, in dimensions `first` and `second` of
-    /// the result: the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
+    /// Returns matrices with the last dimension on a diagonal, `offset` above the main one. The matrices are dimensions `first`
+    /// and `second` of the result. The adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch: `diag_embed`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
+    /// ```
     fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
-        let (first, second) = (first.position(), second.position());
         let at = Site::here("diag_embed");
         let own = self.shape();
         let Some(&len) = own.last() else {
@@ -64,10 +61,7 @@ pub trait Diagonals: TensorLike {
         };
         let rank = own.rank() + 1;
         let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        if first == second {
-            let message = format!("diagonal dimensions cannot be identical {first}, {second}");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(first != second, at, "diagonal dimensions cannot be identical {first}, {second}");
         let size = len.saturating_add(offset.unsigned_abs());
         let mut shape = Shape::from(&own[..own.rank() - 1]);
         for axis in [first.min(second), first.max(second)] {
@@ -79,13 +73,11 @@ pub trait Diagonals: TensorLike {
 
 impl<A: TensorLike> Diagonals for A {}
 
+/// Replaces the elements of each matrix by 0 where `keeps(row, column)` is false.
 fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool) -> Result<A, A::Error> {
-    let shape = x.shape();
+    let (shape, operation) = (x.shape(), at.operation);
     let rank = shape.rank();
-    if rank < 2 {
-        let message = format!("{}: input tensor must have at least 2 dimensions", at.operation);
-        return Err(Error::argument(at, message).into());
-    }
+    ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");
     let columns = shape[rank - 1];
     let mask = Tensor::build(&[shape[rank - 2], columns].into(), at, |out| {
         for (position, out) in out.iter_mut().enumerate() {
@@ -100,7 +92,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn what_is_cut_away_is_zero_whatever_it_was() {
+    fn elements_outside_the_triangle_are_zero_even_if_nan() {
         let x = Tensor::from([[f64::NAN, f64::INFINITY], [1.0, 2.0]]);
         assert_eq!(x.tril(-1), Tensor::from([[0.0, 0.0], [1.0, 0.0]]));
         assert_eq!(Tensor::from([[1i64, 2], [3, 4]]).triu(1), Tensor::from([[0i64, 2], [0, 0]]));
@@ -108,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagonal_written_is_the_diagonal_read() {
+    fn reading_a_written_diagonal_returns_it() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
         for (offset, first, second) in [(0, -2, -1), (1, 0, 2), (-2, 2, 0), (1, 1, 0)] {
             let matrices = x.diag_embed(offset, first, second);

@@ -1,13 +1,14 @@
-//! Several tensors made one, along a dimension that exists or a new one.
+//! Joining several tensors, along an existing or a new dimension.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::shape::views::unsqueeze;
 use crate::shape::dims;
-use crate::{Error, Position, Shape, Site, View};
+use crate::{Error, Position, Shape, Site, ensure};
 
-/// Tensors joined along an existing dimension; all other sizes are equal. PyTorch: `cat`.
+/// Joins tensors along an existing dimension. All other sizes must be equal. PyTorch: `cat`.
 ///
 /// ```
 /// use wengert_tensor::prelude::*;
@@ -18,19 +19,20 @@ use crate::{Error, Position, Shape, Site, View};
 ///
 /// # Errors
 ///
-/// Where there are none, or sizes differ.
+/// If there are none, or sizes differ.
 #[twins]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
     join(tensors, dim.position(), Site::here("cat"))
 }
 
+/// Joins tensors like [`cat`], for the operation at `at`.
 pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A, A::Error> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     if let Some(position) = shapes.iter().position(|shape| shape.rank() == 0) {
         let message = format!("zero-dimensional tensor (at position {position}) cannot be concatenated");
         return Err(Error::argument(at, message).into());
     }
-    // As in PyTorch, tensors of shape [0] are left out whatever the rank of the others.
+    // As in PyTorch, tensors of shape [0] are skipped, whatever the rank of the others.
     let is_legacy_empty = |shape: &Shape| shape.sizes() == [0];
     let Some(first) = shapes.iter().find(|shape| !is_legacy_empty(shape)).or(shapes.first()) else {
         return Err(Error::argument(at, "cat(): expected a non-empty list of Tensors").into());
@@ -62,49 +64,45 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
     A::apply_cat(&parts, axis, at)
 }
 
-/// Tensors of one shape joined along a new dimension. PyTorch: `stack`.
+/// Joins tensors of the same shape along a new dimension. PyTorch: `stack`.
 ///
 /// # Errors
 ///
-/// Where there are none, or shapes differ.
+/// If there are none, or shapes differ.
 #[twins]
 pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
     let at = Site::here("stack");
     let Some(first) = tensors.first().map(A::shape) else {
         return Err(Error::argument(at, "stack expects a non-empty TensorList").into());
     };
-    let axis = dims::axis(dim.position(), first.rank() + 1, at)?;
+    let axis = dims::axis(dim, first.rank() + 1, at)?;
     for (position, tensor) in tensors.iter().enumerate() {
         let shape = tensor.shape();
-        if shape != first {
-            let message = format!(
-                "stack expects each tensor to be equal size, but got {first} at entry 0 and {shape} at entry {position}"
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            shape == first,
+            at,
+            "stack expects each tensor to be equal size, but got {first} at entry 0 and {shape} at entry {position}"
+        );
     }
-    let mut part = first;
-    part.insert(axis, 1);
-    let parts: Result<Vec<A>, A::Error> =
-        tensors.iter().map(|tensor| tensor.apply_view(View::Reshape(part.clone()), at)).collect();
+    let parts: Result<Vec<A>, A::Error> = tensors.iter().map(|tensor| unsqueeze(tensor, axis, at)).collect();
     join(&parts?, axis as isize, at)
 }
 
-/// Tensors side by side: joined along dimension 1, or 0 where they are vectors; numbers count as vectors of one. PyTorch:
+/// Joins tensors along dimension 1, or along dimension 0 if they are vectors. Numbers count as vectors of one element. PyTorch:
 /// `hstack`.
 ///
 /// # Errors
 ///
-/// Where there are none, or sizes differ.
+/// If there are none, or sizes differ.
 #[twins]
 pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
     let at = Site::here("hstack");
-    let parts = at_least(tensors, 1, at)?;
+    let parts = raise_ranks(tensors, 1, at)?;
     let flat = parts.first().is_none_or(|part| part.shape().rank() == 1);
     join(&parts, if flat { 0 } else { 1 }, at)
 }
 
-/// Tensors one above the other: joined along dimension 0; vectors count as matrices of one row. PyTorch: `vstack`.
+/// Joins tensors along dimension 0. Vectors count as matrices of one row. PyTorch: `vstack`.
 ///
 /// ```
 /// use wengert_tensor::ops::vstack;
@@ -116,15 +114,15 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
 ///
 /// # Errors
 ///
-/// Where there are none, or sizes differ.
+/// If there are none, or sizes differ.
 #[twins]
 pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
     let at = Site::here("vstack");
-    join(&at_least(tensors, 2, at)?, 0, at)
+    join(&raise_ranks(tensors, 2, at)?, 0, at)
 }
 
-/// Dimensions of size 1 put first where there are fewer than `rank`.
-fn at_least<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Vec<A>, A::Error> {
+/// Inserts leading dimensions of size 1 into tensors with fewer than `rank` dimensions.
+fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Vec<A>, A::Error> {
     let mut parts = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         let mut shape = tensor.shape();
@@ -136,18 +134,18 @@ fn at_least<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Vec<A
     Ok(parts)
 }
 
-/// Whether the first two grids of [`meshgrid`] are indexed by row and column, or the other way round.
+/// The order of the first two dimensions of the grids of [`meshgrid`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexing2d {
-    /// Dimension `k` runs along tensor `k`, as in a matrix. PyTorch: `indexing='ij'`.
+    /// Dimension `k` belongs to tensor `k`, as in a matrix. PyTorch: `indexing='ij'`.
     #[default]
     Matrix,
-    /// The first tensor runs along the columns, the second along the rows, as x and y in a plot. PyTorch: `indexing='xy'`.
+    /// Dimension 1 belongs to the first tensor and dimension 0 to the second, as x and y in a plot. PyTorch: `indexing='xy'`.
     Cartesian,
 }
 
-/// A grid from the coordinates along each axis: every vector (or number) expanded along all the others. No element is
-/// copied. PyTorch: `meshgrid`.
+/// Returns a grid from the coordinates along each axis: each vector (or number), expanded along the dimensions of the others
+/// without a copy. PyTorch: `meshgrid`.
 ///
 /// ```
 /// use wengert_tensor::ops::{Indexing2d, meshgrid};
@@ -161,28 +159,25 @@ pub enum Indexing2d {
 ///
 /// # Errors
 ///
-/// Where there are none, or one has two dimensions or more.
+/// If there are none, or one has two dimensions or more.
 #[twins]
 pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Result<Vec<A>, A::Error> {
     let at = Site::here("meshgrid");
-    if tensors.is_empty() {
-        return Err(Error::argument(at, "meshgrid expects a non-empty TensorList").into());
-    }
+    ensure!(!tensors.is_empty(), at, "meshgrid expects a non-empty TensorList");
     if let Some(tensor) = tensors.iter().find(|tensor| tensor.shape().rank() > 1) {
         let message =
             format!("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {}", tensor.shape());
         return Err(Error::argument(at, message).into());
     }
     let swapped = indexing == Indexing2d::Cartesian && tensors.len() > 1;
-    let place = |position: usize| if swapped && position < 2 { 1 - position } else { position };
+    let axis = |position: usize| if swapped && position < 2 { 1 - position } else { position };
     let mut grid = Shape::ones(tensors.len());
     for (position, tensor) in tensors.iter().enumerate() {
-        grid[place(position)] = tensor.shape().numel();
+        grid[axis(position)] = tensor.shape().numel();
     }
     let mut grids = Vec::with_capacity(tensors.len());
     for (position, tensor) in tensors.iter().enumerate() {
-        let mut line = Shape::ones(tensors.len());
-        line[place(position)] = tensor.shape().numel();
+        let line = Shape::ones(tensors.len()).with_size(axis(position), tensor.shape().numel());
         grids.push(tensor.reshaped(line, at)?.over(&grid, at)?);
     }
     Ok(grids)

@@ -1,4 +1,4 @@
-//! Operations that move elements or only look at them another way.
+//! Operations that rearrange elements: views, joining, splitting, padding, repetition, diagonals.
 
 pub(crate) mod diagonals;
 pub(crate) mod joining;

@@ -1,44 +1,34 @@
-//! Padding along dimensions: what lies beyond the border, and how much of it.
+//! Padding along dimensions.
 //!
-//! A padded tensor is pieces of the old one, joined: flipped ones to reflect, expanded ones to replicate. The derivative
-//! follows: what was read twice adds up.
+//! The result is a concatenation of slices of the input: flipped to reflect, expanded to replicate. So the derivative follows
+//! from the derivatives of slices and concatenation.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::{Error, Scalar, Site, View};
+use crate::ops::pair::number;
+use crate::{Error, Scalar, Shape, Site, View, ensure};
 
-/// What lies beyond the border.
+/// The values of the padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PadMode {
-    /// One number.
+    /// A number.
     Constant(f64),
     /// The tensor mirrored at its border element, which is not repeated.
     Reflect,
     /// The border element.
     Replicate,
-    /// The other end of the tensor.
+    /// The elements at the opposite end of the tensor.
     Circular,
 }
 
 /// Padding.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::PadMode;
-///
-/// let x = Tensor::from([1.0, 2.0, 3.0]);
-/// assert_eq!(x.pad(&[1, 2], PadMode::Constant(0.0)).to_vec(), [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
-/// let row = x.unsqueeze(0);
-/// assert_eq!(row.pad(&[1, 1], PadMode::Reflect).to_vec(), [2.0, 1.0, 2.0, 3.0, 2.0]);
-/// ```
 #[twins]
 pub trait Padding: TensorLike {
-    /// Padded by `sizes`, two numbers per dimension beginning with the last one: `[left, right, top, bottom]` for
-    /// `[…, h, w]`. A negative size crops. Other modes than a constant pad dimensions after the first one or two, as many
-    /// as PyTorch allows: `[n, c, w]`, `[n, c, h, w]`, `[n, c, d, h, w]`, with or without `n`. PyTorch:
-    /// `nn.functional.pad`.
+    /// Pads by `sizes`, two numbers per dimension starting with the last dimension: `[left, right, top, bottom]` for
+    /// `[…, h, w]`. A negative size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or
+    /// `[n, c, d, h, w]`, with or without `n`, and pad all dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
     /// use wengert_tensor::ops::PadMode;
@@ -51,134 +41,114 @@ pub trait Padding: TensorLike {
     ///
     /// # Errors
     ///
-    /// Where `sizes` are odd in number or too many, crop more than there is, reflect as much as the size or more, or wrap
-    /// around more than once.
+    /// If the number of `sizes` is odd or too large, or a size crops more elements than there are, reflects as many elements
+    /// as the dimension has or more, or wraps around more than once.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self, Self::Error> {
-        padded(self, sizes, mode, Site::here("pad"))
+        pad(self, sizes, mode, Site::here("pad"))
     }
 }
 
 impl<A: TensorLike> Padding for A {}
 
-/// [`Padding::try_pad`] for the operation at `at`.
-pub(crate) fn padded<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A, A::Error> {
+/// Pads `x` like [`Padding::try_pad`], for the operation at `at`.
+pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
-    let rank = shape.rank();
-    let refuse = |message: String| Err(A::Error::from(Error::argument(at, message)));
-    if !sizes.len().is_multiple_of(2) {
-        return refuse("Padding length must be divisible by 2".into());
-    }
-    if sizes.len() > 2 * rank {
-        return refuse(format!(
-            "Padding length should be less than or equal to two times the input dimension but got padding length {} \
-             and input of dimension {rank}",
-            sizes.len()
-        ));
-    }
-    let padded = sizes.len() / 2;
-    let constant = matches!(mode, PadMode::Constant(_));
-    let fits = (1..=3).contains(&padded) && (padded + 1..=padded + 2).contains(&rank);
-    if !(constant || fits) {
-        return refuse("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now".into());
-    }
-    let sides: Vec<(usize, isize, isize)> =
-        sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
-    for &(axis, left, right) in &sides {
-        let size = shape[axis] as isize;
-        match mode {
-            PadMode::Reflect if left >= size || right >= size => {
-                return refuse(format!(
-                    "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding \
-                 ({left}, {right}) at dimension {axis} of input {shape}",
-                    2 * (rank - axis) + 2
-                ));
-            }
-            PadMode::Circular if left.max(right) > size.saturating_add(left.min(0)).saturating_add(right.min(0)) => {
-                return refuse("Padding value causes wrapping around more than once.".into());
-            }
-            PadMode::Replicate if size == 0 && left.max(right) > 0 => {
-                return refuse(format!("Expected a non-zero size at dimension {axis} of input {shape}"));
-            }
-            _ => {}
-        }
-        let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
-        if kept < 0 {
-            return refuse("narrow(): length must be non-negative.".into());
-        }
+    let (rank, length) = (shape.rank(), sizes.len());
+    ensure!(length.is_multiple_of(2), at, "Padding length must be divisible by 2");
+    ensure!(
+        length <= 2 * rank,
+        at,
+        "Padding length should be less than or equal to two times the input dimension but got padding length {length} and \
+         input of dimension {rank}"
+    );
+    let dimensions = length / 2;
+    let fits = (1..=3).contains(&dimensions) && (dimensions + 1..=dimensions + 2).contains(&rank);
+    ensure!(
+        matches!(mode, PadMode::Constant(_)) || fits,
+        at,
+        "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+    );
+    let sides: Vec<Side> = sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
+    for &side in &sides {
+        check_side(&shape, side, mode, at)?;
     }
     let mut x = x.clone();
-    for (axis, left, right) in sides {
+    for side in sides {
         x = match mode {
             // Elements that are cropped at one end are not repeated at the other.
-            PadMode::Circular => extended(&cropped(&x, axis, left, right, at)?, axis, left, right, mode, at)?,
-            _ => cropped(&extended(&x, axis, left, right, mode, at)?, axis, left, right, at)?,
+            PadMode::Circular => extend(&crop(&x, side, at)?, side, mode, at)?,
+            _ => crop(&extend(&x, side, mode, at)?, side, at)?,
         };
     }
     Ok(x)
 }
 
-fn cropped<A: TensorLike>(x: &A, axis: usize, left: isize, right: isize, at: Site) -> Result<A, A::Error> {
+/// A dimension, and how many elements are added before and after it; a negative number is cropped.
+type Side = (usize, isize, isize);
+
+fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<(), Error> {
+    let size = shape[axis] as isize;
+    match mode {
+        PadMode::Reflect => ensure!(
+            left < size && right < size,
+            at,
+            "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding ({left}, \
+             {right}) at dimension {axis} of input {shape}",
+            2 * (shape.rank() - axis) + 2
+        ),
+        PadMode::Circular => ensure!(
+            left.max(right) <= size.saturating_add(left.min(0)).saturating_add(right.min(0)),
+            at,
+            "Padding value causes wrapping around more than once."
+        ),
+        PadMode::Replicate => ensure!(
+            size > 0 || left.max(right) <= 0,
+            at,
+            "Expected a non-zero size at dimension {axis} of input {shape}"
+        ),
+        PadMode::Constant(_) => {}
+    }
+    let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
+    ensure!(kept >= 0, at, "narrow(): length must be non-negative.");
+    Ok(())
+}
+
+/// Removes the elements that the negative numbers of `side` crop.
+fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A, A::Error> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.sliced(axis, start, x.shape()[axis] - start - end, at)
 }
 
-fn extended<A: TensorLike>(
-    x: &A,
-    axis: usize,
-    left: isize,
-    right: isize,
-    mode: PadMode,
-    at: Site,
-) -> Result<A, A::Error> {
-    let size = x.shape()[axis];
+/// Adds the elements that the positive numbers of `side` ask for.
+fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
-    let piece = |start: usize, len: usize| x.sliced(axis, start, len, at);
-    let repeated = |x: A, len: usize| {
-        let mut shape = x.shape();
-        shape[axis] = len;
-        x.over(&shape, at)
+    // Returns `len` new elements. They are read from `mirrored` on, from `border`, or from `wrapped` on, depending on the mode.
+    let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
+        PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
+        PadMode::Reflect => x.sliced(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
+        PadMode::Replicate => x.sliced(axis, border, 1, at)?.over(&shape.with_size(axis, len), at),
+        PadMode::Circular => x.sliced(axis, wrapped, len, at),
     };
-    let mirrored = |x: A| x.apply_view(View::Flip([axis].as_slice().into()), at);
     let mut parts = Vec::with_capacity(3);
     if left > 0 {
-        parts.push(match mode {
-            PadMode::Constant(value) => constant(x, axis, left, value, at)?,
-            PadMode::Reflect => mirrored(piece(1, left)?)?,
-            PadMode::Replicate => repeated(piece(0, 1)?, left)?,
-            PadMode::Circular => piece(size - left, left)?,
-        });
+        parts.push(added(left, 1, 0, size.wrapping_sub(left))?);
     }
     parts.push(x.clone());
     if right > 0 {
-        parts.push(match mode {
-            PadMode::Constant(value) => constant(x, axis, right, value, at)?,
-            PadMode::Reflect => mirrored(piece(size - 1 - right, right)?)?,
-            PadMode::Replicate => repeated(piece(size - 1, 1)?, right)?,
-            PadMode::Circular => piece(0, right)?,
-        });
+        parts.push(added(right, size.wrapping_sub(1 + right), size.wrapping_sub(1), 0)?);
     }
     if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { A::apply_cat(&parts, axis, at) }
 }
 
-/// Padded by one number (cropped where negative) along each `(axis, before, after)`.
-pub(crate) fn constant_padded<A: TensorLike>(
-    x: &A,
-    sides: &[(usize, isize, isize)],
-    value: f64,
-    at: Site,
-) -> Result<A, A::Error> {
+/// Pads or crops each of `sides` with one number.
+pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A, A::Error> {
     let mut x = x.clone();
-    for &(axis, before, after) in sides {
-        let mode = PadMode::Constant(value);
-        x = cropped(&extended(&x, axis, before, after, mode, at)?, axis, before, after, at)?;
+    for &side in sides {
+        x = crop(&extend(&x, side, PadMode::Constant(value), at)?, side, at)?;
     }
     Ok(x)
-}
-
-fn constant<A: TensorLike>(x: &A, axis: usize, len: usize, value: f64, at: Site) -> Result<A, A::Error> {
-    let mut shape = x.shape();
-    shape[axis] = len;
-    crate::ops::pair::number(x, A::Elem::from_f64(value), &shape, at)
 }
 
 #[cfg(test)]
@@ -193,7 +163,7 @@ mod tests {
         assert_eq!(padded([0, 2], PadMode::Constant(9.0)), [1.0, 2.0, 3.0, 9.0, 9.0]);
         assert_eq!(padded([2, 0], PadMode::Replicate), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(padded([1, 2], PadMode::Circular), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
-        // The border that mirrors is the old one; what wraps around is what is left.
+        // The mirror is the border before cropping; the elements that wrap around are those after cropping.
         assert_eq!(padded([-1, 2], PadMode::Reflect), [2.0, 3.0, 2.0, 1.0]);
         assert_eq!(padded([-1, 2], PadMode::Circular), [2.0, 3.0, 2.0, 3.0]);
         assert_eq!(padded([-1, -2], PadMode::Constant(0.0)), [0.0; 0]);
@@ -206,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn refusals() {
         let x = Tensor::<f64>::zeros([1, 1, 3]);
         assert_eq!(
             x.try_pad(&[3, 0], PadMode::Reflect).unwrap_err().sentence(),

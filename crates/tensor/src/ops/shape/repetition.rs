@@ -1,27 +1,19 @@
-//! Elements repeated and moved around. Repeating is an expansion and a reshape, so its derivative is a sum.
+//! Repeating and rolling. A repetition is an expansion and a reshape, so its derivative is a sum.
 
 use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::shape::views::unsqueeze;
 use crate::shape::dims;
-use crate::{DType, Error, Shape, Site, Tensor};
+use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
 /// Repeating and rolling.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::from([1.0, 2.0]);
-/// assert_eq!(x.repeat(&[2]).to_vec(), [1.0, 2.0, 1.0, 2.0]);
-/// assert_eq!(x.repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
-/// assert_eq!(x.roll(&[1], &[0]).to_vec(), [2.0, 1.0]);
-/// ```
 #[twins]
 pub trait Repetition: TensorLike {
-    /// The whole tensor `repeats[k]` times along each dimension `k`; more repeats than dimensions make new ones in
-    /// front. PyTorch: `repeat`.
+    /// Repeats the whole tensor `repeats[k]` times along each dimension `k`. If there are more repeats than dimensions, the
+    /// result gets new leading dimensions. PyTorch: `repeat`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -35,26 +27,26 @@ pub trait Repetition: TensorLike {
             let message = "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor";
             return Err(Error::argument(at, message).into());
         };
-        let (mut spaced, mut stretched, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
+        let (mut spaced, mut expanded, mut merged) = (Shape::scalar(), Shape::scalar(), Shape::scalar());
         for (position, &count) in repeats.iter().enumerate() {
             let size = position.checked_sub(lead).map_or(1, |axis| shape[axis]);
             spaced.push(1);
             spaced.push(size);
-            stretched.push(count);
-            stretched.push(size);
+            expanded.push(count);
+            expanded.push(size);
             merged.push(count.saturating_mul(size));
         }
-        self.reshaped(spaced, at)?.over(&stretched, at)?.reshaped(merged, at)
+        self.reshaped(spaced, at)?.over(&expanded, at)?.reshaped(merged, at)
     }
 
-    /// [`repeat`](Self::repeat), where fewer repeats than dimensions count for the last ones. PyTorch: `tile`.
+    /// [`repeat`](Self::repeat), where fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
     fn try_tile(&self, repeats: &[usize]) -> Result<Self, Self::Error> {
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
         self.try_repeat(&whole)
     }
 
-    /// Each element `count` times in a row along dimension `dim`, or of the flattened tensor where that is not given.
+    /// Repeats each element `count` times in a row along dimension `dim`, or in the flattened tensor if `dim` is `None`.
     /// PyTorch: `repeat_interleave`.
     ///
     /// ```
@@ -64,50 +56,42 @@ pub trait Repetition: TensorLike {
     /// ```
     fn try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Result<Self, Self::Error> {
         let at = Site::here("repeat_interleave");
-        let (x, axis) = line(self, dim, at)?;
-        let mut shape = x.shape();
+        let (x, axis) = axis_or_flat(self, dim, at)?;
+        let shape = x.shape();
         let size = shape[axis];
-        shape.insert(axis + 1, 1);
-        let mut wide = shape.clone();
-        wide[axis + 1] = count;
-        let mut merged = x.shape();
-        merged[axis] = size.saturating_mul(count);
-        x.reshaped(shape, at)?.over(&wide, at)?.reshaped(merged, at)
+        let repeated = shape.replaced(axis..axis + 1, &[size, count]);
+        let merged = shape.with_size(axis, size.saturating_mul(count));
+        unsqueeze(&x, axis + 1, at)?.over(&repeated, at)?.reshaped(merged, at)
     }
 
-    /// Slice `k` of dimension `dim` (of the flattened tensor where that is not given) `counts[k]` times. `counts` has one
-    /// entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
+    /// Repeats slice `k` of dimension `dim`, or element `k` of the flattened tensor if `dim` is `None`, `counts[k]` times.
+    /// `counts` has one entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
     fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self, Self::Error> {
         let at = Site::here("repeat_interleave_each");
-        let (x, axis) = line(self, dim, at)?;
+        let (x, axis) = axis_or_flat(self, dim, at)?;
         let shape = x.shape();
-        if counts.rank() > 1 {
-            return Err(Error::argument(at, "repeats must be 0-dim or 1-dim tensor").into());
-        }
-        if counts.numel() != 1 && counts.numel() != shape[axis] {
-            let message = format!(
-                "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({axis}) \
+        ensure!(counts.rank() <= 1, at, "repeats must be 0-dim or 1-dim tensor");
+        ensure!(
+            counts.numel() == 1 || counts.numel() == shape[axis],
+            at,
+            "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({axis}) \
                  = {}",
-                counts.numel(),
-                shape[axis]
-            );
-            return Err(Error::argument(at, message).into());
-        }
+            counts.numel(),
+            shape[axis]
+        );
         let counts = counts.reshaped([counts.numel()], at)?.over(&Shape::from([shape[axis]]), at)?.elements(at)?;
-        if counts.iter().any(|&count| count < 0) {
-            return Err(Error::argument(at, "repeats can not be negative").into());
-        }
+        ensure!(counts.iter().all(|&count| count >= 0), at, "repeats can not be negative");
         let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count as usize));
         let refused = |_| Error::OutOfMemory { shape: [total].into(), dtype: DType::I64, at };
         let mut index = reserve::with_capacity::<i64>(total).map_err(refused)?;
         for (position, &count) in counts.iter().enumerate() {
             index.extend(std::iter::repeat_n(position as i64, count as usize));
         }
-        x.apply_index_select(axis, &Tensor::try_from_vec(index, [total])?, at)
+        x.apply_index_select(axis, &Tensor::from(index), at)
     }
 
-    /// Elements moved on by `shifts[k]` along dimension `dims[k]`, those at the end coming in at the start; with no
-    /// `dims` along the flattened tensor. PyTorch: `roll`.
+    /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
+    /// Without `dims`, the flattened tensor is shifted. PyTorch: `roll`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -117,22 +101,23 @@ pub trait Repetition: TensorLike {
     fn try_roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Self, Self::Error> {
         let at = Site::here("roll");
         let shape = self.shape();
-        if shifts.is_empty() {
-            return Err(Error::argument(at, "`shifts` required").into());
-        }
+        ensure!(!shifts.is_empty(), at, "`shifts` required");
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
         if axes.is_empty() && shifts.len() == 1 {
             let line = self.reshaped([shape.numel()], at)?;
-            return rolled(&line, 0, shifts[0], at)?.reshaped(shape, at);
+            return roll(&line, 0, shifts[0], at)?.reshaped(shape, at);
         }
-        if shifts.len() != axes.len() {
-            let message = format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), axes.len());
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            shifts.len() == axes.len(),
+            at,
+            "shifts and dimensions must align. shifts: {}, dims:{}",
+            shifts.len(),
+            axes.len()
+        );
         let mut x = self.clone();
         if shape.rank() > 0 {
             for (&axis, &shift) in axes.iter().zip(shifts) {
-                x = rolled(&x, axis, shift, at)?;
+                x = roll(&x, axis, shift, at)?;
             }
         }
         Ok(x)
@@ -141,8 +126,8 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// The tensor and the dimension, or the flattened tensor and its only one.
-fn line<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
+/// Returns the tensor and the position of the dimension, or the flattened tensor and 0.
+fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
     match dim {
         Some(dim) if shape.rank() > 0 => Ok((x.clone(), dims::axis(dim, shape.rank(), at)?)),
@@ -150,7 +135,7 @@ fn line<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize)
     }
 }
 
-fn rolled<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A, A::Error> {
+fn roll<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A, A::Error> {
     let size = x.shape()[axis];
     if size == 0 || shift.rem_euclid(size as isize) == 0 {
         return Ok(x.clone());

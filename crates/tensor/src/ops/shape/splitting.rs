@@ -1,26 +1,18 @@
-//! One tensor made several: views along a dimension.
+//! Splitting a tensor into views along a dimension.
 
 use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::shape::views::squeeze;
 use crate::shape::dims;
-use crate::{DType, Error, Position, Site};
+use crate::{DType, Error, Position, Site, ensure};
 
 /// Splitting along a dimension. All parts are views.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let x = Tensor::<i64>::arange(6).reshape([2, 3]);
-/// let [first, second] = x.chunk_into(0);
-/// assert_eq!((first.to_vec(), second.to_vec()), (vec![0, 1, 2], vec![3, 4, 5]));
-/// assert_eq!(x.split(2, 1).len(), 2); // of sizes 2 and 1
-/// ```
 #[twins]
 pub trait Splitting: TensorLike {
-    /// Parts of `size` elements along dimension `dim`; the last one may be smaller. PyTorch: `split`.
+    /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. PyTorch: `split`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -30,27 +22,27 @@ pub trait Splitting: TensorLike {
     /// ```
     fn try_split(&self, size: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split");
-        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim.position(), at)?;
-        if size == 0 && whole > 0 {
-            let message = format!("split_size can only be 0 if dimension size is 0, but got dimension size of {whole}");
-            return Err(Error::argument(at, message).into());
-        }
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        ensure!(
+            size > 0 || whole == 0,
+            at,
+            "split_size can only be 0 if dimension size is 0, but got dimension size of {whole}"
+        );
         let count = if size == 0 { 1 } else { whole.div_ceil(size).max(1) };
         let bounds = (0..count).map(|part| (part * size, ((part + 1) * size).min(whole)));
         parts(self, axis, bounds, at)
     }
 
-    /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list.
+    /// Splits dimension `dim` into parts of the given sizes, which add up to its size. PyTorch: `split` with a list.
     fn try_split_sizes(&self, sizes: &[usize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split_sizes");
-        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim.position(), at)?;
-        if sizes.iter().sum::<usize>() != whole {
-            let message = format!(
-                "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
+        let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
+        ensure!(
+            sizes.iter().sum::<usize>() == whole,
+            at,
+            "split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension \
                  {axis}), but got split_sizes={sizes:?}"
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        );
         let bounds = sizes.iter().scan(0, |start, size| {
             *start += size;
             Some((*start - size, *start))
@@ -58,13 +50,11 @@ pub trait Splitting: TensorLike {
         parts(self, axis, bounds, at)
     }
 
-    /// At most `count` parts of equal size along dimension `dim`, but for the last. PyTorch: `chunk`.
+    /// Splits dimension `dim` into at most `count` parts of the same size. The last part may be smaller. PyTorch: `chunk`.
     fn try_chunk(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("chunk");
-        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim.position(), at)?;
-        if count == 0 {
-            return Err(Error::argument(at, "chunk expects `chunks` to be greater than 0, got: 0").into());
-        }
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        ensure!(count > 0, at, "chunk expects `chunks` to be greater than 0, got: 0");
         if whole == 0 {
             return parts(self, axis, std::iter::repeat_n((0, 0), count), at);
         }
@@ -73,7 +63,7 @@ pub trait Splitting: TensorLike {
         parts(self, axis, bounds, at)
     }
 
-    /// `N` parts of equal size along dimension `dim`, whose size `N` divides. PyTorch: `chunk`, unpacked.
+    /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -83,16 +73,18 @@ pub trait Splitting: TensorLike {
     /// ```
     fn try_chunk_into<const N: usize>(&self, dim: impl Position) -> Result<[Self; N], Self::Error> {
         let at = Site::here("chunk_into");
-        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim.position(), at)?;
-        if N == 0 || !whole.is_multiple_of(N) {
-            let message = format!("chunk_into(): dimension {axis} of size {whole} is not made of {N} equal parts");
-            return Err(Error::argument(at, message).into());
-        }
+        let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
+        ensure!(
+            N > 0 && whole.is_multiple_of(N),
+            at,
+            "chunk_into(): dimension {axis} of size {whole} is not made of {N} equal parts"
+        );
         let size = whole / N;
-        Ok(unpacked(parts(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
+        Ok(into_array(parts(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
     }
 
-    /// Parts of the sizes given, which add up to the size of dimension `dim`. PyTorch: `split` with a list, unpacked.
+    /// Splits dimension `dim` into `N` parts of the given sizes, which add up to its size. PyTorch: `split` with a list,
+    /// unpacked.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;
@@ -101,46 +93,37 @@ pub trait Splitting: TensorLike {
     /// assert_eq!((head.item(), tail.to_vec()), (1.0, vec![2.0, 3.0]));
     /// ```
     fn try_split_into<const N: usize>(&self, sizes: [usize; N], dim: impl Position) -> Result<[Self; N], Self::Error> {
-        Ok(unpacked(self.try_split_sizes(&sizes, dim.position())?))
+        Ok(into_array(self.try_split_sizes(&sizes, dim)?))
     }
 
-    /// `count` parts along dimension `dim`, the first ones larger by one where they cannot be equal. PyTorch:
+    /// Splits dimension `dim` into `count` parts. If the sizes cannot be equal, the first parts have one element more. PyTorch:
     /// `tensor_split`.
     fn try_tensor_split(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split");
-        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim.position(), at)?;
-        if count == 0 {
-            return Err(Error::argument(at, "number of sections must be larger than 0, got 0").into());
-        }
-        let place = |part: usize| part * (whole / count) + part.min(whole % count);
-        parts(self, axis, (0..count).map(|part| (place(part), place(part + 1))), at)
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
+        ensure!(count > 0, at, "number of sections must be larger than 0, got 0");
+        let start = |part: usize| part * (whole / count) + part.min(whole % count);
+        parts(self, axis, (0..count).map(|part| (start(part), start(part + 1))), at)
     }
 
-    /// Parts that begin at `positions` along dimension `dim`, and one before the first; positions are those of a slice.
-    /// PyTorch: `tensor_split` with a list.
+    /// Splits dimension `dim` before each of `positions`, which count as in a slice. PyTorch: `tensor_split` with a list.
     fn try_tensor_split_at(&self, positions: &[isize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split_at");
-        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim.position(), at)?;
+        let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
         let size = whole as isize;
-        let place = |position: isize| (if position < 0 { position + size } else { position }).clamp(0, size) as usize;
-        let mut ends: Vec<usize> = positions.iter().map(|&position| place(position)).collect();
+        let clamp = |position: isize| (if position < 0 { position + size } else { position }).clamp(0, size) as usize;
+        let mut ends: Vec<usize> = positions.iter().map(|&position| clamp(position)).collect();
         ends.push(whole);
         let bounds = ends.iter().scan(0, |start, &end| Some((std::mem::replace(start, end), end)));
         parts(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
     }
 
-    /// The slices along dimension `dim`, which disappears. PyTorch: `unbind`.
+    /// Returns the slices along dimension `dim`, without that dimension. PyTorch: `unbind`.
     fn try_unbind(&self, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("unbind");
-        let (axis, whole) =
-            dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim.position(), at)?;
-        let mut shape = self.shape();
-        shape.remove(axis);
-        let mut slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
-        for slice in &mut slices {
-            *slice = slice.reshaped(shape.clone(), at)?;
-        }
-        Ok(slices)
+        let (axis, whole) = dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;
+        let slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
+        slices.iter().map(|slice| squeeze(slice, axis, at)).collect()
     }
 }
 
@@ -148,31 +131,30 @@ impl<A: TensorLike> Splitting for A {}
 
 const TENSOR_SPLIT: &str = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
 
-/// The dimension and its size; a number has none.
-fn dimension<A: TensorLike>(x: &A, none: &str, dim: isize, at: Site) -> Result<(usize, usize), A::Error> {
+/// Returns the position of dimension `dim` and its size. `none` is the error's sentence for rank 0.
+fn dimension<A: TensorLike>(x: &A, none: &str, dim: impl Position, at: Site) -> Result<(usize, usize), A::Error> {
     let shape = x.shape();
-    if shape.rank() == 0 {
-        return Err(Error::argument(at, none).into());
-    }
+    ensure!(shape.rank() > 0, at, "{none}");
     let axis = dims::axis(dim, shape.rank(), at)?;
     Ok((axis, shape[axis]))
 }
 
-/// As many parts as the array has places.
-fn unpacked<A, const N: usize>(parts: Vec<A>) -> [A; N] {
+/// Converts `N` parts to an array.
+fn into_array<A, const N: usize>(parts: Vec<A>) -> [A; N] {
     match parts.try_into() {
         Ok(parts) => parts,
-        Err(_) => unreachable!("they were counted"),
+        Err(_) => unreachable!("there are N parts"),
     }
 }
 
+/// Returns the views of the ranges `bounds` along `axis`.
 fn parts<A: TensorLike>(
     x: &A,
     axis: usize,
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // More parts than memory can hold are refused before the first one is made.
+    // Check that memory can hold the parts before the first one is made.
     let count = bounds.size_hint().0;
     let refused = |_| Error::OutOfMemory { shape: [count].into(), dtype: DType::U8, at };
     reserve::with_capacity::<u8>(count.saturating_mul(size_of::<A>())).map_err(refused)?;
@@ -209,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_splits_into_nothing() {
+    fn empty_tensors_split_into_empty_parts() {
         let x = Tensor::<i64>::zeros([0]);
         assert_eq!(sizes(&x.split(3, 0)), [0]);
         assert_eq!(sizes(&x.split(0, 0)), [0]);

@@ -1,30 +1,20 @@
-//! The windows of images as columns of a matrix.
+//! The sliding windows of images as the columns of a matrix.
 
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
-use crate::ops::shape::padding::constant_padded;
-use crate::ops::window::windows::{Window, at_least, batched, unbatched};
-use crate::{Error, Site, Sizes};
+use crate::ops::shape::padding::pad_constant;
+use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
+use crate::{Error, Site, Sizes, ensure};
 
-/// Windows as columns.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
-/// let columns = image.im2col([2, 2], 1, 0, 1); // [n, c · 2 · 2, windows]
-/// assert_eq!(columns.shape(), &[1, 4, 4]);
-/// assert_eq!(columns.select(2, 0).to_vec(), [0.0, 1.0, 3.0, 4.0]); // the first window
-/// ```
+/// Sliding windows as columns of a matrix.
 #[twins]
 pub trait Columns: TensorLike {
-    /// The windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order, with
-    /// `padding` zeros on both sides. PyTorch: `nn.functional.unfold`.
+    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order.
+    /// `padding` zeros are added on both sides. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
-    /// use wengert_tensor::ops::Columns;
     /// use wengert_tensor::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
@@ -41,42 +31,36 @@ pub trait Columns: TensorLike {
         let at = Site::here("im2col");
         let own = self.shape();
         let inner = own.rank().saturating_sub(3);
-        if inner > 1 || own.rank() < 3 || own[inner..].contains(&0) {
-            let message = format!(
-                "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+        ensure!(
+            inner <= 1 && own.rank() >= 3 && !own[inner..].contains(&0),
+            at,
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
                  input, but got: {own}"
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        );
         let windows = windows(&kernel.into(), &dilation.into(), &stride.into(), at)?;
         let padding = at_least(&padding.into(), 2, ("padding", 0), at)?;
-        let (x, added) = batched(self, 4, at)?;
+        let (x, added) = add_batch(self, 4, at)?;
         let shape = x.shape();
         let counts = [0, 1].map(|k| windows[k].count(shape[2 + k].saturating_add(padding[k].saturating_mul(2))));
-        if counts.contains(&0) {
-            let message = format!(
-                "Given input with spatial size ({}, {}), kernel_size=({}, {}), dilation=({}, {}), padding=({}, {}), \
-                 calculated shape of the array of sliding blocks as ({}, {}), but its components must be at least one.",
-                shape[2],
-                shape[3],
-                windows[0].kernel,
-                windows[1].kernel,
-                windows[0].dilation,
-                windows[1].dilation,
-                padding[0],
-                padding[1],
-                counts[0],
-                counts[1]
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        let pair = |pair: [usize; 2]| format!("({}, {})", pair[0], pair[1]);
+        ensure!(
+            !counts.contains(&0),
+            at,
+            "Given input with spatial size {}, kernel_size={}, dilation={}, padding={}, calculated shape of the array of \
+             sliding blocks as {}, but its components must be at least one.",
+            pair([shape[2], shape[3]]),
+            pair(windows.map(|window| window.kernel)),
+            pair(windows.map(|window| window.dilation)),
+            pair([padding[0], padding[1]]),
+            pair(counts)
+        );
         let sides = [0, 1].map(|k| (2 + k, padding[k] as isize, padding[k] as isize));
-        let padded = constant_padded(&x, &sides, 0.0, at)?;
+        let padded = pad_constant(&x, &sides, 0.0, at)?;
         let view = windows[1].view(&windows[0].view(&padded, 2, at)?, 3, at)?;
-        // [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
+        // From [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow].
         let rows = shape[1] * windows[0].kernel * windows[1].kernel;
         let columns = view.permuted(&[0, 1, 4, 5, 2, 3], at)?.reshaped([shape[0], rows, counts[0] * counts[1]], at)?;
-        unbatched(columns, added, at)
+        remove_batch(columns, added, at)
     }
 }
 

@@ -1,53 +1,45 @@
-//! Images and signals resampled to another size.
+//! Resampling of images and signals to another size.
 //!
-//! Every dimension is resampled by itself: each new place is a weighted sum of two or four old ones. Where the place of a
-//! new element lies between the old ones is PyTorch's formula (ATen: `area_pixel_compute_source_index`).
+//! Each dimension is resampled separately: a new element is a weighted sum of two or four old ones. PyTorch's formula gives
+//! the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::compose::Compose;
+use crate::ops::window::windows::at_least;
 use crate::ops::{AdaptivePooling, TensorLike, Windowed};
-use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
+use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
-/// How new elements are made of old ones.
+/// The formula for new elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpolateMode {
     /// The old element at ⌊i n / m⌋. PyTorch: `nearest`.
     Nearest,
     /// The old element whose centre is nearest. PyTorch: `nearest-exact`.
     NearestExact,
-    /// Between neighbours along each dimension. PyTorch: `linear`, `bilinear`, `trilinear`.
+    /// Linear interpolation between neighbours along each dimension. PyTorch: `linear`, `bilinear`, `trilinear`.
     Linear {
-        /// Whether the first and last elements keep their places, rather than the edges of their pixels.
+        /// Whether the first and last elements stay aligned, rather than the outer edges of their pixels.
         align_corners: bool,
     },
     /// Cubic convolution of four neighbours (Keys 1981, a = -0.75). PyTorch: `bicubic`.
     Cubic {
-        /// Whether the first and last elements keep their places, rather than the edges of their pixels.
+        /// Whether the first and last elements stay aligned, rather than the outer edges of their pixels.
         align_corners: bool,
     },
-    /// Means over the windows of an adaptive pooling; one or two dimensions. PyTorch: `area`.
+    /// The means of an adaptive pooling, over one or two dimensions. PyTorch: `area`.
     Area,
 }
 
 /// Interpolation.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::InterpolateMode;
-///
-/// let image = Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]);
-/// let large = image.interpolate([4, 4], InterpolateMode::Nearest);
-/// assert_eq!(large.select(2, 0).to_vec(), [1.0, 1.0, 2.0, 2.0]);
-/// ```
 #[twins]
 pub trait Interpolation: Windowed<Elem: Float> {
-    /// `[n, c, …]` resampled to the sizes `size` (one for all dimensions after the first two, or one for each). PyTorch:
+    /// Resamples `[n, c, …]` to `size`: one number for all dimensions after the first two, or one per dimension. PyTorch:
     /// `nn.functional.interpolate`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{InterpolateMode, Interpolation};
+    /// use wengert_tensor::ops::InterpolateMode;
     /// use wengert_tensor::prelude::*;
     ///
     /// let x = Tensor::from([[[0.0, 10.0]]]);
@@ -59,31 +51,34 @@ pub trait Interpolation: Windowed<Elem: Float> {
         let at = Site::here("interpolate");
         let own = self.shape();
         let size = size.into();
-        if !(3..=5).contains(&own.rank()) {
-            let message = format!("Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)", own.rank());
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            (3..=5).contains(&own.rank()),
+            at,
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)",
+            own.rank()
+        );
         let rank = own.rank() - 2;
-        if own[2..].contains(&0) || size.as_slice().iter().any(|&size| size < 1) {
-            let message = format!(
-                "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
-                size.as_slice()
-            );
-            return Err(Error::argument(at, message).into());
-        }
-        let size = crate::ops::window::windows::at_least(&size, rank, ("size", 1), at)?;
+        ensure!(
+            !own[2..].contains(&0) && size.as_slice().iter().all(|&size| size >= 1),
+            at,
+            "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
+            size.as_slice()
+        );
+        let size = at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
-        if cubic && rank != 2 || mode == InterpolateMode::Area && rank > 2 {
-            let message = format!("{mode:?} is not defined for {}D input", own.rank());
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            rank == 2 || !cubic && (rank == 1 || mode != InterpolateMode::Area),
+            at,
+            "{mode:?} is not defined for {}D input",
+            own.rank()
+        );
         match (mode, rank) {
             (InterpolateMode::Area, 1) => self.try_adaptive_avg_pool1d(&size[..]),
             (InterpolateMode::Area, _) => self.try_adaptive_avg_pool2d(&size[..]),
             _ => {
                 let mut x = self.clone();
                 for (k, &to) in size.iter().enumerate() {
-                    x = resampled(&x, 2 + k, to, mode, at)?;
+                    x = resample(&x, 2 + k, to, mode, at)?;
                 }
                 Ok(x)
             }
@@ -93,7 +88,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
-fn resampled<A: TensorLike<Elem: Float>>(
+fn resample<A: TensorLike<Elem: Float>>(
     x: &A,
     axis: usize,
     to: usize,
@@ -101,11 +96,11 @@ fn resampled<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<A, A::Error> {
     let from = x.shape()[axis];
-    // An element of weight 1 is read without its neighbour, whose weight is 0: 0 · ∞ would be NaN.
-    if from == to && !matches!(mode, InterpolateMode::Area) {
+    // Without this, a neighbour of weight 0 would be read too, and 0 · ∞ is NaN.
+    if from == to {
         return Ok(x.clone());
     }
-    // As many positions and weights as there are new elements along the dimension.
+    // Check that memory can hold a position and a weight for each new element.
     let refused = |_| Error::OutOfMemory { shape: [to].into(), dtype: DType::F64, at };
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;
@@ -114,10 +109,9 @@ fn resampled<A: TensorLike<Elem: Float>>(
         let term = match weights {
             None => read,
             Some(weights) => {
-                let mut along = Shape::ones(x.shape().rank());
-                along[axis] = to;
+                let shape = Shape::ones(x.shape().rank()).with_size(axis, to);
                 let weights = weights.into_iter().map(A::Elem::from_f64).collect();
-                read.times(&x.constant(&Tensor::try_from_vec(weights, along)?), at)?
+                read.times(&x.constant(&Tensor::try_from_vec(weights, shape)?), at)?
             }
         };
         sum = Some(match sum {
@@ -128,13 +122,13 @@ fn resampled<A: TensorLike<Elem: Float>>(
     Ok(sum.unwrap_or_else(|| x.clone()))
 }
 
-/// Old elements and their weights for every new one; no weights where there is one tap.
+/// For each term of the weighted sum: the old element and its weight for every new element. A single term has no weights.
 type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
     let scale = from as f64 / to as f64;
     let last = from as i64 - 1;
-    // In f32 for every element type, as PyTorch has it: at whole numbers the rounding decides.
+    // PyTorch computes this in f32 for every element type, and near whole numbers the rounding decides.
     let nearest = |shift: f32| {
         let scale = from as f32 / to as f32;
         let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);
@@ -176,7 +170,7 @@ fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
     }
 }
 
-/// The kernel of cubic convolution at distance `x`.
+/// Returns the weight of an element at distance `x` in cubic convolution.
 fn cubic(x: f64) -> f64 {
     const A: f64 = -0.75;
     let x = x.abs();
@@ -189,7 +183,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn corners_keep_their_places_or_pixels_their_edges() {
+    fn corners_or_outer_edges_stay_aligned() {
         let x = Tensor::from([[[0.0, 6.0, 12.0]]]);
         let to = |mode| x.interpolate(5, mode).to_vec();
         assert_eq!(to(InterpolateMode::Linear { align_corners: true }), [0.0, 3.0, 6.0, 9.0, 12.0]);

@@ -1,4 +1,4 @@
-//! Windows over images: convolution, pooling, interpolation.
+//! Operations over sliding windows, and resampling: convolution, pooling, interpolation.
 
 pub(crate) mod columns;
 pub(crate) mod convolution;

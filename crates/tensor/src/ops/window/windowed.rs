@@ -1,5 +1,4 @@
-//! The primitives that look through windows: convolutions with their derivatives, the largest element of a window, and the
-//! mean of one.
+//! The primitives over sliding windows: convolutions with their derivatives, and maximum and mean pooling.
 
 use crate::kernel::conv::convolution;
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
@@ -8,21 +7,21 @@ use crate::ops::TensorLike;
 use crate::ops::window::windows::Window;
 use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
-/// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of the three. Its derivative with respect to one
-/// is a function of the other two, and the three of them have each other as derivatives.
+/// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of x, w and z. Its derivative with respect to one
+/// of them is a function of the other two. These three functions are each other's derivatives.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
-    /// Of x, w and z, by [`Slot`]. No size is 0 but, maybe, the first of x and z.
+    /// The shapes of x, w and z, by [`Slot`]. Only the batch size of x and z can be 0.
     pub(crate) shapes: [Shape; 3],
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,
-    /// How far before the input the first window begins.
+    /// How many elements of padding are before the input, per dimension.
     pub(crate) before: Axes,
     pub(crate) groups: usize,
 }
 
-/// One of the three.
+/// One of the three arrays of a [`ConvolutionForm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Slot {
@@ -35,10 +34,10 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// All of them.
+    /// All three, in order.
     pub const ALL: [Slot; 3] = [Slot::Input, Slot::Weight, Slot::Output];
 
-    /// The other two, in order: the operands of what gives this one.
+    /// Returns the other two, in order: the operands from which this array is computed.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],
@@ -55,12 +54,12 @@ impl ConvolutionForm {
         ConvolutionForm { shapes, stride, dilation, before: before.iter().copied().collect(), groups }
     }
 
-    /// The shape of one.
+    /// Returns the shape of one of the three arrays.
     pub fn shape(&self, slot: Slot) -> &Shape {
         &self.shapes[slot as usize]
     }
 
-    /// The same over `size` times as many images, with one weight for all.
+    /// Returns the form for a batch that is `size` times as large, with the same weight.
     pub fn over_images(&self, size: usize) -> Self {
         let mut form = self.clone();
         for slot in [Slot::Input, Slot::Output] {
@@ -69,7 +68,7 @@ impl ConvolutionForm {
         form
     }
 
-    /// `size` of them side by side, each with a weight of its own: as many groups.
+    /// Returns the form for `size` convolutions with separate weights, expressed as `size` times as many groups.
     pub fn side_by_side(&self, size: usize) -> Self {
         let mut form = ConvolutionForm { groups: self.groups * size, ..self.clone() };
         form.shapes[Slot::Weight as usize][0] *= size;
@@ -79,8 +78,8 @@ impl ConvolutionForm {
         form
     }
 
-    /// What the kernel does; `None` where there is nothing to compute.
-    fn plan(&self) -> Option<Geometry> {
+    /// Returns the arguments of the kernel, or `None` if one of the arrays is empty.
+    fn geometry(&self) -> Option<Geometry> {
         let [x, w, z] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {
             return None;
@@ -102,19 +101,26 @@ impl ConvolutionForm {
     }
 }
 
-/// Windows on planes, for the largest element of each.
+/// The shapes of a pooling, and the windows that its kernel `P` reads.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
-pub struct PoolingForm {
-    /// Of the input, `[n, c, …]`, not empty but, maybe, in n and c.
+pub struct PoolForm<P> {
+    /// The shape of the input, `[n, c, …]`. Only n and c can be 0.
     pub(crate) input: Shape,
-    /// Of the result.
     pub(crate) output: Shape,
-    pub(crate) plan: max::MaxPool,
+    pub(crate) windows: P,
 }
 
-impl PoolingForm {
-    /// The same on `size` times as many images.
+/// A maximum pooling.
+#[doc(hidden)]
+pub type PoolingForm = PoolForm<max::MaxPool>;
+
+/// A mean pooling.
+#[doc(hidden)]
+pub type MeanForm = PoolForm<mean::MeanPool>;
+
+impl<P: Clone> PoolForm<P> {
+    /// Returns the form for a batch that is `size` times as large.
     pub fn over_images(&self, size: usize) -> Self {
         let mut form = self.clone();
         form.input[0] *= size;
@@ -122,51 +128,20 @@ impl PoolingForm {
         form
     }
 
-    /// The shape of the input.
+    /// Returns the shape of the input.
     pub fn input(&self) -> &Shape {
         &self.input
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn output(&self) -> &Shape {
         &self.output
     }
 }
 
-/// Windows on planes, for the mean of each.
-#[derive(Clone, Debug)]
-#[doc(hidden)]
-pub struct MeanForm {
-    /// Of the input, `[n, c, …]`, not empty but, maybe, in n and c.
-    pub(crate) input: Shape,
-    /// Of the result, likewise.
-    pub(crate) output: Shape,
-    pub(crate) plan: mean::MeanPool,
-}
-
-impl MeanForm {
-    /// The same on `size` times as many images.
-    pub fn over_images(&self, size: usize) -> Self {
-        let mut form = self.clone();
-        form.input[0] *= size;
-        form.output[0] *= size;
-        form
-    }
-
-    /// The shape of the input.
-    pub fn input(&self) -> &Shape {
-        &self.input
-    }
-
-    /// The shape of the result.
-    pub fn output(&self) -> &Shape {
-        &self.output
-    }
-}
-
-/// The primitives that look through windows.
+/// The primitives over sliding windows.
 pub trait Windowed: TensorLike {
-    /// The derivative of the form with respect to `slot`, a function of the other two (`self` and `other`, in order).
+    /// Computes the derivative of the form with respect to `slot` from the other two arrays: `self` and `other`, in order.
     #[doc(hidden)]
     fn apply_convolution(
         &self,
@@ -176,28 +151,28 @@ pub trait Windowed: TensorLike {
         at: Site,
     ) -> Result<Self, Self::Error>;
 
-    /// The elements of `values` at the places where `self`, of the same shape, is largest in its window; `nothing` where a
-    /// window is empty.
+    /// Returns, for each window, the element of `values` at the position where `self` is largest. Both have the same shape.
+    /// The result for an empty window is `nothing`.
     #[doc(hidden)]
-    fn apply_choose(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Self::Error>
+    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 
-    /// The adjoint of [`apply_choose`](Self::apply_choose) as a function of `values`.
+    /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), as a function of `values`, to `g`.
     #[doc(hidden)]
-    fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 
-    /// The mean of every window.
+    /// Returns the mean of each window.
     #[doc(hidden)]
-    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 
-    /// The adjoint of [`apply_mean`](Self::apply_mean).
+    /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool).
     #[doc(hidden)]
-    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
     where
         Self::Elem: Float;
 }
@@ -205,52 +180,52 @@ pub trait Windowed: TensorLike {
 impl<T: Element> Windowed for Tensor<T> {
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self, Error> {
         let shape = form.shape(slot);
-        let Some(plan) = form.plan() else { return Tensor::build_on_zeros(shape, at, |_| {}) };
+        let Some(geometry) = form.geometry() else { return Tensor::build_on_zeros(shape, at, |_| {}) };
         let (first, second) = (self.try_contiguous()?, other.try_contiguous()?);
         let (first, second) = (elements(&first), elements(&second));
         Tensor::build(shape, at, |out| match slot {
-            Slot::Input => convolution::input_gradient(&plan, first, second, out),
-            Slot::Weight => convolution::weight_gradient(&plan, first, second, out),
-            Slot::Output => convolution::forward(&plan, first, second, out),
+            Slot::Input => convolution::input_gradient(&geometry, first, second, out),
+            Slot::Weight => convolution::weight_gradient(&geometry, first, second, out),
+            Slot::Output => convolution::forward(&geometry, first, second, out),
         })
     }
 
-    fn apply_choose(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error>
+    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
         let (x, values) = (self.try_contiguous()?, values.try_contiguous()?);
         Tensor::build(&form.output, at, |out| {
-            max::choose(&form.plan, elements(&x), elements(&values), T::from_f64(nothing), out);
+            max::choose(&form.windows, elements(&x), elements(&values), T::from_f64(nothing), out);
         })
     }
 
-    fn apply_give_back(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error>
+    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
         let (x, g) = (self.try_contiguous()?, g.try_contiguous()?);
-        Tensor::build(&form.input, at, |out| max::scatter(&form.plan, elements(&x), elements(&g), out))
+        Tensor::build(&form.input, at, |out| max::scatter(&form.windows, elements(&x), elements(&g), out))
     }
 
-    fn apply_mean(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
         let x = self.try_contiguous()?;
-        Tensor::build(&form.output, at, |out| mean::mean(&form.plan, elements(&x), out))
+        Tensor::build(&form.output, at, |out| mean::mean(&form.windows, elements(&x), out))
     }
 
-    fn apply_spread(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
         let g = self.try_contiguous()?;
-        Tensor::build(&form.input, at, |out| mean::spread(&form.plan, elements(&g), out))
+        Tensor::build(&form.input, at, |out| mean::spread(&form.windows, elements(&g), out))
     }
 }
 
-/// Of a tensor that was made contiguous.
+/// Returns the elements of a contiguous tensor.
 fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
-    x.as_slice().unwrap_or_else(|| unreachable!("it is contiguous"))
+    x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }

@@ -1,49 +1,49 @@
-//! Windows along dimensions: the geometry that convolutions and poolings share.
+//! Sliding windows along dimensions: the arithmetic that convolution and pooling share.
 
 use crate::ops::TensorLike;
-use crate::ops::compose::Compose;
+use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::{Error, Shape, Site, Sizes, View};
 
-/// Windows along one dimension.
+/// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// Elements in a window.
+    /// Elements per window.
     pub(crate) kernel: usize,
-    /// The distance from one window to the next.
+    /// The distance between the first elements of neighbouring windows.
     pub(crate) stride: usize,
-    /// The distance from one element of a window to the next.
+    /// The distance between neighbouring elements of a window.
     pub(crate) dilation: usize,
 }
 
 impl Window {
-    /// Elements from the first to the last of a window, both included.
+    /// Returns the distance from the first to the last element of a window, both included.
     pub(crate) fn span(self) -> usize {
         self.dilation.saturating_mul(self.kernel - 1).saturating_add(1)
     }
 
-    /// Elements that `count` windows lie in.
+    /// Returns the number of elements that `count` windows cover, from the first to the last.
     pub(crate) fn extent(self, count: usize) -> usize {
         (count - 1).saturating_mul(self.stride).saturating_add(self.span())
     }
 
-    /// Windows in `size` elements: none where the first does not fit.
+    /// Returns the number of windows in `size` elements; 0 if the first window does not fit.
     pub(crate) fn count(self, size: usize) -> usize {
         size.checked_sub(self.span()).map_or(0, |rest| rest / self.stride + 1)
     }
 
-    /// The windows along `axis`, without a copy; the window becomes a last dimension.
+    /// Returns a view of the windows along `axis`. The elements of a window become the last dimension.
     pub(crate) fn view<A: TensorLike>(self, x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
         let spans = x.apply_view(View::Unfold { axis, size: self.span(), step: self.stride }, at)?;
-        if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.taps(&spans.shape()), at) }
+        if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilated(&spans.shape()), at) }
     }
 
-    /// Every `dilation`-th element of the last dimension.
-    fn taps(self, spans: &Shape) -> View {
+    /// Returns the view of every `dilation`-th element of the last dimension.
+    fn dilated(self, spans: &Shape) -> View {
         View::Slice { axis: spans.rank() - 1, start: 0, len: self.kernel, step: self.dilation as isize }
     }
 }
 
-/// One number for all `rank` dimensions, or one for each.
+/// Returns one number per dimension, from a single number for all `rank` dimensions or a list.
 pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) -> Result<Vec<isize>, Error> {
     match sizes.as_slice() {
         [one] => Ok(vec![*one; rank]),
@@ -59,7 +59,7 @@ pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) ->
     }
 }
 
-/// [`per_dimension`], where every number is at least `least`.
+/// Returns one number per dimension, like [`per_dimension`]. Refuses numbers below `least`.
 pub(crate) fn at_least(
     sizes: &Sizes,
     rank: usize,
@@ -78,22 +78,13 @@ pub(crate) fn at_least(
     Ok(sizes.into_iter().map(|size| size as usize).collect())
 }
 
-/// With a batch dimension in front, and whether it was put there.
-pub(crate) fn batched<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<(A, bool), A::Error> {
-    let mut shape = x.shape();
-    if shape.rank() + 1 != rank {
-        return Ok((x.clone(), false));
-    }
-    shape.insert(0, 1);
-    Ok((x.reshaped(shape, at)?, true))
+/// Inserts a batch dimension if `x` has one dimension fewer than `rank`. The second result says whether it did.
+pub(crate) fn add_batch<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<(A, bool), A::Error> {
+    let missing = x.shape().rank() + 1 == rank;
+    Ok((if missing { unsqueeze(x, 0, at)? } else { x.clone() }, missing))
 }
 
-/// Without the batch dimension, if it was put there.
-pub(crate) fn unbatched<A: TensorLike>(x: A, added: bool, at: Site) -> Result<A, A::Error> {
-    if !added {
-        return Ok(x);
-    }
-    let mut shape = x.shape();
-    shape.remove(0);
-    x.reshaped(shape, at)
+/// Removes the batch dimension if [`add_batch`] has inserted it.
+pub(crate) fn remove_batch<A: TensorLike>(x: A, added: bool, at: Site) -> Result<A, A::Error> {
+    if added { squeeze(&x, 0, at) } else { Ok(x) }
 }

@@ -1,16 +1,16 @@
 //! Compatibility with PyTorch before it had broadcasting.
 //!
-//! Before version 0.2, PyTorch ran pointwise operations on tensors of different shapes but equal element counts by viewing both as
-//! one-dimensional. Broadcasting silently changed `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. That is still the most
-//! frequent silent mistake of training scripts: with predictions `[n, 1]` and targets `[n]`, the difference is `[n, n]`, and its
-//! mean looks like any other number.
+//! Before version 0.2, PyTorch ran pointwise operations on tensors with different shapes but the same number of elements by viewing
+//! both as one-dimensional. Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. That
+//! is still a frequent silent mistake of training scripts: the difference of predictions `[n, 1]` and targets `[n]` is `[n, n]`,
+//! and its mean looks like any other number.
 //!
-//! | | what | default here | PyTorch today |
+//! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|
-//! | [`broadcast_warning`] | say so, or refuse, where both readings exist | warn | off: a switch that does nothing |
-//! | [`when`] | which broadcasts are meant | [`Suspicious`] | [`Backward`] |
-//! | [`legacy_pointwise`] | the 1-D view where shapes do not broadcast | off | removed |
-//! | [`zero_dim`] | whether a tensor may have no dimension | yes | yes |
+//! | [`broadcast_warning`] | warns of broadcasts for which the 1-D view exists too, or refuses them | warn | off: its switch does nothing |
+//! | [`when`] | the broadcasts that this applies to | [`Suspicious`] | [`Backward`] |
+//! | [`legacy_pointwise`] | uses the 1-D view if shapes do not broadcast | off | removed |
+//! | [`zero_dim`] | allows tensors without dimensions | yes | yes |
 //!
 //! [`broadcast_warning`]: Rules::broadcast_warning
 //! [`when`]: Rules::when
@@ -19,9 +19,9 @@
 //! [`Suspicious`]: Condition::Suspicious
 //! [`Backward`]: Condition::Backward
 //!
-//! [`Rules`] apply to a scope of one thread ([`Rules::scope`]), or to the process ([`set_process`]), or come from the environment
-//! variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, alone or with the condition, as in `warn:backward`. The innermost
-//! setting wins. Each line of code warns once, to a [`Collector`] of the thread, or else to the process's handler
+//! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]), or come from the environment
+//! variable `WENGERT_BROADCAST_WARNING`: `off`, `warn` or `deny`, optionally with the condition, as in `warn:backward`. The innermost
+//! setting wins. Each line of code warns once. A warning goes to a [`Collector`] of the thread, or else to the process's handler
 //! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```
@@ -41,8 +41,8 @@
 //! assert!(prediction.try_sub(&target.unsqueeze(1)).is_ok());
 //! ```
 //!
-//! This module knows shapes and lines of code, but no elements: what it decides (expand both, view one under the other's shape,
-//! refuse) is carried out by the operations, eager and recorded alike.
+//! This module knows shapes and lines of code, but no elements. It decides whether to expand both operands, to view one in the
+//! shape of the other, or to refuse them. The operations, eager and recorded, carry out the decision.
 
 mod resolve;
 mod rules;

@@ -1,4 +1,4 @@
-//! Resolves two shapes under the settings in force: equal, broadcast, viewed as one-dimensional, or refused.
+//! The decision for two shapes under the rules in force: equal, broadcast, view as one-dimensional, or refuse.
 
 use crate::shape::broadcast;
 use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
@@ -16,14 +16,14 @@ pub enum BroadcastRule {
     Step,
 }
 
-/// How two operands come to one shape.
+/// The decision for two operands.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// The shapes are equal.
     Equal,
-    /// Both operands expand to this shape.
+    /// Expand both operands to this shape.
     Broadcast(Shape),
-    /// The second operand is viewed in the shape of the first, which is the result's shape.
+    /// View the second operand in the shape of the first, which is the shape of the result.
     Flat,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
     }
 }
 
-/// The error where `result`, the joint shape of `output` and `other`, is not the shape of `output`, which is written to.
+/// Returns the error for `result`, the broadcast shape of `output` and `other`, that differs from `output`, which is written to.
 pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
     let Some(source) = ExpandMismatch::between(other, output) else {
         unreachable!("{other} would expand to {output}, and the result have its shape")
@@ -70,7 +70,7 @@ pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at
     Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
 }
 
-/// Whether the rules in force allow tensors without dimensions.
+/// Returns whether the rules in force allow tensors without dimensions.
 #[inline]
 pub fn zero_dim_allowed() -> bool {
     rules::never_strict() || Rules::current().zero_dim
@@ -94,7 +94,7 @@ fn refuse_zero_dim(rules: Rules, shapes: &[&Shape], at: Site) -> Result<(), Erro
     }
 }
 
-/// Warns of or refuses a broadcast that meets the condition of `rules`.
+/// Warns of a broadcast that meets the condition of `rules`, or refuses it.
 fn warn_or_deny(rules: Rules, a: &Shape, b: &Shape, joined: &Shape, at: Site) -> Result<(), Error> {
     if rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(a, b, joined) {
         return Ok(());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_falls_back_only_where_counts_are_equal_and_shapes_do_not_broadcast() {
+    fn the_1d_view_needs_equal_counts_and_shapes_that_do_not_broadcast() {
         let _rules = Rules::pytorch().legacy_pointwise(true).scope();
         let warnings = collect();
         let (at, rule) = (Site::here("add"), BroadcastRule::Operation);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn in_place_warns_of_nothing_that_is_refused() {
+    fn refused_in_place_operations_do_not_warn() {
         let _rules = Rules::pytorch().deny().when(Condition::Backward).scope();
         let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
         assert!(matches!(resolve(&shape(&[4, 1]), &shape(&[4]), rule, at), Err(Error::InPlaceShape { .. })));

@@ -1,6 +1,7 @@
-//! The rules, and which of them are in force: a scope's, else the process's, else the environment's, else the default.
+//! The rules, and the lookup of the rules in force: those of a scope, else of the process, else of the environment, else the default.
 //!
-//! Every operation on two shapes looks them up, so they fit into a byte: one thread-local cell, and one atomic if no scope is open.
+//! Every operation on two shapes looks them up. So rules are packed into a byte, which is in one thread-local cell, or in one atomic
+//! if no scope is open.
 
 use std::cell::Cell;
 use std::env::{self, VarError};
@@ -10,33 +11,33 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::Shape;
 use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
-/// What happens at a broadcast for which the older 1-D view gives another result.
+/// The reaction to a broadcast for which the older 1-D view gives another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
     /// Nothing, as in today's PyTorch.
     Off,
     /// A [`Warning`], once per line of code. PyTorch 0.2: `torch.utils.backcompat.broadcast_warning.enabled = True`.
     Warn,
-    /// [`Error::Denied`](crate::Error::Denied), with the warning's text.
+    /// An [`Error::Denied`](crate::Error::Denied) with the text of the warning.
     Deny,
 }
 
 /// The broadcasts that [`BroadcastWarning`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// PyTorch's condition: shapes that differ, broadcast, and have equal element counts. It includes cases where both readings
-    /// give the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
+    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. It includes shapes for which the
+    /// 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
     Backward,
-    /// The likely mistake only: equal element counts, different ranks, and a result larger than both. `[n, 1]` with `[n]`.
+    /// Likely mistakes only: equal numbers of elements, different ranks, and a result larger than both, as `[n, 1]` with `[n]`.
     Suspicious,
 }
 
 impl Condition {
-    /// Whether the condition holds for the broadcast of `a` and `b` to `joined`.
+    /// Returns whether the condition holds for the broadcast of `a` and `b` to `joined`.
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
             Condition::Backward => a != b && same_count(a, b),
-            // A result whose element count overflows is larger than any other.
+            // A result whose number of elements overflows is larger than both.
             Condition::Suspicious => {
                 a.rank() != b.rank() && same_count(a, b) && joined.checked_numel().is_none_or(|count| count > a.numel())
             }
@@ -44,12 +45,12 @@ impl Condition {
     }
 }
 
-/// Whether both have the same number of elements and it does not overflow.
+/// Returns whether both have the same number of elements, without overflow.
 pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
     matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
 
-/// How operations treat shapes on which PyTorch before broadcasting, today's PyTorch, and its notes differ.
+/// How operations treat shapes for which old PyTorch, today's PyTorch and its notes on broadcasting differ.
 ///
 /// ```
 /// use wengert_tensor::compat::{BroadcastWarning, Condition, Rules};
@@ -64,19 +65,19 @@ pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What happens at a broadcast that meets [`when`](Self::when).
+    /// The reaction to a broadcast that meets [`when`](Self::when).
     pub broadcast_warning: BroadcastWarning,
-    /// The condition for that.
+    /// The broadcasts that `broadcast_warning` applies to.
     pub when: Condition,
-    /// Whether shapes that do not broadcast but have equal element counts are viewed as one-dimensional, with a result in the first
-    /// operand's shape. Each line that does this warns, whatever `broadcast_warning` is.
+    /// Whether shapes that do not broadcast but have the same number of elements are viewed as one-dimensional. The result then has
+    /// the shape of the first operand. Each line that does this warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
-    /// Whether a tensor without dimensions may be an operand beside others. A plain number always may: it is not a tensor.
+    /// Whether a tensor without dimensions may be an operand. A plain number always may: it is not a tensor.
     pub zero_dim: bool,
 }
 
 impl Default for Rules {
-    /// Today's PyTorch, with a warning under [`Condition::Suspicious`].
+    /// Returns the rules of today's PyTorch, with a warning under [`Condition::Suspicious`].
     fn default() -> Self {
         Rules {
             broadcast_warning: BroadcastWarning::Warn,
@@ -88,12 +89,12 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Exactly today's PyTorch: no warning, no fallback, 0-dim tensors allowed.
+    /// Returns the rules of today's PyTorch: no warning, no 1-D view, tensors without dimensions allowed.
     pub fn pytorch() -> Self {
         Rules { broadcast_warning: BroadcastWarning::Off, ..Rules::default() }
     }
 
-    /// The rule of PyTorch's broadcasting notes: each tensor has at least one dimension. Otherwise the default.
+    /// Returns the default rules, except that each tensor must have at least one dimension, as in PyTorch's notes on broadcasting.
     ///
     /// ```
     /// use wengert_tensor::compat::Rules;
@@ -111,32 +112,32 @@ impl Rules {
         Rules::default().zero_dim(false)
     }
 
-    /// These rules with another [`broadcast_warning`](Self::broadcast_warning).
+    /// Returns these rules with another [`broadcast_warning`](Self::broadcast_warning).
     pub fn broadcast_warning(self, broadcast_warning: BroadcastWarning) -> Self {
         Rules { broadcast_warning, ..self }
     }
 
-    /// These rules without broadcast warnings.
+    /// Returns these rules without broadcast warnings.
     pub fn off(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Off)
     }
 
-    /// These rules with warnings.
+    /// Returns these rules with warnings.
     pub fn warn(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Warn)
     }
 
-    /// These rules with errors instead of warnings.
+    /// Returns these rules with errors instead of warnings.
     pub fn deny(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Deny)
     }
 
-    /// These rules with another condition.
+    /// Returns these rules with another condition.
     pub fn when(self, when: Condition) -> Self {
         Rules { when, ..self }
     }
 
-    /// These rules with or without the 1-D fallback.
+    /// Returns these rules with or without the 1-D view.
     ///
     /// ```
     /// use wengert_tensor::compat::{self, Rules};
@@ -154,17 +155,17 @@ impl Rules {
         Rules { legacy_pointwise, ..self }
     }
 
-    /// These rules with or without tensors that have no dimensions.
+    /// Returns these rules with tensors without dimensions allowed or refused.
     pub fn zero_dim(self, zero_dim: bool) -> Self {
         Rules { zero_dim, ..self }
     }
 
-    /// The rules in force on this thread.
+    /// Returns the rules in force on this thread.
     pub fn current() -> Self {
         Rules::unpack(SCOPE.get()).unwrap_or_else(Rules::process)
     }
 
-    /// Puts these rules in force on this thread until the guard is dropped (also by a panic). Scopes can be nested.
+    /// Puts these rules in force on this thread until the guard is dropped, also by a panic. Scopes can be nested.
     ///
     /// ```
     /// use wengert_tensor::compat::Rules;
@@ -227,17 +228,18 @@ thread_local! {
 /// Packed rules of the process; 0 until the environment is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// 0 until rules are first looked up; 1 as long as no rules anywhere refuse tensors without dimensions; 2 afterwards.
+/// 0 before any rules exist; 1 while all rules so far allow tensors without dimensions; 2 from the first rules that refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Whether no thread has ever had rules that refuse tensors without dimensions, which every operation checks.
+/// Returns whether no thread has ever had rules that refuse tensors without dimensions. A short cut for the check of every
+/// operation.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1
 }
 
-/// Keeps the rules of a [scope](Rules::scope) in force. Belongs to one thread; guards must be dropped in reverse order, as at the
-/// end of a block.
+/// Keeps the rules of a [scope](Rules::scope) in force on its thread. Guards must be dropped in reverse order, as at the end of a
+/// block.
 #[derive(Debug)]
 pub struct Guard {
     before: u8,
@@ -261,21 +263,21 @@ impl Drop for Guard {
 /// ```
 pub fn set_process(rules: Rules) {
     if PROCESS.swap(rules.pack(), Ordering::Relaxed) == 0 {
-        // The variable has no effect now, but an invalid value is still reported.
+        // The variable has no effect any more, but an invalid value is still reported.
         if let Err(value) = from_environment() {
             warning::emit(Warning::Environment { value });
         }
     }
 }
 
-/// Reads the environment when the process's rules are first needed.
+/// Reads the environment when the rules of the process are first needed.
 #[cold]
 fn read_environment() -> Rules {
     let (rules, bad) = match from_environment() {
         Ok(rules) => (rules, None),
         Err(value) => (Rules::default(), Some(value)),
     };
-    // If another thread was first, its rules apply, and it has reported an invalid value.
+    // If another thread was first, its rules apply, and it reports an invalid value.
     match PROCESS.compare_exchange(0, rules.pack(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             if let Some(value) = bad {
@@ -287,7 +289,8 @@ fn read_environment() -> Rules {
     }
 }
 
-/// The rules in the environment variable (the default if it is absent or empty), or its value if that is invalid.
+/// Returns the rules in the environment variable, or the default if it is missing or empty. The error is its value, if that is
+/// invalid.
 fn from_environment() -> Result<Rules, String> {
     match env::var(VARIABLE) {
         Ok(value) => parse(&value).ok_or(value),
@@ -296,6 +299,7 @@ fn from_environment() -> Result<Rules, String> {
     }
 }
 
+/// Parses the value of the environment variable.
 fn parse(value: &str) -> Option<Rules> {
     let value = value.trim().to_ascii_lowercase();
     if value.is_empty() {
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_of_its_thread() {
+    fn a_scope_applies_to_its_thread_only() {
         let _rules = Rules::strict().deny().scope();
         let elsewhere = std::thread::spawn(Rules::current).join().unwrap();
         assert!(elsewhere.zero_dim);

@@ -1,7 +1,7 @@
 //! Warnings: their text, which is PyTorch's, and their destination.
 //!
-//! This file does not decide whether to warn. Each line of code is reported once per kind of warning, to each collector or to the
-//! process's handler.
+//! Each line of code is reported once per kind of warning, to each collector or to the handler of the process. The decision whether
+//! to warn is in `resolve.rs`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -34,7 +34,7 @@ pub enum Warning {
     Pointwise {
         /// Shapes of `self` and `other`.
         shapes: (Shape, Shape),
-        /// Whether the result is written to `self`, for which PyTorch has other words.
+        /// Whether the result is written to `self`, for which PyTorch has a different sentence.
         in_place: bool,
         /// The operation and its line.
         at: Site,
@@ -47,7 +47,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// The text alone, without the line of code.
+    /// Returns the text without the line of code.
     pub fn message(&self) -> String {
         match self {
             Warning::Broadcast { .. } => "self and other do not have the same shape, but are broadcastable, and have \
@@ -72,7 +72,7 @@ impl Warning {
         }
     }
 
-    /// A change that makes the line unambiguous, if there is one.
+    /// Returns a change that makes the line unambiguous, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
@@ -82,7 +82,7 @@ impl Warning {
         }
     }
 
-    /// The whole text: the line of code, the message, the two shapes, the hint.
+    /// Returns the whole text: the line of code, the message, the two shapes, the hint.
     pub fn details(&self) -> String {
         let mut text = self.to_string();
         if let Warning::Broadcast { shapes, .. } | Warning::Pointwise { shapes, .. } = self {
@@ -94,7 +94,7 @@ impl Warning {
         }
     }
 
-    /// The operation and the line of code, if there is one.
+    /// Returns the operation and the line of code, if there is one.
     pub fn site(&self) -> Option<Site> {
         match self {
             Warning::Broadcast { at, .. } | Warning::Pointwise { at, .. } => Some(*at),
@@ -102,7 +102,7 @@ impl Warning {
         }
     }
 
-    /// The key of reports that are made once: the kind of warning and the line of code.
+    /// Returns the key by which repeated warnings are recognized: the kind of warning and the line of code.
     fn key(&self) -> Key {
         let kind = std::mem::discriminant(self);
         self.site().map_or((kind, "", 0), |at| (kind, at.location.file(), at.location.line()))
@@ -135,10 +135,10 @@ struct Collected {
     warnings: Vec<Warning>,
 }
 
-/// Sends the process's warnings to `handler`, for example [`log_handler`] or a closure that counts them. The default is
+/// Sets the handler of the process's warnings, for example [`log_handler`] or a closure that counts them. The default is
 /// [`stderr_handler`].
 ///
-/// Each line of code is reported once in the life of the process, to the handler set at that time.
+/// Each line of code is reported once per process, to the handler at that time.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -159,8 +159,8 @@ pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects this thread's warnings until the collector is dropped, instead of reporting them elsewhere. Of nested collectors the
-/// innermost receives a warning; each receives every line of code once, whatever was reported before.
+/// Collects the warnings of this thread until the collector is dropped, in place of the handler. Of nested collectors the innermost
+/// receives a warning. Each collector receives each line of code once, even if it was reported elsewhere before.
 ///
 /// ```
 /// use wengert_tensor::compat;
@@ -186,7 +186,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// The warnings so far, in order.
+    /// Returns the warnings so far, in order.
     pub fn warnings(&self) -> Vec<Warning> {
         self.collected.borrow().warnings.clone()
     }
@@ -198,7 +198,7 @@ impl Drop for Collector {
     }
 }
 
-/// Reports `warning` to the innermost collector, or else to the handler, unless its line was reported there before.
+/// Reports `warning` to the innermost collector, else to the handler, unless its line was reported there before.
 #[cold]
 pub(crate) fn emit(warning: Warning) {
     let key = warning.key();
@@ -212,7 +212,7 @@ pub(crate) fn emit(warning: Warning) {
     if !REPORTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key) {
         return;
     }
-    // Called without the lock: a handler may compute, warn, or set another handler.
+    // The lock is released here, since a handler may compute, warn, or set another handler.
     let handler = HANDLER.read().unwrap_or_else(PoisonError::into_inner).clone();
     match handler {
         Some(handler) => handler(&warning),

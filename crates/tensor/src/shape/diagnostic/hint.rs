@@ -1,28 +1,26 @@
-//! Hints: one small change of one operand, proposed only if it makes the shapes broadcast.
+//! Hints. A hint is one small change of one operand, and it is given only if the change makes the shapes broadcast.
 
 use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// The hint for two operands `a` and `b` that do not broadcast.
-///
-/// Proposes a change of `b`, and of `a` only if `a_may_change`.
+/// Returns the hint for two operands `a` and `b` that do not broadcast. It proposes a change of `b`, or of `a` if `a_may_change`.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
-    lined_up(a, "a", b, "b")
-        .or_else(|| if a_may_change { lined_up(b, "b", a, "a") } else { None })
-        .or_else(|| permuted(a, b))
-        .or_else(|| regrouped(a, b))
+    append_ones(a, "a", b, "b")
+        .or_else(|| if a_may_change { append_ones(b, "b", a, "a") } else { None })
+        .or_else(|| permute(a, b))
+        .or_else(|| reshape(a, b))
 }
 
-/// The hint for an in-place operation on `output` whose result has another shape.
+/// Returns the hint for an in-place operation on `output` whose result has another shape.
 pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
     let operation = operation.strip_suffix('_')?;
     if operation == "copy" {
         return None;
     }
     if output.checked_numel() == other.checked_numel() {
-        let view = viewed_as(other, "b", output);
+        let view = view_as(other, "b", output);
         return Some(format!("to pair them element by element: {view}"));
     }
     let expression = match operation {
@@ -41,21 +39,21 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation:
     Some(hint)
 }
 
-/// The hint for a tensor that does not expand to `target`.
+/// Returns the hint for a tensor that does not expand to `target`.
 pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
-    lined_up(target, "the target", shape, "tensor")
+    append_ones(target, "the target", shape, "tensor")
 }
 
-/// The hint for two operands of equal element count, whether or not they broadcast; with `in_place`, only the other operand may be
-/// viewed.
+/// Returns the hint for two operands with the same number of elements, which may broadcast. With `in_place`, it does not propose
+/// a view of the first operand.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
-    let mut hint = format!("to pair them element by element: {}", viewed_as(b, "other", a));
-    if !in_place && (dropped(a, b).is_some() || dropped(b, a).is_some()) {
-        hint.push_str(&format!(", or {}", viewed_as(a, "self", b)));
+    let mut hint = format!("to pair them element by element: {}", view_as(b, "other", a));
+    if !in_place && (extra_one(a, b).is_some() || extra_one(b, a).is_some()) {
+        hint.push_str(&format!(", or {}", view_as(a, "self", b)));
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // Names the operand that does not have that shape yet.
+            // The operand that does not have the joint shape yet.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }
@@ -64,19 +62,19 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     hint
 }
 
-/// How to view a tensor of shape `from` in shape `to`, which has as many elements.
-fn viewed_as(from: &Shape, name: &str, to: &Shape) -> String {
-    if let Some(axis) = dropped(to, from) {
+/// Returns the expression that views a tensor of shape `from` in shape `to`, which has the same number of elements.
+fn view_as(from: &Shape, name: &str, to: &Shape) -> String {
+    if let Some(axis) = extra_one(to, from) {
         return format!("{name}.unsqueeze({axis})");
     }
-    match dropped(from, to) {
+    match extra_one(from, to) {
         Some(axis) => format!("{name}.squeeze({axis})"),
         None => format!("{name}.reshape({to})"),
     }
 }
 
-/// The dimension of size 1 (the last of several) whose removal from `large` gives `small`.
-fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
+/// Returns the dimension of size 1 (the last of several) whose removal from `large` gives `small`.
+fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
     if large.rank() != small.rank() + 1 {
         return None;
     }
@@ -85,8 +83,9 @@ fn dropped(large: &Shape, small: &Shape) -> Option<usize> {
         .find(|&axis| large[axis] == 1 && large[..axis] == small[..axis] && large[axis + 1..] == small[axis..])
 }
 
-/// Dimensions of size 1 appended to `small` so that its sizes align with equal ones of `large`: a bias per channel.
-fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
+/// Proposes to append dimensions of size 1 to `small`, so that its sizes align with equal sizes of `large`. Example: a bias per
+/// channel.
+fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
     for added in 1..=large.rank().saturating_sub(small.rank()) {
         let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();
         if broadcast::expands(&candidate, large) {
@@ -96,20 +95,20 @@ fn lined_up(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Optio
                 2 => " twice".to_owned(),
                 _ => format!(" {added} times"),
             };
-            let place = match small.rank() {
+            let dimensions = match small.rank() {
                 1 => format!("dimension {first}"),
                 rank => format!("dimensions {first} to {}", first + rank - 1),
             };
             return Some(format!(
-                "{name}.reshape({candidate}), or unsqueeze(-1){times}, lines {name} up with {place} of {large_name}"
+                "{name}.reshape({candidate}), or unsqueeze(-1){times}, lines {name} up with {dimensions} of {large_name}"
             ));
         }
     }
     None
 }
 
-/// The order of `b`'s dimensions that gives the shape of `a`, if exactly one order does.
-fn permuted(a: &Shape, b: &Shape) -> Option<String> {
+/// Proposes the order of `b`'s dimensions that gives the shape of `a`, if there is exactly one.
+fn permute(a: &Shape, b: &Shape) -> Option<String> {
     let mut sizes = a.to_vec();
     sizes.sort_unstable();
     // Equal sizes make the order ambiguous.
@@ -125,9 +124,9 @@ fn permuted(a: &Shape, b: &Shape) -> Option<String> {
     })
 }
 
-/// The 1-D view of PyTorch before broadcasting; none if the sizes are the same in another order, where a reshape would mix
-/// dimensions.
-fn regrouped(a: &Shape, b: &Shape) -> Option<String> {
+/// Proposes a reshape of `b`, as PyTorch did before it had broadcasting. Proposes nothing if the sizes are the same in another
+/// order, since a reshape would mix dimensions.
+fn reshape(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();
         sizes.sort_unstable();

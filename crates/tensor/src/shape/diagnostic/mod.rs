@@ -1,4 +1,4 @@
-//! The text of errors: the sentence, the line of code, the shapes aligned with the failing dimension marked, a hint.
+//! The text of errors: the sentence, the line of code, the aligned shapes with a mark at the failing dimension, and a hint.
 //!
 //! ```text
 //! The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1
@@ -8,8 +8,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module formats the data of an error and decides nothing else. It shows shapes only if there are several, and a hint only if
-//! the change is certain to work.
+//! This module only formats the data of errors. It shows shapes only if there are several, and a hint only if its change is
+//! certain to work.
 
 mod columns;
 mod hint;
@@ -22,12 +22,12 @@ use crate::shape::broadcast::{ExpandMismatch, Mismatch, size_at};
 use crate::shape::site::Site;
 use crate::{DType, Shape};
 
-/// The sentence and the line of the call.
+/// Returns the sentence and the line of the call.
 pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  --> {}, in {}", at.location, at.operation)
 }
 
-/// The first line of `message`, the line of the call, and the rest of `message` as a hint.
+/// Returns the first line of `message`, the line of the call, and the rest of `message` as a hint.
 pub(crate) fn with_hint(message: &str, at: &Site) -> String {
     match message.split_once('\n') {
         None => with_site(message, at),
@@ -40,8 +40,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     let sentence = format!(
         "The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension {axis}"
     );
-    // Only of two operands are the names a and b known to the caller, and only one that is not written to may be viewed
-    // differently.
+    // The caller knows the names a and b only if there are two operands. A view of the written operand would not enlarge it.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
     with_site(sentence, at) + &mismatched(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
@@ -49,7 +48,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension and has already joined those after the failing one.
+    // PyTorch compares from the last dimension, so it has joined the dimensions after the failing one.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
@@ -67,7 +66,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     with_site(sentence, at) + &mismatched(mismatch)
 }
 
-/// The two shapes of a mismatch and, for more than two operands, what they represent.
+/// Returns the two shapes of a mismatch. For more than two operands, a note names the operands.
 fn mismatched(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
     let mut text = aligned(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
@@ -110,12 +109,12 @@ pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> Strin
     with_site(message, at) + &aligned(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
 }
 
-/// A change that makes the pairing of two operands of equal element count unambiguous.
+/// Returns the hint for two operands with the same number of elements.
 pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
 
-/// Whether the operation writes to its first operand: the name ends in an underscore, as in PyTorch.
+/// Returns whether the operation writes to its first operand. As in PyTorch, its name then ends in an underscore.
 fn is_in_place(at: &Site) -> bool {
     at.operation.ends_with('_')
 }
@@ -143,7 +142,7 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
             ),
             at,
         ),
-        // PyTorch reads a negative size as a large one.
+        // PyTorch interprets a negative size as a large number.
         _ => {
             let negative = sizes.iter().any(|&size| size < 0);
             let reason = if negative { "a size must not be negative, but" } else { "too many elements to be counted:" };
@@ -202,7 +201,7 @@ fn dtype_size(dtype: DType) -> u32 {
     }
 }
 
-/// `a` to `z`, then `a1` and so on.
+/// Returns the name of an operand: `a` to `z`, then `a1` and so on.
 pub(crate) fn operand_name(position: usize) -> String {
     let letter = char::from(b'a' + (position % 26) as u8);
     match position / 26 {
@@ -220,7 +219,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Shapes one below the other, and below them the failing dimension (of the longest) with its two sizes.
+/// Returns the shapes below each other, and below them a mark at the failing dimension with its two sizes. The failing dimension
+/// counts in the highest rank.
 fn aligned(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -312,7 +312,7 @@ mod tests {
             (&[3, 4], &[4, 3], Some("b.t() has the shape of a")),
             (&[3, 4, 5], &[5, 4, 3], Some("b.transpose(0, 2) has the shape of a")),
             (&[2, 3, 4], &[3, 4, 2], Some("b.permute([2, 0, 1]) has the shape of a")),
-            // A transposition would give the shape of a, but exchange rows and columns.
+            // Several orders of the dimensions give the shape of a.
             (&[8, 28, 28, 3], &[8, 3, 28, 28], None),
             (&[4, 2], &[8], Some("both have 8 elements; to pair them in row-major order: b.reshape([4, 2])")),
             (&[4, 32, 14, 14], &[2, 32, 14, 14], None),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn proposed_changes_work() {
+    fn proposed_changes_make_the_shapes_broadcast() {
         let (a, b) = (ones(&[2, 3, 4]), ones(&[3, 4, 2]));
         assert!(a.try_add(b.permute([2, 0, 1])).is_ok());
         assert!(ones(&[4, 32, 14, 14]).try_add(ones(&[32]).unsqueeze(-1).unsqueeze(-1)).is_ok());
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcast_shapes_names_what_pytorch_has_joined_so_far() {
+    fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
             // shapes, (length, dimension from the end), argument, its sizes, joined so far
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn expanded_sizes_that_cannot_be_counted_are_pytorchs_sentences() {
+    fn sizes_that_overflow_have_pytorchs_sentences() {
         let huge = 1 << 62;
         let overflow = "numel: integer multiplication overflow";
         let leading = "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0";

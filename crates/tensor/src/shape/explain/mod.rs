@@ -1,7 +1,8 @@
-//! The broadcasting rule explained for given shapes: which operand is stretched where, as data, as text and as a picture.
+//! An explanation of the broadcasting rule for given shapes, as data, as text and as a picture: which operand is stretched in which
+//! dimension.
 //!
-//! [`broadcast::join`] decides the joint shape; this module calls it, for the whole and for each dimension, and shows the answer.
-//! It has no rule of its own.
+//! [`broadcast::join`] decides the joint shape. This module calls it for the whole shapes and for each dimension, and shows the
+//! results.
 
 mod svg;
 
@@ -12,20 +13,20 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::{Expansion, Mismatch, size_at};
 use crate::shape::diagnostic::{Columns, operand_name};
 
-/// How one dimension of one operand is broadcast.
+/// How one dimension of an operand is broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// It already has the result's size.
+    /// It has the size of the result.
     Kept(usize),
-    /// It has size 1 and is stretched to the result's size.
+    /// It has size 1 and is stretched to the size of the result.
     Stretched,
-    /// The operand does not have this dimension, which is added.
+    /// The operand does not have this dimension.
     New,
-    /// Sizes other than 1 disagree.
+    /// Its size is not 1 and disagrees with another operand.
     Failing(usize),
 }
 
-/// Explains the joint shape of `shapes` and the expansion of each; the operands are named `a`, `b`, `c`, …
+/// Explains the joint shape of `shapes` and the expansion of each operand. The operands are named `a`, `b`, `c`, …
 ///
 /// ```
 /// use wengert_tensor::{Shape, explain};
@@ -45,7 +46,7 @@ pub fn explain(shapes: &[&Shape]) -> Explanation {
     Explanation::new(named.collect())
 }
 
-/// [`explain`] with given names.
+/// Explains the joint shape of operands with names of their own.
 ///
 /// ```
 /// use wengert_tensor::{Shape, explain_named};
@@ -71,13 +72,13 @@ pub fn explain_named(operands: &[(&str, &Shape)]) -> Explanation {
     Explanation::new(operands.iter().map(|&(name, shape)| (name.to_owned(), shape.clone())).collect())
 }
 
-/// Shapes and how they broadcast. Made by [`explain`]; `Display` is the explanation in text, [`to_svg`](Self::to_svg) a coloured
-/// picture.
+/// Shapes and how they broadcast, made by [`explain`]. `Display` writes the explanation as text. [`to_svg`](Self::to_svg) returns
+/// a coloured picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     operands: Vec<(String, Shape)>,
     joined: Result<Shape, Box<Mismatch>>,
-    /// The result's size in each dimension, `None` if sizes do not agree.
+    /// The size of the result in each dimension; `None` where sizes disagree.
     sizes: Vec<Option<usize>>,
 }
 
@@ -86,7 +87,7 @@ impl Explanation {
         let shapes: Vec<&Shape> = operands.iter().map(|(_, shape)| shape).collect();
         let joined = broadcast::join(&shapes);
         let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
-        // Each dimension alone broadcasts or not, independently of the others.
+        // Each dimension broadcasts or not, independently of the others.
         let size = |axis| {
             let column: Vec<Shape> = shapes.iter().map(|&shape| Shape::from(size_at(shape, rank, axis))).collect();
             broadcast::join(&column.iter().collect::<Vec<_>>()).ok().map(|shape| shape[0])
@@ -95,33 +96,33 @@ impl Explanation {
         Explanation { operands, joined, sizes }
     }
 
-    /// The joint shape, or the first mismatch: exactly the result of [`broadcast::join`].
+    /// Returns the joint shape or the mismatch: the result of [`broadcast::join`].
     pub fn joined(&self) -> Result<&Shape, &Mismatch> {
         self.joined.as_ref().map_err(Box::as_ref)
     }
 
-    /// The joint rank, which is that of the longest shape.
+    /// Returns the joint rank: the highest rank of the shapes.
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// The result's size in each dimension, `None` if sizes do not agree. Unlike [`joined`](Self::joined), which stops at the last
-    /// failing dimension, this covers all.
+    /// Returns the size of the result in each dimension; `None` where sizes disagree. [`joined`](Self::joined) reports only the
+    /// last failing dimension.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }
 
-    /// Names and shapes, in order.
+    /// Returns the names and shapes, in order.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = (&str, &Shape)> {
         self.operands.iter().map(|(name, shape)| (name.as_str(), shape))
     }
 
-    /// The expansion of an operand to the result: `None` if there is no result or no such operand.
+    /// Returns the expansion of an operand to the result: `None` if there is no result or no such operand.
     pub fn expansion(&self, operand: usize) -> Option<Expansion> {
         Expansion::new(&self.operands.get(operand)?.1, self.joined.as_ref().ok()?)
     }
 
-    /// How an operand is broadcast in each dimension of the result; empty if there is no such operand.
+    /// Returns how an operand is broadcast in each dimension of the result; empty if there is no such operand.
     pub fn cells(&self, operand: usize) -> Vec<Cell> {
         let Some((_, shape)) = self.operands.get(operand) else {
             return Vec::new();
@@ -136,7 +137,7 @@ impl Explanation {
         (0..self.rank()).map(cell).collect()
     }
 
-    /// The text shown in place of a result.
+    /// Returns the text that is shown if there is no result.
     fn failure(&self) -> Option<String> {
         let mismatch = self.joined.as_ref().err()?;
         Some(format!("{} against {} at dimension {}", mismatch.left, mismatch.right, mismatch.axis))
@@ -280,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_explanation_says_what_the_rule_says(
+        fn an_explanation_agrees_with_the_rule(
             sizes in vec(vec(prop::sample::select(vec![0usize, 1, 1, 1, 2, 2, 3]), 0..5), 0..5),
         ) {
             let shapes: Vec<Shape> = sizes.into_iter().map(Shape::from).collect();

@@ -1,6 +1,6 @@
-//! An explanation as a picture: presentation attributes only, without style sheets, scripts or external references, so that it
-//! looks the same in a README, a browser and a converter. Sizes are in pixels; the width of text is estimated from its number of
-//! characters.
+//! An explanation as an SVG picture. It only has presentation attributes (no style sheets, scripts or external references), so it
+//! looks the same in a README, a browser and a converter. Sizes are in pixels. The width of text is estimated from the number of
+//! its characters.
 
 use std::fmt::{Display, Write};
 
@@ -12,23 +12,25 @@ const SANS: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans',
 
 const MARGIN: usize = 24;
 const CELL_HEIGHT: usize = 40;
+/// The distance between the tops of neighbouring rows of cells.
 const ROW: usize = 52;
+/// The gap between cells.
 const GAP: usize = 8;
-/// Advance width of a monospaced character at the size used, rounded up.
+/// The width of a monospaced character, rounded up.
 const CHARACTER: usize = 10;
 
-/// Cell colours: white text on them, and the cells on white or near black, have a contrast of at least 3:1.
+/// Colours of cells. White text on a cell, and a cell on white or near black, have a contrast of at least 3:1.
 const KEPT: &str = "#2f6feb";
 const STRETCHED: &str = "#c2570c";
 const NEW: &str = "#9265ea";
 const FAILING: &str = "#d1242f";
 const RESULT: &str = "#636c76";
-/// Colour of text beside the cells, between light and dark.
+/// The colour of text beside the cells, legible on light and dark backgrounds.
 const TEXT: &str = "#768390";
 
 impl Explanation {
-    /// The picture as a self-contained SVG document, legible on light and dark backgrounds: a row of cells per operand, coloured by
-    /// how each dimension is broadcast, and the result below.
+    /// Returns the picture as a self-contained SVG document, legible on light and dark backgrounds. It has a row of cells per
+    /// operand, with a colour for each kind of cell, and the result below.
     pub fn to_svg(&self) -> String {
         Picture::new(self).draw()
     }
@@ -42,10 +44,34 @@ struct Drawn {
     hollow: bool,
 }
 
+impl Drawn {
+    fn filled(label: impl Display, colour: &'static str) -> Self {
+        Drawn { label: label.to_string(), colour, hollow: false }
+    }
+
+    fn hollow(label: impl Display, colour: &'static str) -> Self {
+        Drawn { label: label.to_string(), colour, hollow: true }
+    }
+
+    /// Returns the attributes that paint a rectangle.
+    fn paint(&self) -> String {
+        let colour = self.colour;
+        match self.hollow {
+            true => format!(
+                "fill=\"{colour}\" fill-opacity=\"0.08\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\""
+            ),
+            false => format!("fill=\"{colour}\""),
+        }
+    }
+}
+
 struct Picture<'a> {
     explanation: &'a Explanation,
+    /// The names and cells of the operands, then of the result.
     rows: Vec<(&'a str, Vec<Drawn>)>,
-    names: usize,
+    /// The left edge of the cells.
+    left: usize,
+    /// The width of a cell.
     cell: usize,
 }
 
@@ -54,31 +80,27 @@ impl<'a> Picture<'a> {
         let mut rows: Vec<(&str, Vec<Drawn>)> = Vec::new();
         for (operand, (name, _)) in explanation.operands().enumerate() {
             let cells = explanation.cells(operand).into_iter().zip(explanation.sizes());
-            rows.push((name, cells.map(|(cell, &result)| of_operand(cell, result)).collect()));
+            rows.push((name, cells.map(|(cell, &result)| operand_cell(cell, result)).collect()));
         }
-        let mut result: Vec<Drawn> = explanation.sizes().iter().map(|&size| of_result(size)).collect();
+        let mut result: Vec<Drawn> = explanation.sizes().iter().map(|&size| result_cell(size)).collect();
         if result.is_empty() {
             // Rank 0: one visible cell for the single number.
-            for (_, cells) in &mut rows {
-                cells.push(Drawn { label: "[]".into(), colour: KEPT, hollow: false });
-            }
-            result.push(Drawn { label: "[]".into(), colour: RESULT, hollow: false });
+            rows.iter_mut().for_each(|(_, cells)| cells.push(Drawn::filled("[]", KEPT)));
+            result.push(Drawn::filled("[]", RESULT));
         }
         rows.push(("result", result));
         let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.chars().count()).max().unwrap_or(0);
         let names = longest(&mut rows.iter().map(|(name, _)| *name)) * CHARACTER;
         let labels = longest(&mut rows.iter().flat_map(|(_, cells)| cells).map(|cell| cell.label.as_str()));
-        Picture { explanation, rows, names, cell: (labels * CHARACTER + 24).max(56) }
+        Picture { explanation, rows, left: MARGIN + names + 16, cell: (labels * CHARACTER + 24).max(56) }
     }
 
     fn draw(&self) -> String {
         let columns = self.rows.last().map_or(0, |(_, cells)| cells.len());
-        let left = MARGIN + self.names + 16;
-        let top = MARGIN + 24;
-        let operands = self.rows.len() - 1;
+        let (left, top, operands) = (self.left, MARGIN + 24, self.rows.len() - 1);
         let result = top + operands * ROW + if operands > 0 { 14 } else { 0 };
         let legend = self.legend();
-        let legend_width: usize = legend.iter().map(|(_, text)| legend_advance(text)).sum();
+        let legend_width: usize = legend.iter().map(|entry| legend_advance(&entry.label)).sum();
         let failure = self.explanation.failure();
         let below = result + CELL_HEIGHT + 28;
         let legend_top = if failure.is_some() { below + 28 } else { below };
@@ -94,34 +116,12 @@ impl<'a> Picture<'a> {
         ));
         svg.line(format_args!("  <title>{}</title>", escaped(&self.title())));
         svg.line(format_args!("  <desc>{}</desc>", escaped(&self.explanation.to_string())));
-
-        svg.line(format_args!("  <g fill=\"{TEXT}\" font-family=\"{SANS}\" font-size=\"12\" text-anchor=\"middle\">"));
-        for axis in 0..self.explanation.rank() {
-            let middle = left + axis * (self.cell + GAP) + self.cell / 2;
-            svg.line(format_args!("    <text x=\"{middle}\" y=\"{}\">dim {axis}</text>", top - 12));
-        }
-        svg.line("  </g>");
-
+        self.draw_dimensions(&mut svg, top - 12);
         for (row, (name, cells)) in self.rows.iter().enumerate() {
-            let y = if row < operands { top + row * ROW } else { result };
-            svg.line(format_args!(
-                "  <text x=\"{}\" y=\"{}\" fill=\"{TEXT}\" font-family=\"{MONOSPACE}\" font-size=\"16\" \
-                 text-anchor=\"end\">{}</text>",
-                left - 16,
-                y + CELL_HEIGHT / 2 + 6,
-                escaped(name)
-            ));
-            svg.line(format_args!(
-                "  <g font-family=\"{MONOSPACE}\" font-size=\"16\" font-weight=\"600\" text-anchor=\"middle\">"
-            ));
-            for (column, cell) in cells.iter().enumerate() {
-                self.cell(&mut svg, left + column * (self.cell + GAP), y, cell);
-            }
-            svg.line("  </g>");
+            self.draw_row(&mut svg, if row < operands { top + row * ROW } else { result }, name, cells);
         }
         if operands > 0 {
-            let y = result - 13;
-            let right = left + cells_width;
+            let (y, right) = (result - 13, left + cells_width);
             svg.line(format_args!(
                 "  <path d=\"M{left} {y}H{right}\" stroke=\"{TEXT}\" stroke-opacity=\"0.6\" stroke-width=\"1.5\"/>"
             ));
@@ -132,53 +132,63 @@ impl<'a> Picture<'a> {
                  font-weight=\"600\">does not broadcast: {failure}</text>"
             ));
         }
-        self.draw_legend(&mut svg, &legend, left, legend_top);
+        self.draw_legend(&mut svg, &legend, legend_top);
         svg.line("</svg>");
         svg.0
     }
 
-    fn cell(&self, svg: &mut Canvas, x: usize, y: usize, cell: &Drawn) {
-        let &Drawn { ref label, colour, hollow } = cell;
-        let paint = if hollow { outline(colour) } else { format!("fill=\"{colour}\"") };
-        let ink = if hollow { colour } else { "#ffffff" };
-        svg.line(format_args!(
-            "    <rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{CELL_HEIGHT}\" rx=\"8\" {paint}/>",
-            self.cell
-        ));
-        svg.line(format_args!(
-            "    <text x=\"{}\" y=\"{}\" fill=\"{ink}\">{label}</text>",
-            x + self.cell / 2,
-            y + CELL_HEIGHT / 2 + 6
-        ));
+    /// Draws the number of each dimension above its column.
+    fn draw_dimensions(&self, svg: &mut Canvas, y: usize) {
+        svg.line(format_args!("  <g fill=\"{TEXT}\" font-family=\"{SANS}\" font-size=\"12\" text-anchor=\"middle\">"));
+        for axis in 0..self.explanation.rank() {
+            let middle = self.left + axis * (self.cell + GAP) + self.cell / 2;
+            svg.line(format_args!("    <text x=\"{middle}\" y=\"{y}\">dim {axis}</text>"));
+        }
+        svg.line("  </g>");
     }
 
-    /// A sample of each kind of cell that occurs, and its meaning.
-    fn legend(&self) -> Vec<(Drawn, &'static str)> {
+    /// Draws a name and its cells.
+    fn draw_row(&self, svg: &mut Canvas, y: usize, name: &str, cells: &[Drawn]) {
+        let (right, baseline, width) = (self.left - 16, y + CELL_HEIGHT / 2 + 6, self.cell);
+        svg.line(format_args!(
+            "  <text x=\"{right}\" y=\"{baseline}\" fill=\"{TEXT}\" font-family=\"{MONOSPACE}\" font-size=\"16\" \
+             text-anchor=\"end\">{}</text>",
+            escaped(name)
+        ));
+        svg.line(format_args!(
+            "  <g font-family=\"{MONOSPACE}\" font-size=\"16\" font-weight=\"600\" text-anchor=\"middle\">"
+        ));
+        for (column, cell) in cells.iter().enumerate() {
+            let x = self.left + column * (self.cell + GAP);
+            let (middle, paint, label) = (x + width / 2, cell.paint(), &cell.label);
+            let ink = if cell.hollow { cell.colour } else { "#ffffff" };
+            svg.line(format_args!(
+                "    <rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CELL_HEIGHT}\" rx=\"8\" {paint}/>"
+            ));
+            svg.line(format_args!("    <text x=\"{middle}\" y=\"{baseline}\" fill=\"{ink}\">{label}</text>"));
+        }
+        svg.line("  </g>");
+    }
+
+    /// Returns a sample of each kind of cell in the picture, with its meaning as the label.
+    fn legend(&self) -> Vec<Drawn> {
         let operands = self.explanation.operands().len();
         let cells: Vec<Cell> = (0..operands).flat_map(|operand| self.explanation.cells(operand)).collect();
-        let entry = |colour, hollow, text| (Drawn { label: String::new(), colour, hollow }, text);
-        let mut legend = Vec::new();
-        if cells.iter().any(|cell| matches!(cell, Cell::Kept(_))) {
-            legend.push(entry(KEPT, false, "kept"));
-        }
-        if cells.contains(&Cell::Stretched) {
-            legend.push(entry(STRETCHED, false, "stretched from 1"));
-        }
-        if cells.contains(&Cell::New) {
-            legend.push(entry(NEW, true, "new dimension"));
-        }
-        if cells.iter().any(|cell| matches!(cell, Cell::Failing(_))) {
-            legend.push(entry(FAILING, false, "sizes that disagree"));
-        }
-        legend
+        let occurs = |kind: fn(&Cell) -> bool| cells.iter().any(kind);
+        let entries = [
+            (occurs(|cell| matches!(cell, Cell::Kept(_))), Drawn::filled("kept", KEPT)),
+            (occurs(|cell| *cell == Cell::Stretched), Drawn::filled("stretched from 1", STRETCHED)),
+            (occurs(|cell| *cell == Cell::New), Drawn::hollow("new dimension", NEW)),
+            (occurs(|cell| matches!(cell, Cell::Failing(_))), Drawn::filled("sizes that disagree", FAILING)),
+        ];
+        entries.into_iter().filter_map(|(occurs, entry)| occurs.then_some(entry)).collect()
     }
 
-    fn draw_legend(&self, svg: &mut Canvas, legend: &[(Drawn, &str)], left: usize, top: usize) {
+    fn draw_legend(&self, svg: &mut Canvas, legend: &[Drawn], top: usize) {
         svg.line(format_args!("  <g fill=\"{TEXT}\" font-family=\"{SANS}\" font-size=\"12\">"));
-        let mut x = left;
-        for (sample, text) in legend {
-            let &Drawn { colour, hollow, .. } = sample;
-            let paint = if hollow { outline(colour) } else { format!("fill=\"{colour}\"") };
+        let mut x = self.left;
+        for sample in legend {
+            let (paint, text) = (sample.paint(), &sample.label);
             svg.line(format_args!("    <rect x=\"{x}\" y=\"{top}\" width=\"14\" height=\"14\" rx=\"4\" {paint}/>"));
             svg.line(format_args!("    <text x=\"{}\" y=\"{}\">{text}</text>", x + 20, top + 11));
             x += legend_advance(text);
@@ -195,40 +205,33 @@ impl<'a> Picture<'a> {
     }
 }
 
-fn of_operand(cell: Cell, result: Option<usize>) -> Drawn {
-    let (label, colour, hollow) = match (cell, result) {
-        (Cell::Kept(size), _) => (size.to_string(), KEPT, false),
-        (Cell::Stretched, Some(result)) => (format!("1 → {result}"), STRETCHED, false),
-        (Cell::Stretched, None) => ("1".to_owned(), STRETCHED, false),
-        (Cell::New, Some(result)) => (format!("→ {result}"), NEW, true),
-        (Cell::New, None) => (String::new(), NEW, true),
-        (Cell::Failing(size), _) => (size.to_string(), FAILING, false),
-    };
-    Drawn { label, colour, hollow }
-}
-
-fn of_result(size: Option<usize>) -> Drawn {
-    match size {
-        Some(size) => Drawn { label: size.to_string(), colour: RESULT, hollow: false },
-        None => Drawn { label: "✕".to_owned(), colour: FAILING, hollow: true },
+fn operand_cell(cell: Cell, result: Option<usize>) -> Drawn {
+    match (cell, result) {
+        (Cell::Kept(size), _) => Drawn::filled(size, KEPT),
+        (Cell::Stretched, Some(result)) => Drawn::filled(format_args!("1 → {result}"), STRETCHED),
+        (Cell::Stretched, None) => Drawn::filled(1, STRETCHED),
+        (Cell::New, Some(result)) => Drawn::hollow(format_args!("→ {result}"), NEW),
+        (Cell::New, None) => Drawn::hollow("", NEW),
+        (Cell::Failing(size), _) => Drawn::filled(size, FAILING),
     }
 }
 
-fn outline(colour: &str) -> String {
-    format!("fill=\"{colour}\" fill-opacity=\"0.08\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"")
+fn result_cell(size: Option<usize>) -> Drawn {
+    size.map_or_else(|| Drawn::hollow("✕", FAILING), |size| Drawn::filled(size, RESULT))
 }
 
-/// Distance between entries of the legend: sample, text, gap. A character of the small proportional face is six and a half pixels
-/// wide on average.
+/// Returns the distance between entries of the legend: sample, text and gap. A character of the small proportional font is six
+/// and a half pixels wide on average.
 fn legend_advance(text: &str) -> usize {
     20 + text.len() * 13 / 2 + 20
 }
 
-/// The text with XML's special characters escaped.
+/// Returns the text with XML's special characters escaped.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// The text of the picture.
 struct Canvas(String);
 
 impl Canvas {
@@ -242,7 +245,7 @@ mod tests {
     use crate::{Shape, explain_named};
 
     #[test]
-    fn a_picture_has_a_cell_per_dimension_and_a_legend_of_what_occurs() {
+    fn a_picture_has_a_cell_per_dimension_and_a_legend() {
         let svg =
             explain_named(&[("maps", &Shape::from([4, 32, 14, 14])), ("bias", &Shape::from([32, 1, 1]))]).to_svg();
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_said_in_the_picture() {
+    fn a_picture_names_the_failure() {
         let svg = crate::explain(&[&Shape::from([5, 2, 4, 1]), &Shape::from([3, 1, 1])]).to_svg();
         assert!(svg.contains(">does not broadcast: 2 against 3 at dimension 1</text>"));
         assert_eq!(svg.matches(">✕</text>").count(), 1);
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_without_dimensions_and_no_shapes_are_drawn_too() {
+    fn rank_zero_and_no_shapes_are_drawn() {
         assert_eq!(crate::explain(&[&Shape::scalar(), &Shape::scalar()]).to_svg().matches(">[]</text>").count(), 3);
         assert_eq!(crate::explain(&[]).to_svg().matches(">[]</text>").count(), 1);
     }

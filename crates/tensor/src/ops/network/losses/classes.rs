@@ -3,17 +3,18 @@
 use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
-use crate::ops::network::losses::reduction::reduced;
+use crate::ops::network::losses::reduction::reduce;
 use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
+use crate::ops::shape::views::squeeze;
 use crate::ops::{Softmax, TensorLike};
-use crate::{Error, Float, Shape, Site, Tensor, Unary};
+use crate::{Float, Shape, Site, Tensor, Unary, ensure};
 
-/// The true classes.
+/// The true classes of the examples.
 #[derive(Debug)]
 pub enum Classes<'c, A> {
-    /// By number, `[n, …]`.
+    /// Class numbers, `[n, …]`.
     Indices(&'c Tensor<i64>),
-    /// A probability for each, in the shape of the prediction.
+    /// A probability for each class, in the shape of the prediction.
     Probabilities(&'c A),
 }
 
@@ -26,20 +27,11 @@ impl<A> Clone for Classes<'_, A> {
 impl<A> Copy for Classes<'_, A> {}
 
 /// Losses of classification.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::{ClassOptions, Classes};
-///
-/// let scores = Tensor::<f64>::zeros([1, 4]);
-/// let loss = scores.cross_entropy(Classes::Indices(&Tensor::from([2])), ClassOptions::default());
-/// assert!((loss.item() - 4f64.ln()).abs() < 1e-15); // four classes, equally likely
-/// ```
 #[twins]
 pub trait ClassLosses: TensorLike<Elem: Float> {
-    /// Minus the log-probability, in `self` `[n, c, …]`, of the class in `target` `[n, …]`, times the class's weight.
-    /// `Mean` divides by the sum of the weights of the targets not ignored: NaN, with gradient 0, where none is left.
-    /// PyTorch: `nn.functional.nll_loss`.
+    /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`,
+    /// multiplied by the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all
+    /// are ignored, it is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self, Self::Error> {
         let at = Site::here("nll_loss");
         let targets = Targets::new(&self.shape(), target, &options, at)?;
@@ -47,12 +39,12 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
         targets.nll(self, &options, at)
     }
 
-    /// Cross-entropy between the classes in `target` and the softmax of the logits `self` `[n, c, …]`. Numbers of
-    /// classes are averaged as in [`nll_loss`](Self::nll_loss), probabilities over all positions. PyTorch:
+    /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class
+    /// numbers, the mean divides as in [`nll_loss`](Self::nll_loss); for probabilities, by the number of positions. PyTorch:
     /// `nn.functional.cross_entropy`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{ClassLosses, Classes};
+    /// use wengert_tensor::ops::Classes;
     /// use wengert_tensor::prelude::*;
     ///
     /// let logits = Tensor::from([[1000.0, 0.0], [0.0, 0.0]]);
@@ -66,13 +58,15 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
         options: ClassOptions<'_, Self>,
     ) -> Result<Self, Self::Error> {
         let at = Site::here("cross_entropy");
-        if !(0.0..=1.0).contains(&options.label_smoothing) {
-            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {}", options.label_smoothing);
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            (0.0..=1.0).contains(&options.label_smoothing),
+            at,
+            "label_smoothing must be between 0.0 and 1.0. Got: {}",
+            options.label_smoothing
+        );
         match target {
-            Classes::Indices(target) => by_index(self, target, &options, at),
-            Classes::Probabilities(target) => by_probability(self, target, &options, at),
+            Classes::Indices(target) => cross_entropy_of_classes(self, target, &options, at),
+            Classes::Probabilities(target) => cross_entropy_of_probabilities(self, target, &options, at),
         }
     }
 }
@@ -80,7 +74,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> ClassLosses for A {}
 
 #[track_caller]
-fn by_index<A: TensorLike<Elem: Float>>(
+fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
     x: &A,
     target: &Tensor<i64>,
     options: &ClassOptions<'_, A>,
@@ -95,29 +89,28 @@ fn by_index<A: TensorLike<Elem: Float>>(
         return Ok(nll);
     }
     let weighted = match options.weight {
-        Some(weight) => log.times(&along_classes(weight, targets.axis, log.shape().rank(), at)?, at)?,
+        Some(weight) => log.times(&align_weight(weight, targets.axis, log.shape().rank(), at)?, at)?,
         None => log,
     };
     let spread = weighted.summed(&[targets.axis], at)?.reshaped(target.shape().clone(), at)?;
-    let spread = targets.reduced(&targets.masked(&spread.mapped(Unary::Neg, at)?, at)?, options, at)?;
+    let spread = targets.reduce(&targets.mask(&spread.mapped(Unary::Neg, at)?, at)?, options, at)?;
     nll.times(1.0 - smoothing, at)?.plus(&spread.times(smoothing / targets.classes as f64, at)?, at)
 }
 
 #[track_caller]
-fn by_probability<A: TensorLike<Elem: Float>>(
+fn cross_entropy_of_probabilities<A: TensorLike<Elem: Float>>(
     x: &A,
     target: &A,
     options: &ClassOptions<'_, A>,
     at: Site,
 ) -> Result<A, A::Error> {
     let shape = x.shape();
-    if shape != target.shape() || shape.rank() == 0 {
-        let message = format!(
-            "Expected class probabilities in the shape of the input {shape}, but got target of shape {}",
-            target.shape()
-        );
-        return Err(Error::argument(at, message).into());
-    }
+    ensure!(
+        shape == target.shape() && shape.rank() > 0,
+        at,
+        "Expected class probabilities in the shape of the input {shape}, but got target of shape {}",
+        target.shape()
+    );
     let axis = usize::from(shape.rank() > 1);
     let classes = shape[axis];
     check_weight(options.weight, classes, at)?;
@@ -128,19 +121,15 @@ fn by_probability<A: TensorLike<Elem: Float>>(
     }
     let mut terms = x.try_log_softmax(axis as isize)?.times(&target, at)?;
     if let Some(weight) = options.weight {
-        terms = terms.times(&along_classes(weight, axis, shape.rank(), at)?, at)?;
+        terms = terms.times(&align_weight(weight, axis, shape.rank(), at)?, at)?;
     }
-    let mut positions = shape.clone();
-    positions.remove(axis);
-    let losses = terms.summed(&[axis], at)?.reshaped(positions, at)?.mapped(Unary::Neg, at)?;
-    reduced(&losses, options.reduction, at)
+    let losses = squeeze(&terms.summed(&[axis], at)?, axis, at)?.mapped(Unary::Neg, at)?;
+    reduce(&losses, options.reduction, at)
 }
 
-/// Weights `[c]` beside `[n, c, …]`.
-fn along_classes<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A, A::Error> {
-    let mut shape = Shape::ones(rank);
-    shape[axis] = weight.shape()[0];
-    weight.apply_detach(at)?.reshaped(shape, at)
+/// Reshapes weights `[c]` so that they broadcast with `[n, c, …]`.
+fn align_weight<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A, A::Error> {
+    weight.apply_detach(at)?.reshaped(Shape::ones(rank).with_size(axis, weight.shape()[0]), at)
 }
 
 #[cfg(test)]
@@ -154,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_by_weight_and_leaves_out_what_is_ignored() {
+    fn the_mean_is_weighted_and_skips_ignored_targets() {
         let x = Tensor::from([[-1.0, -2.0], [-3.0, -4.0], [-5.0, -6.0]]);
         let (target, weight) = (Tensor::from([0i64, 1, -100]), Tensor::from([1.0, 3.0]));
         let options = ClassOptions { weight: Some(&weight), ..Default::default() };
@@ -169,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn smoothed_indices_are_probabilities() {
+    fn smoothed_class_numbers_equal_probabilities() {
         let x = Tensor::from([[[1.0, 2.0], [0.5, -1.0], [0.0, 0.0]]]);
         let (target, weight) = (Tensor::from([[2i64, 0]]), Tensor::from([1.0, 2.0, 0.5]));
         let spread = Tensor::from([[[0.1, 0.8], [0.1, 0.1], [0.8, 0.1]]]);
@@ -187,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_of_what_is_refused() {
+    fn refusals_have_pytorchs_sentences() {
         let x = Tensor::<f64>::zeros([2, 3]);
         let sentence = |target: Tensor<i64>| x.try_nll_loss(&target, ClassOptions::default()).unwrap_err().sentence();
         assert_eq!(sentence(Tensor::zeros([3])), "Expected input batch_size (2) to match target batch_size (3).");
@@ -197,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_of_a_wrong_shape_hear_the_way_out() {
+    fn targets_of_a_wrong_shape_get_a_hint() {
         let hint = |logits: &[usize], targets: &[usize]| {
             let (x, target) = (Tensor::<f64>::zeros(logits), Tensor::zeros(targets));
             let text = x.try_cross_entropy(Classes::Indices(&target), Default::default()).unwrap_err().to_string();

@@ -1,8 +1,8 @@
-//! The losses of a prediction and a target as functions with PyTorch's defaults, `mse_loss(&prediction, &target)`, and each as a
-//! type whose methods give the options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
+//! Losses of a prediction and a target as functions with PyTorch's defaults, such as `mse_loss(&prediction, &target)`, and as
+//! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
-//! Prediction and target must have one shape, unless `broadcast()` is called: `[n, 1]` against `[n]` gives losses `[n, n]`, whose
-//! mean falls and teaches nothing. The formulas are those of the methods of the same names.
+//! Prediction and target must have the same shape unless `broadcast()` is called. Else `[n, 1]` against `[n]` would give losses
+//! `[n, n]`, whose mean falls while the model learns nothing. The formulas are those of the methods of the same names.
 
 use wengert_macros::twins;
 
@@ -14,7 +14,7 @@ use crate::ops::{ArrayOperand, IntoArray, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Float, Shape, Site, Tensor};
 
-/// An error where the shapes of prediction and target differ.
+/// Refuses a prediction and a target of different shapes.
 fn check_shapes(x: &Shape, y: &Shape, at: Site) -> Result<(), Error> {
     if x == y {
         return Ok(());
@@ -25,7 +25,7 @@ fn check_shapes(x: &Shape, y: &Shape, at: Site) -> Result<(), Error> {
         hint = format!("{hint}: `target.reshape({x})`");
     }
     if let Ok(joined) = broadcast::join(&[x, y]) {
-        hint = format!("{hint}; where losses of shape {joined} are meant, call `broadcast()` of the loss's type");
+        hint = format!("{hint}; for losses of shape {joined}, call `broadcast()` of the loss's type");
     }
     Err(Error::argument(at, message).with_hint(hint))
 }
@@ -34,7 +34,7 @@ macro_rules! losses {
     ($(
         $(#[$doc:meta])*
         $type:ident $([$t:ident])? $function:ident $try_function:ident
-        // Plain options with their defaults; options that are tensors.
+        // Options that are numbers, with their defaults; then options that are tensors.
         { $($(#[$about:meta])* $option:ident: $of:ty = $default:expr;)* }
         { $($(#[$tensor_about:meta])* $tensor:ident: $tensor_of:ty;)* }
         |$x:ident, $y:ident, $options:ident| $call:expr;
@@ -57,17 +57,17 @@ macro_rules! losses {
 
         #[twins]
         impl $(<$t: Float>)? $type $(<$t>)? {
-            /// The mean of the losses, and PyTorch's defaults for all other options.
+            /// Returns the loss with PyTorch's defaults. The reduction is the mean.
             pub fn new() -> Self {
                 Self::default()
             }
 
-            /// What becomes of the single losses.
+            /// Sets the reduction.
             pub fn reduction(self, reduction: LossReduction) -> Self {
                 Self { reduction, ..self }
             }
 
-            /// Shapes may differ: prediction and target broadcast, where the operation has that.
+            /// Allows different shapes: prediction and target broadcast, if the operation supports it.
             pub fn broadcast(self) -> Self {
                 Self { broadcast: true, ..self }
             }
@@ -85,12 +85,12 @@ macro_rules! losses {
                 }
             )*
 
-            /// The loss of a prediction.
+            /// Returns the loss of a prediction.
             ///
             /// # Errors
             ///
-            /// Where the shapes differ and [`broadcast`](Self::broadcast) was not called, and where the operation of the same name
-            /// refuses its arguments.
+            /// If the shapes differ and [`broadcast`](Self::broadcast) was not called, or if the method of the same name refuses its
+            /// arguments.
             pub fn try_of<P>(
                 &self,
                 prediction: P,
@@ -111,11 +111,11 @@ macro_rules! losses {
             }
         }
 
-        #[doc = concat!("The loss by [`", stringify!($type), "`] with the default options.")]
+        #[doc = concat!("Returns the loss of [`", stringify!($type), "`] with the default options.")]
         ///
         /// # Errors
         ///
-        /// Where the shapes differ, and where the operation of the same name refuses its arguments.
+        /// If the shapes differ, or if the method of the same name refuses its arguments.
         #[twins]
         pub fn $try_function<P: IntoArray<Array: TensorLike<Elem: Float>>>(
             prediction: P,
@@ -142,7 +142,7 @@ losses! {
     MseLoss[T] mse_loss try_mse_loss
     {}
     {
-        /// A weight for each element, in the shape of the prediction; the mean divides by their sum.
+        /// Sets a weight for each element, in the shape of the prediction. The mean divides by the sum of the weights.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_mse_loss(y, weight.as_ref(), options.reduction);
@@ -151,28 +151,28 @@ losses! {
     L1Loss[T] l1_loss try_l1_loss
     {}
     {
-        /// A weight for each element, in the shape of the prediction; the mean divides by their sum.
+        /// Sets a weight for each element, in the shape of the prediction. The mean divides by the sum of the weights.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// A square near 0, a line further away: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
+    /// Quadratic near 0, linear beyond: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
-        /// Where the line begins, 0 or more; 1 by default.
+        /// Sets the distance at which the linear part starts, 0 or more; 1 by default.
         beta: f64 = 1.0;
     }
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// A square near 0, a line of slope `delta` further away: [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
+    /// Quadratic near 0, linear with slope `delta` beyond: [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {
-        /// Where the line begins, above 0; 1 by default.
+        /// Sets the distance at which the linear part starts, above 0; 1 by default.
         delta: f64 = 1.0;
     }
     {
-        /// A weight for each element, in the shape of the prediction; the mean divides by their number.
+        /// Sets a weight for each element, in the shape of the prediction. The mean divides by the number of elements.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
@@ -180,43 +180,43 @@ losses! {
     /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
     KlDivLoss kl_div try_kl_div
     {
-        /// Whether the target is given by logarithms too.
+        /// Sets whether the target is log-probabilities too.
         log_target: bool = false;
     }
     {}
     |x, y, options| x.try_kl_div(y, options.log_target, options.reduction);
 
-    /// Of counts under Poisson distributions: [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch:
+    /// The negative log-likelihood of counts under Poisson distributions: [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch:
     /// `nn.PoissonNLLLoss`.
     PoissonNllLoss poisson_nll_loss try_poisson_nll_loss
     {
-        /// Whether the prediction is the logarithm of the rate; by default it is.
+        /// Sets whether the prediction is the logarithm of the rate; true by default.
         log_input: bool = true;
-        /// Whether Stirling's approximation of ln y! is added.
+        /// Sets whether Stirling's approximation of ln y! is added.
         full: bool = false;
-        /// What is added to a rate before its logarithm; 1e-8 by default.
+        /// Sets the number added to a rate before taking its logarithm; 1e-8 by default.
         eps: f64 = 1e-8;
     }
     {}
     |x, y, options| x.try_poisson_nll_loss(y, options.log_input, options.full, options.eps, options.reduction);
 
-    /// Of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy). PyTorch: `nn.BCELoss`.
+    /// The cross-entropy of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy). PyTorch: `nn.BCELoss`.
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {
-        /// A weight for each element; it broadcasts.
+        /// Sets a weight for each element, which broadcasts.
         weight: Tensor<T>;
     }
     |x, y, options| x.try_binary_cross_entropy(y, weight.as_ref(), options.reduction);
 
-    /// Of logits of two classes: [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits).
+    /// The cross-entropy of logits of two classes: [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits).
     /// PyTorch: `nn.BCEWithLogitsLoss`.
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {
-        /// A weight for each element; it broadcasts.
+        /// Sets a weight for each element, which broadcasts.
         weight: Tensor<T>;
-        /// What multiplies the losses of positive targets; it broadcasts.
+        /// Sets the factor of the losses of positive targets, which broadcasts.
         pos_weight: Tensor<T>;
     }
     |x, y, options| {
@@ -229,11 +229,11 @@ losses! {
     {}
     |x, y, options| x.try_soft_margin_loss(y, options.reduction);
 
-    /// Of distances of pairs that belong together or do not: [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss).
+    /// The loss of distances between similar and dissimilar pairs: [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss).
     /// PyTorch: `nn.HingeEmbeddingLoss`.
     HingeEmbeddingLoss hinge_embedding_loss try_hinge_embedding_loss
     {
-        /// How far apart those should be that do not; 1 by default.
+        /// Sets the distance that dissimilar pairs should have; 1 by default.
         margin: f64 = 1.0;
     }
     {}
@@ -246,7 +246,7 @@ mod tests {
     use crate::ops::Views;
 
     #[test]
-    fn defaults_and_options_are_those_of_the_methods() {
+    fn functions_and_types_equal_the_methods() {
         let (x, y) = (Tensor::from([0.25, 0.5, 0.75]), Tensor::from([0.0, 1.0, 1.0]));
         let w = Tensor::from([1.0, 2.0, 3.0]);
         let (mean, sum) = (LossReduction::Mean, LossReduction::Sum);
@@ -267,11 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_differ_are_refused_unless_asked_for() {
+    fn different_shapes_are_refused_unless_broadcast_is_called() {
         let (column, row) = (Tensor::from([[1.0], [2.0], [3.0]]), Tensor::from([1.0, 2.0, 3.0]));
         let text = try_mse_loss(&column, &row).unwrap_err().to_string();
-        let hint = "  hint: they are compared element by element: `target.reshape([3, 1])`; where losses of shape [3, 3] are \
-                    meant, call `broadcast()` of the loss's type";
+        let hint = "  hint: they are compared element by element: `target.reshape([3, 1])`; for losses of shape [3, 3], \
+                    call `broadcast()` of the loss's type";
         assert_eq!(text.lines().last(), Some(hint));
         assert_eq!(MseLoss::new().broadcast().of(&column, &row).item(), 12.0 / 9.0);
         assert_eq!(mse_loss(&column, row.unsqueeze(1)).item(), 0.0);

@@ -5,47 +5,37 @@ use std::f64::consts::TAU;
 use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
-use crate::ops::network::losses::reduction::{LossReduction, reduced};
+use crate::ops::network::losses::reduction::{LossReduction, reduce};
 use crate::ops::pair::pair;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
+use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 
 /// Negative log-likelihoods.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::LossReduction;
-///
-/// let (logits, target) = (Tensor::from([0.0f64, 0.0]), Tensor::from([0.0, 1.0]));
-/// let loss = logits.binary_cross_entropy_with_logits(&target, None, None, LossReduction::Mean);
-/// assert!((loss.item() - 2f64.ln()).abs() < 1e-15);
-/// ```
 #[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
-    /// Kullback-Leibler divergence y (ln y - x) of log-probabilities `self` from probabilities `target`; 0 where the
-    /// target is 0, though the gradient to that target is NaN. With `log_target` the target is a logarithm too. The sizes
-    /// broadcast, with [`compat`](crate::shape::compat)'s warning. `Mean` is over elements; divide a `Sum` by the batch for the
-    /// divergence as mathematics has it. PyTorch: `nn.functional.kl_div`.
+    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities `self` from the probabilities `target`, or
+    /// from log-probabilities with `log_target`. It is 0 where the target is 0, but the gradient to that target is NaN. Both
+    /// broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements; for the
+    /// mathematical divergence, divide a `Sum` by the batch size. PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(
         &self,
         target: impl ArrayOperand<Self>,
         log_target: bool,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("kl_div");
-        let (y, x) = pair(target, self, at)?;
+        let (y, x) = pair(&target.into_array(self), self, at)?;
         let losses = if log_target {
             y.mapped(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
         } else {
             entropy(&y, at)?.minus(&y.times(&x, at)?, at)?
         };
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 
-    /// Negative log-likelihood eˣ - y x of counts `target` under Poisson distributions whose rates have the logarithms
-    /// `self`; without `log_input` the rates themselves, x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
-    /// where y > 1. The sizes broadcast, with [`compat`](crate::shape::compat)'s warning. PyTorch:
+    /// Returns the negative log-likelihood of the counts `target` under Poisson distributions. With `log_input`, `self` is the
+    /// logarithm of the rate: eˣ - y x. Else it is the rate: x - y ln(x + eps). `full` adds Stirling's approximation of ln y!
+    /// where y > 1. Both broadcast under the rules of [`compat`](crate::shape::compat). PyTorch:
     /// `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
@@ -55,9 +45,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         eps: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("poisson_nll_loss");
-        let (y, x) = pair(target, self, at)?;
+        let (y, x) = pair(&target.into_array(self), self, at)?;
         let mut losses = if log_input {
             x.mapped(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
         } else {
@@ -70,17 +59,17 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
             let small = y.compared(Compare::Le, 1.0, at)?;
             losses = losses.plus(&y.filled(0.0, &y.shape(), at)?.chosen(&small, &stirling, at)?, at)?;
         }
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 
-    /// Negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions of mean `self` and
-    /// variance `variance`, which is at least `eps` (the gradient passes as if it were not). The variance has the shape
-    /// of `self`, or 1 as its last size, or not that dimension at all. `full` adds ln(2π) / 2. PyTorch:
+    /// Returns the negative log-likelihood (ln v + (x - y)² / v) / 2 of `target` under normal distributions with mean `self` and
+    /// variance `variance`, raised to at least `eps`; the gradient ignores that bound. The variance has the shape of `self`, or
+    /// that shape with a last size of 1 or without the last dimension. `full` adds ln(2π) / 2. PyTorch:
     /// `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
     ///
-    /// Where shapes do not fit, or a variance is negative.
+    /// If the shapes do not fit, or a variance is negative.
     fn try_gaussian_nll_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -115,16 +104,17 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         if full {
             losses = losses.plus(0.5 * TAU.ln(), at)?;
         }
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 
-    /// -(y ln x + (1 - y) ln(1 - x)) of probabilities `self`, the logarithms being at least -100. The gradient to `self`
-    /// is (x - y) / (x (1 - x)), the divisor being at least 1e-12; that to `target` is ln((1 - x) / x), unbounded. Sizes
-    /// must agree; `weight` broadcasts to them. PyTorch: `nn.functional.binary_cross_entropy`.
+    /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities `self`. The logarithms are raised to at least -100. The
+    /// gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is
+    /// ln((1 - x) / x), which is unbounded. Both shapes must be equal; `weight` expands to them. PyTorch:
+    /// `nn.functional.binary_cross_entropy`.
     ///
     /// # Errors
     ///
-    /// Where sizes differ, or a probability is not between 0 and 1.
+    /// If the shapes differ, or a probability is not between 0 and 1.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
@@ -134,27 +124,26 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy");
         let (own, theirs) = (self.shape(), target.shape());
-        if own != theirs {
-            let message = format!(
-                "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
+        ensure!(
+            own == theirs,
+            at,
+            "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
                  deprecated. Please ensure they have the same size."
-            );
-            return Err(Error::argument(at, message).into());
-        }
+        );
         let x = self.guarded(
             |value| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan(),
             "all elements of input should be between 0 and 1",
             at,
         )?;
-        weighted(binary(&x, target, at)?, weight, reduction, at)
+        reduce_weighted(cross_entropy(&x, target, at)?, weight, reduction, at)
     }
 
-    /// [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, for which it is exact: no
-    /// overflow at any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast.
-    /// PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
+    /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for
+    /// any finite logit. `pos_weight` multiplies the losses of positive targets; it and `weight` broadcast. PyTorch:
+    /// `nn.functional.binary_cross_entropy_with_logits`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{LikelihoodLosses, LossReduction};
+    /// use wengert_tensor::ops::LossReduction;
     /// use wengert_tensor::prelude::*;
     ///
     /// let (x, y) = (Tensor::from([800.0, -800.0]), Tensor::from([1.0, 1.0]));
@@ -171,25 +160,26 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy_with_logits");
         let (own, theirs) = (self.shape(), target.shape());
-        if own != theirs {
-            let message =
-                format!("Target size (torch.Size({theirs})) must be the same as input size (torch.Size({own}))");
-            return Err(Error::argument(at, message).into());
-        }
+        ensure!(
+            own == theirs,
+            at,
+            "Target size (torch.Size({theirs})) must be the same as input size (torch.Size({own}))"
+        );
         let mut log = log_sigmoid(self, at)?;
         if let Some(pos_weight) = pos_weight {
             log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
         }
         let negative = target.mapped(Unary::Neg, at)?.plus(1.0, at)?;
-        weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
+        reduce_weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
-/// The binary cross-entropy of each element, clamped as PyTorch's kernel clamps it, and its derivative as that has it.
-fn binary<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
-    // PyTorch's 1e-12 is an f32.
+/// Returns the binary cross-entropy of each element. The bounds of the value and of its derivative are those of PyTorch's
+/// kernels.
+fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    // PyTorch's constant has type f32.
     const EPSILON: f64 = 1e-12f32 as f64;
     let hit = x.mapped(Unary::Log, at)?;
     let miss = x.mapped(Unary::Neg, at)?.mapped(Unary::Log1p, at)?;
@@ -199,15 +189,15 @@ fn binary<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Er
         let other = x.mapped(Unary::Neg, at)?.plus(1.0, at)?;
         let bounded = x.times(&other, at)?.combined(Binary::Maximum, EPSILON, at)?;
         let to_x = x.minus(y, at)?.divided(&bounded, at)?;
-        let to_x = to_x.with_derivative(|| binary_second(x, &other, y, at), at)?;
+        let to_x = to_x.with_derivative(|| cross_entropy_second(x, &other, y, at), at)?;
         Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(miss.minus(&hit, at)?))])
     };
     value.with_derivative(terms, at)
 }
 
-/// The derivative of (x - y) / (x (1 - x)), whose divisor PyTorch bounds in another way than the first derivative's.
+/// Returns the derivative of (x - y) / (x (1 - x)). PyTorch bounds this divisor differently.
 #[allow(clippy::type_complexity)]
-fn binary_second<A: TensorLike<Elem: Float>>(
+fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,
     other: &A,
     y: &A,
@@ -221,7 +211,7 @@ fn binary_second<A: TensorLike<Elem: Float>>(
     Ok(vec![(x.clone(), Some(to_x)), (y.clone(), Some(to_y))])
 }
 
-/// y ln y: 0 at 0, where the derivative is that of the two factors, 0 and 0/0.
+/// Returns y ln y, which is 0 at 0. The derivatives of the two factors there are 0 and 0/0.
 fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
     let zero = y.compared(Compare::Eq, 0.0, at)?;
     let nothing = y.filled(0.0, &y.shape(), at)?;
@@ -230,7 +220,7 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
     y.times(&log, at)?.with_derivative(terms, at)
 }
 
-/// ln(1 / (1 + e⁻ˣ)) without overflow, written with choices whose derivative is right at 0 too.
+/// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selections give the right derivative at 0 too.
 fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A, A::Error> {
     let negative = x.mapped(Unary::Neg, at)?;
     let positive = x.compared(Compare::Ge, 0.0, at)?;
@@ -239,10 +229,15 @@ fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A, A::Erro
     part.minus(&below.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, at)
 }
 
-fn weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
+fn reduce_weighted<A: TensorLike>(
+    losses: A,
+    weight: Option<&A>,
+    reduction: LossReduction,
+    at: Site,
+) -> Result<A, A::Error> {
     match weight {
-        None => reduced(&losses, reduction, at),
-        Some(weight) => reduced(&losses.times(weight, at)?, reduction, at),
+        None => reduce(&losses, reduction, at),
+        Some(weight) => reduce(&losses.times(weight, at)?, reduction, at),
     }
 }
 

@@ -1,11 +1,12 @@
-//! Losses that ask for a margin: nothing is lost beyond it.
+//! Losses with a margin: the loss is 0 beyond it.
 
 use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
-use crate::ops::network::losses::reduction::{LossReduction, reduced};
+use crate::ops::network::losses::reduction::{LossReduction, reduce};
+use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Binary, Compare, Error, Float, Reduction, Site, Unary};
+use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 
 /// Losses with a margin.
 ///
@@ -15,12 +16,12 @@ use crate::{Binary, Compare, Error, Float, Reduction, Site, Unary};
 ///
 /// let (first, second) = (Tensor::from([2.0, 0.0]), Tensor::from([1.0, 1.0]));
 /// let loss = first.margin_ranking_loss(&second, &Tensor::from([1.0, 1.0]), 0.5, LossReduction::None);
-/// assert_eq!(loss.to_vec(), [0.0, 1.5]); // the first ought to be larger by 0.5
+/// assert_eq!(loss.to_vec(), [0.0, 1.5]); // `first` should be larger by 0.5
 /// ```
 #[twins]
 pub trait MarginLosses: TensorLike<Elem: Float> {
-    /// max(0, -y (x₁ - x₂) + margin) for `self` x₁ and `other` x₂: the first should be larger where `target` y is 1,
-    /// smaller where it is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
+    /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y: x₁ should be larger where y is 1, and
+    /// smaller where y is -1. All broadcast. PyTorch: `nn.functional.margin_ranking_loss`.
     fn try_margin_ranking_loss(
         &self,
         other: impl ArrayOperand<Self>,
@@ -31,22 +32,21 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let (other, target) = (&other.into_array(self), &target.into_array(self));
         let at = Site::here("margin_ranking_loss");
         let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
-        if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
-            let message = format!(
-                "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {}, input2: \
+        ensure!(
+            ranks[0] == ranks[1] && ranks[0] == ranks[2],
+            at,
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {}, input2: \
                  {}, target: {} ",
-                self.shape(),
-                other.shape(),
-                target.shape()
-            );
-            return Err(Error::argument(at, message).into());
-        }
+            self.shape(),
+            other.shape(),
+            target.shape()
+        );
         let wrong = target.mapped(Unary::Neg, at)?.times(&self.minus(other, at)?, at)?;
-        reduced(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
+        reduce(&wrong.plus(margin, at)?.mapped(Unary::Relu, at)?, reduction, at)
     }
 
-    /// x where `target` is 1, max(0, margin - x) where it is -1, the sum of both elsewhere. Both broadcast. PyTorch:
-    /// `nn.functional.hinge_embedding_loss`.
+    /// Returns x where `target` is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere. Both broadcast.
+    /// PyTorch: `nn.functional.hinge_embedding_loss`.
     fn try_hinge_embedding_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -60,10 +60,10 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let part = |losses: &Self, class: f64| {
             losses.over(&shape, at)?.chosen(&target.over(&shape, at)?.compared(Compare::Ne, class, at)?, 0.0, at)
         };
-        reduced(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
+        reduce(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
     }
 
-    /// ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
+    /// Returns ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
     fn try_soft_margin_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -72,12 +72,12 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");
         let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
-        reduced(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
+        reduce(&wrong.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, reduction, at)
     }
 
-    /// max(0, |a - p| - |a - n| + margin) for the anchors `self` a, `positive` p and `negative` n `[…, width]`, the
-    /// distances being p-norms along the last dimension of what differs plus `eps`. With `swap` the negative is compared
-    /// to whichever of the other two is nearer (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
+    /// Returns max(0, |a - p| - |a - n| + margin) for the anchors `self` a, `positive` p and `negative` n `[…, width]`. The
+    /// distances are norms along the last dimension, of the difference plus `eps`. With `swap`, |a - n| is replaced by
+    /// |p - n| if that is smaller (Balntas et al. 2016). PyTorch: `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
         positive: impl ArrayOperand<Self>,
@@ -88,39 +88,38 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let (positive, negative) = (&positive.into_array(self), &negative.into_array(self));
         let at = Site::here("triplet_margin_loss");
         let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
-        if ranks[0] != ranks[1] || ranks[0] != ranks[2] {
-            let message = format!(
-                "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
+        ensure!(
+            ranks[0] == ranks[1] && ranks[0] == ranks[2],
+            at,
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
                  anchor {}D, positive {}D, and negative {}D inputs",
-                ranks[0], ranks[1], ranks[2]
-            );
-            return Err(Error::argument(at, message).into());
-        }
-        if ranks[0] == 0 {
-            return Err(Error::argument(at, "triplet_margin_loss: vectors are expected, but got numbers").into());
-        }
+            ranks[0],
+            ranks[1],
+            ranks[2]
+        );
+        ensure!(ranks[0] > 0, at, "triplet_margin_loss: vectors are expected, but got numbers");
         let near = distance(self, positive, options, at)?;
         let mut far = distance(self, negative, options, at)?;
         if options.swap {
             far = far.combined(Binary::Minimum, &distance(positive, negative, options, at)?, at)?;
         }
         let losses = near.minus(&far, at)?.plus(options.margin, at)?.mapped(Unary::Relu, at)?;
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 
-/// How triplets are compared.
+/// Options of the triplet loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TripletOptions {
-    /// How much nearer the positive must be.
+    /// The margin by which the positive must be nearer than the negative.
     pub margin: f64,
-    /// Which norm.
+    /// The order of the norm.
     pub p: f64,
-    /// Added to every difference.
+    /// A number added to every element of a difference.
     pub eps: f64,
-    /// Whether the distance from positive to negative counts where it is the smaller one.
+    /// Whether the distance from positive to negative is used if it is smaller than that from anchor to negative.
     pub swap: bool,
 }
 
@@ -131,12 +130,10 @@ impl Default for TripletOptions {
     }
 }
 
-/// The p-norm of x - y + eps along the last dimension, which disappears.
+/// Returns the p-norm of x - y + eps along the last dimension, without that dimension.
 fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, at: Site) -> Result<A, A::Error> {
     let d = x.minus(y, at)?.plus(options.eps, at)?;
-    let mut shape = d.shape();
-    let axis = shape.rank() - 1;
-    shape.remove(axis);
+    let axis = d.shape().rank() - 1;
     let norm = if options.p == 2.0 {
         d.mapped(Unary::Square, at)?.summed(&[axis], at)?.mapped(Unary::Sqrt, at)?
     } else if options.p == f64::INFINITY {
@@ -145,7 +142,7 @@ fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, a
         let powers = d.mapped(Unary::Abs, at)?.combined(Binary::Pow, options.p, at)?;
         powers.summed(&[axis], at)?.combined(Binary::Pow, 1.0 / options.p, at)?
     };
-    norm.reshaped(shape, at)
+    squeeze(&norm, axis, at)
 }
 
 #[cfg(test)]
@@ -155,7 +152,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn nothing_is_lost_beyond_the_margin() {
+    fn the_loss_is_zero_beyond_the_margin() {
         let (x, y) = (Tensor::from([3.0, 1.0]), Tensor::from([1.0, 1.0]));
         let target = Tensor::from([1.0, -1.0]);
         assert_eq!(x.margin_ranking_loss(&y, &target, 0.5, Each).to_vec(), [0.0, 0.5]);

@@ -1,4 +1,4 @@
-//! Losses, each with a reduction. `self` is the prediction; edge behaviour is PyTorch's.
+//! Losses. `self` is the prediction. Edge cases are PyTorch's.
 //!
 //! | file | losses |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `likelihood` | negative log-likelihoods of distributions, and divergences: Poisson, Gaussian, KL, binary |
 //! | `classes` | cross-entropy and negative log-likelihood of classes |
 //! | `margins` | ranking, hinge, triplet |
-//! | `functions` | those of a prediction and a target as functions with defaults, and as types with options |
+//! | `functions` | losses of a prediction and a target, as functions with defaults and as types with options |
 
 mod classes;
 mod functions;
@@ -17,13 +17,7 @@ mod regression;
 mod targets;
 
 pub use classes::{ClassLosses, Classes};
-pub use functions::{
-    BceLoss, BceWithLogitsLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, PoissonNllLoss,
-    SmoothL1Loss, SoftMarginLoss, binary_cross_entropy, binary_cross_entropy_with_logits, hinge_embedding_loss,
-    huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
-    try_binary_cross_entropy, try_binary_cross_entropy_with_logits, try_hinge_embedding_loss, try_huber_loss,
-    try_kl_div, try_l1_loss, try_mse_loss, try_poisson_nll_loss, try_smooth_l1_loss, try_soft_margin_loss,
-};
+pub use functions::*;
 pub use likelihood::LikelihoodLosses;
 pub use margins::{MarginLosses, TripletOptions};
 pub use reduction::LossReduction;

@@ -4,20 +4,20 @@ use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::{Shape, Site};
 
-/// The reduction of elementwise losses.
+/// How a loss reduces its elementwise losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossReduction {
-    /// They stay as they are.
+    /// No reduction.
     None,
-    /// Their mean; NaN if empty.
+    /// The mean; NaN if there are no elements.
     #[default]
     Mean,
-    /// Their sum; 0 if empty.
+    /// The sum; 0 if there are no elements.
     Sum,
 }
 
-/// Elementwise losses, reduced.
-pub(super) fn reduced<A: TensorLike>(losses: &A, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
+/// Reduces elementwise losses.
+pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
     match reduction {
         LossReduction::None => Ok(losses.clone()),
         LossReduction::Sum => total(losses, at),
@@ -25,7 +25,7 @@ pub(super) fn reduced<A: TensorLike>(losses: &A, reduction: LossReduction, at: S
     }
 }
 
-/// The sum of all elements, of rank 0.
+/// Returns the sum of all elements, with rank 0.
 pub(super) fn total<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
     let axes: Vec<usize> = (0..x.shape().rank()).collect();
     x.summed(&axes, at)?.reshaped(Shape::scalar(), at)

@@ -1,27 +1,21 @@
-//! Distances between numbers. The sizes of prediction and target broadcast, with [`compat`](crate::shape::compat)'s warning.
+//! Distances between numbers. Prediction and target broadcast under the rules of [`compat`](crate::shape::compat).
 
 use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
-use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
+use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
 use crate::ops::pair::pair;
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Compare, Error, Float, Shape, Site, Unary};
+use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
-/// Losses of regression. A `weight` has the shape of the prediction.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-///
-/// let (prediction, target) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
-/// assert_eq!(mse_loss(&prediction, &target).item(), 2.0); // the functions have PyTorch's defaults
-/// ```
+/// Losses of regression. A `weight` has the shape of the prediction. The functions [`mse_loss`](crate::ops::mse_loss) and so
+/// on have PyTorch's defaults.
 #[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
-    /// (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
+    /// Returns (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{LossReduction, RegressionLosses};
+    /// use wengert_tensor::ops::LossReduction;
     /// use wengert_tensor::prelude::*;
     ///
     /// let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 4.0]));
@@ -33,13 +27,12 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("mse_loss");
-        let losses = difference(self, target, at)?.mapped(Unary::Square, at)?;
-        weighted_mean(losses, &self.shape(), weight, reduction, at)
+        let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Square, at)?;
+        reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
-    /// |x - y|; gradient 0 where they are equal. With a weight, `Mean` divides by the sum of the weights. PyTorch:
+    /// Returns |x - y|, with gradient 0 where x = y. With a weight, `Mean` divides by the sum of the weights. PyTorch:
     /// `nn.functional.l1_loss`.
     fn try_l1_loss(
         &self,
@@ -47,13 +40,12 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("l1_loss");
-        let losses = difference(self, target, at)?.mapped(Unary::Abs, at)?;
-        weighted_mean(losses, &self.shape(), weight, reduction, at)
+        let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Abs, at)?;
+        reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
-    /// (x - y)² / 2β where |x - y| < β, |x - y| - β/2 elsewhere (Girshick 2015); with β = 0 the same as
+    /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). β = 0 gives
     /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
     fn try_smooth_l1_loss(
         &self,
@@ -61,19 +53,15 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         beta: f64,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("smooth_l1_loss");
-        if beta < 0.0 {
-            let message = "smooth_l1_loss does not support negative values for beta.";
-            return Err(Error::argument(at, message).into());
-        }
-        let d = difference(self, target, at)?;
+        ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
+        let d = subtract(self, &target.into_array(self), at)?;
         let losses = if beta == 0.0 { d.mapped(Unary::Abs, at)? } else { huber(&d, beta, at)?.divided(beta, at)? };
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 
-    /// (x - y)² / 2 where |x - y| < δ, δ (|x - y| - δ/2) elsewhere (Huber 1964). A weight multiplies; `Mean` divides by
-    /// the number of elements all the same. PyTorch: `nn.functional.huber_loss`.
+    /// Returns (x - y)² / 2 where |x - y| < δ, and δ (|x - y| - δ/2) elsewhere (Huber 1964), times `weight`. `Mean` divides by
+    /// the number of elements, with a weight too. PyTorch: `nn.functional.huber_loss`.
     fn try_huber_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -81,57 +69,53 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self, Self::Error> {
-        let target = &target.into_array(self);
         let at = Site::here("huber_loss");
-        if delta <= 0.0 {
-            let message = "huber_loss does not support non-positive values for delta.";
-            return Err(Error::argument(at, message).into());
-        }
-        let mut losses = huber(&difference(self, target, at)?, delta, at)?;
+        ensure!(delta > 0.0, at, "huber_loss does not support non-positive values for delta.");
+        let mut losses = huber(&subtract(self, &target.into_array(self), at)?, delta, at)?;
         if let Some(weight) = weight {
             check_weight(weight, &self.shape(), at)?;
             losses = losses.times(weight, at)?;
         }
-        reduced(&losses, reduction, at)
+        reduce(&losses, reduction, at)
     }
 }
 
 impl<A: TensorLike<Elem: Float>> RegressionLosses for A {}
 
-fn difference<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A, A::Error> {
+/// Returns `x - target`, which broadcast.
+fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A, A::Error> {
     let (x, y) = pair(x, target, at)?;
     x.minus(&y, at)
 }
 
-/// c (d - c/2) with c = d cut off at ±δ: the two branches of Huber's function in one formula, without the square of what may
-/// be infinite.
+/// Returns c (d - c/2) with c = d clamped to ±δ: both branches of Huber's function in one formula, without the square of an
+/// infinite d.
 fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A, A::Error> {
     let beyond = d.mapped(Unary::Abs, at)?.compared(Compare::Ge, delta, at)?;
-    let cut = d.mapped(Unary::Sign, at)?.times(delta, at)?.chosen(&beyond, d, at)?;
-    cut.times(&d.minus(&cut.times(0.5, at)?, at)?, at)
+    let clamped = d.mapped(Unary::Sign, at)?.times(delta, at)?.chosen(&beyond, d, at)?;
+    clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)
 }
 
-fn weighted_mean<A: TensorLike>(
+/// Multiplies the losses by `weight` and reduces them. A mean divides by the sum of the weights.
+fn reduce_weighted<A: TensorLike>(
     losses: A,
     own: &Shape,
     weight: Option<&A>,
     reduction: LossReduction,
     at: Site,
 ) -> Result<A, A::Error> {
-    let Some(weight) = weight else { return reduced(&losses, reduction, at) };
+    let Some(weight) = weight else { return reduce(&losses, reduction, at) };
     check_weight(weight, own, at)?;
     let losses = losses.times(weight, at)?;
     match reduction {
         LossReduction::Mean => total(&losses, at)?.divided(&total(weight, at)?, at),
-        _ => reduced(&losses, reduction, at),
+        _ => reduce(&losses, reduction, at),
     }
 }
 
 fn check_weight<A: TensorLike>(weight: &A, shape: &Shape, at: Site) -> Result<(), Error> {
-    if weight.shape() == *shape {
-        return Ok(());
-    }
-    Err(Error::argument(at, "Weights and input must have the same size."))
+    ensure!(weight.shape() == *shape, at, "Weights and input must have the same size.");
+    Ok(())
 }
 
 #[cfg(test)]

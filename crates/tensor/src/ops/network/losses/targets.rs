@@ -1,21 +1,22 @@
-//! Numbers of classes as the targets of a loss: checked, weighed, some of them ignored.
+//! Class numbers as the targets of a loss: checks, weights, and targets to ignore.
 
 use crate::ops::compose::Compose;
-use crate::ops::index::positions::along;
-use crate::ops::network::losses::reduction::{LossReduction, reduced, total};
+use crate::ops::index::positions::gathered_positions;
+use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
+use crate::ops::shape::views::unsqueeze;
 use crate::ops::{Argument, TensorLike};
-use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary};
+use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 
-/// How classes count.
+/// Options of a loss over classes.
 #[derive(Debug)]
 pub struct ClassOptions<'w, A> {
-    /// A weight for each class, `[c]`; a constant, through which no gradient flows.
+    /// The weight of each class, `[c]`. No gradient flows to it.
     pub weight: Option<&'w A>,
-    /// The number of the targets that do not count.
+    /// The class number of targets to ignore.
     pub ignore_index: i64,
-    /// How much of each target is spread evenly over all classes, 0 to 1; cross-entropy only.
+    /// The share of each target that is spread evenly over all classes, from 0 to 1. Only for cross-entropy.
     pub label_smoothing: f64,
-    /// What becomes of the single losses.
+    /// The reduction of the losses of the targets.
     pub reduction: LossReduction,
 }
 
@@ -28,20 +29,22 @@ impl<A> Clone for ClassOptions<'_, A> {
 impl<A> Copy for ClassOptions<'_, A> {}
 
 impl<A> Default for ClassOptions<'_, A> {
-    /// No weights, -100 ignored, no smoothing, the mean.
+    /// No weights, targets of -100 ignored, no smoothing, the mean.
     fn default() -> Self {
         ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
     }
 }
 
-/// Numbers of classes, checked against the prediction.
+/// Class numbers, checked against the prediction.
 pub(crate) struct Targets {
+    /// The dimension of the classes in the prediction.
     pub(crate) axis: usize,
     pub(crate) classes: usize,
-    /// The classes, 0 in place of what is ignored.
+    /// The class numbers, with 0 for ignored targets.
     index: Tensor<i64>,
-    /// Which of them count, where not all do.
+    /// True for the targets that count; `None` if all do.
     kept: Option<Tensor<bool>>,
+    /// The number of targets that count.
     count: usize,
 }
 
@@ -69,7 +72,7 @@ impl Targets {
             } else {
                 format!("size mismatch (got input: {x}, target: {own})")
             };
-            return Err(Error::argument(at, sentence).with_hint(way_out(x, own, axis, &expected)));
+            return Err(Error::argument(at, sentence).with_hint(hint(x, own, axis, &expected)));
         }
         let ignored = options.ignore_index;
         let count = target.iter().filter(|&class| class != ignored).count();
@@ -90,43 +93,42 @@ impl Targets {
         Ok(Targets { axis, classes, index, kept, count })
     }
 
-    /// 0 where the target is ignored.
-    pub(crate) fn masked<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A, A::Error> {
+    /// Returns the losses, with 0 for ignored targets.
+    pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A, A::Error> {
         match &self.kept {
             None => Ok(losses.clone()),
             Some(kept) => losses.chosen(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
         }
     }
 
-    /// The weight of each target.
+    /// Returns the weight of each target.
     fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A, A::Error> {
         weight.apply_detach(at)?.apply_take(&self.index, at)
     }
 
+    /// Returns the negative log-likelihood of the targets under the log-probabilities `x`, reduced.
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(
         &self,
         x: &A,
         options: &ClassOptions<'_, A>,
         at: Site,
     ) -> Result<A, A::Error> {
-        // Where everything is ignored there may be no class to read.
+        // If all targets are ignored, there may be no class to read.
         let picked = if self.classes == 0 {
             x.filled(0.0, self.index.shape(), at)?
         } else {
-            let mut place = self.index.shape().clone();
-            place.insert(self.axis, 1);
-            let positions = along(&x.shape(), self.axis, &self.index.reshaped(place, at)?, at)?;
+            let positions = gathered_positions(&x.shape(), self.axis, &unsqueeze(&self.index, self.axis, at)?, at)?;
             x.apply_take(&positions.reshaped(self.index.shape().clone(), at)?, at)?
         };
         let mut losses = picked.mapped(Unary::Neg, at)?;
         if let Some(weight) = options.weight {
             losses = losses.times(&self.weights(weight, at)?, at)?;
         }
-        self.reduced(&self.masked(&losses, at)?, options, at)
+        self.reduce(&self.mask(&losses, at)?, options, at)
     }
 
-    /// Reduced, the mean by weight.
-    pub(crate) fn reduced<A: TensorLike<Elem: Float>>(
+    /// Reduces the losses. A mean is weighted.
+    pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,
         options: &ClassOptions<'_, A>,
@@ -134,25 +136,24 @@ impl Targets {
     ) -> Result<A, A::Error> {
         match (options.reduction, options.weight) {
             (LossReduction::Mean, Some(weight)) => {
-                let weights = self.masked(&self.weights(weight, at)?, at)?;
+                let weights = self.mask(&self.weights(weight, at)?, at)?;
                 total(losses, at)?.divided(&total(&weights, at)?, at)
             }
             (LossReduction::Mean, None) => total(losses, at)?.divided(self.count as f64, at),
-            _ => reduced(losses, options.reduction, at),
+            _ => reduce(losses, options.reduction, at),
         }
     }
 }
 
-/// What to do about targets of the shape `own` where `expected` fits the prediction `x`.
-fn way_out(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
-    let mut column = expected.clone();
-    column.insert(expected.rank().min(axis), 1);
-    let last = x.rank() > 2 && x[..x.rank() - 1] == own[..];
+/// Returns the hint for targets of shape `own`, if the prediction `x` needs targets of shape `expected`.
+fn hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
+    let column = expected.replaced(axis..axis, &[1]);
+    let classes_last = x.rank() > 2 && x[..x.rank() - 1] == own[..];
     let change = if own == x {
         format!("one-hot targets become classes by `targets.argmax({axis})`, probabilities are passed as such")
     } else if *own == column {
         format!("`targets.squeeze({axis})` has it")
-    } else if last {
+    } else if classes_last {
         let end = x.rank() - 2;
         format!(
             "with the classes last, `logits.flatten(0, {end})` and `targets.flatten(0, {end})` fit, or `logits.movedim(-1, 1)`"
@@ -163,15 +164,15 @@ fn way_out(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
     format!("the classes are dimension {axis} of the prediction; targets of shape {expected} fit it: {change}")
 }
 
+/// Refuses weights that are not one per class.
 pub(crate) fn check_weight<A: TensorLike>(weight: Option<&A>, classes: usize, at: Site) -> Result<(), Error> {
-    match weight.map(A::shape) {
-        Some(shape) if shape != [classes] => {
-            let message = format!(
-                "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
-                 shape: {shape}"
-            );
-            Err(Error::argument(at, message))
-        }
-        _ => Ok(()),
+    if let Some(shape) = weight.map(A::shape) {
+        ensure!(
+            shape == [classes],
+            at,
+            "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: \
+             {shape}"
+        );
     }
+    Ok(())
 }

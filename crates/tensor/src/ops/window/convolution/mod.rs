@@ -1,8 +1,8 @@
 //! Convolutions (cross-correlations, as in every framework of the field) over one to three dimensions, and their adjoints.
 //!
-//! A convolution, its derivatives and the transposed one are three functions, each of which has the other two as derivatives:
+//! A convolution, its derivatives and the transposed convolution are three functions. Each has the other two as derivatives:
 //! see [`ConvolutionForm`](crate::ops::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
-//! `[out, c / groups, …]`, transposed `[c, out / groups, …]`.
+//! `[out, c / groups, …]`, transposed weight `[c, out / groups, …]`.
 
 mod check;
 mod forward;
@@ -14,29 +14,19 @@ pub use options::ConvOptions;
 use wengert_macros::twins;
 
 use crate::ops::ArrayOperand;
-use crate::ops::window::convolution::forward::convolved;
-use crate::ops::window::convolution::transposed::transposed;
+use crate::ops::window::convolution::forward::convolve;
+use crate::ops::window::convolution::transposed::convolve_transposed;
 use crate::ops::window::windowed::Windowed;
 use crate::{Number, Site};
 
 /// Convolutions.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::ConvOptions;
-///
-/// let images = Tensor::<f32>::ones([4, 3, 8, 8]);
-/// let kernels = Tensor::<f32>::ones([16, 3, 3, 3]); // [out, in, height, width]
-/// let maps = images.conv2d(&kernels, None, &ConvOptions::default());
-/// assert_eq!(maps, Tensor::full([4, 16, 6, 6], 27.0));
-/// ```
 #[twins]
 pub trait Convolution: Windowed<Elem: Number> {
-    /// Convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`. PyTorch:
-    /// `nn.functional.conv1d`.
+    /// Returns the convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`.
+    /// PyTorch: `nn.functional.conv1d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{ConvOptions, Convolution};
+    /// use wengert_tensor::ops::ConvOptions;
     /// use wengert_tensor::prelude::*;
     ///
     /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
@@ -50,22 +40,21 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        convolved(self, weight, bias, options, 1, Site::here("conv1d"))
+        convolve(self, &weight.into_array(self), bias, options, 1, Site::here("conv1d"))
     }
 
-    /// Convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias` `[out]`.
-    /// PyTorch: `nn.functional.conv2d`.
+    /// Returns the convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias`
+    /// `[out]`. PyTorch: `nn.functional.conv2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{ConvOptions, Convolution};
+    /// use wengert_tensor::ops::ConvOptions;
     /// use wengert_tensor::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
     /// let blur = Tensor::full([1, 1, 2, 2], 0.25);
     /// assert_eq!(image.conv2d(&blur, None, &ConvOptions::default()).to_vec(), [2.0, 3.0, 5.0, 6.0]);
-    /// let halved = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
-    /// assert_eq!(halved.shape(), &[1, 1, 2, 2]);
+    /// let half_size = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
+    /// assert_eq!(half_size.shape(), &[1, 1, 2, 2]);
     /// ```
     fn try_conv2d(
         &self,
@@ -73,55 +62,51 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        convolved(self, weight, bias, options, 2, Site::here("conv2d"))
+        convolve(self, &weight.into_array(self), bias, options, 2, Site::here("conv2d"))
     }
 
-    /// Convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus `bias`
-    /// `[out]`. PyTorch: `nn.functional.conv3d`.
+    /// Returns the convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus
+    /// `bias` `[out]`. PyTorch: `nn.functional.conv3d`.
     fn try_conv3d(
         &self,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        convolved(self, weight, bias, options, 3, Site::here("conv3d"))
+        convolve(self, &weight.into_array(self), bias, options, 3, Site::here("conv3d"))
     }
 
-    /// The adjoint of [`conv1d`](Self::conv1d), plus `bias` `[out]`: `[n, c, l]` by `weight` `[c, out / groups, k]`.
-    /// PyTorch: `nn.functional.conv_transpose1d`.
+    /// Returns the adjoint of [`conv1d`](Self::conv1d) applied to `[n, c, l]` with `weight` `[c, out / groups, k]`, plus
+    /// `bias` `[out]`. PyTorch: `nn.functional.conv_transpose1d`.
     fn try_conv_transpose1d(
         &self,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        transposed(self, weight, bias, options, 1, Site::here("conv_transpose1d"))
+        convolve_transposed(self, &weight.into_array(self), bias, options, 1, Site::here("conv_transpose1d"))
     }
 
-    /// The adjoint of [`conv2d`](Self::conv2d), plus `bias` `[out]`: `[n, c, h, w]` by `weight`
-    /// `[c, out / groups, kh, kw]`. PyTorch: `nn.functional.conv_transpose2d`.
+    /// Returns the adjoint of [`conv2d`](Self::conv2d) applied to `[n, c, h, w]` with `weight` `[c, out / groups, kh, kw]`,
+    /// plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose2d`.
     fn try_conv_transpose2d(
         &self,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        transposed(self, weight, bias, options, 2, Site::here("conv_transpose2d"))
+        convolve_transposed(self, &weight.into_array(self), bias, options, 2, Site::here("conv_transpose2d"))
     }
 
-    /// The adjoint of [`conv3d`](Self::conv3d), plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
+    /// Returns the adjoint of [`conv3d`](Self::conv3d) applied to `[n, c, d, h, w]` with `weight`
+    /// `[c, out / groups, kd, kh, kw]`, plus `bias` `[out]`. PyTorch: `nn.functional.conv_transpose3d`.
     fn try_conv_transpose3d(
         &self,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
     ) -> Result<Self, Self::Error> {
-        let weight = &weight.into_array(self);
-        transposed(self, weight, bias, options, 3, Site::here("conv_transpose3d"))
+        convolve_transposed(self, &weight.into_array(self), bias, options, 3, Site::here("conv_transpose3d"))
     }
 }
 
@@ -133,7 +118,7 @@ mod tests {
     use crate::ops::window::convolution::{ConvOptions, Convolution};
     use crate::prelude::*;
 
-    /// Sums over every window, as the definition has it.
+    /// Computes the convolution by its definition.
     fn by_definition(x: &Tensor<f64>, w: &Tensor<f64>, stride: isize, padding: isize, dilation: isize) -> Tensor<f64> {
         let size = |axis: usize| {
             let (n, k) = (x.shape()[axis] as isize, w.shape()[axis] as isize);
@@ -164,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_convolution_is_its_definition_and_the_transposed_one_its_adjoint() {
+    fn convolutions_equal_the_definition_and_transposed_ones_are_the_adjoint() {
         let (x, w) = (integers([2, 3, 6, 5]), integers([4, 3, 2, 3]));
         for (stride, padding, dilation) in [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)] {
             let options = ConvOptions::default().stride(stride).padding(padding).dilation(dilation);
             let y = x.conv2d(&w, None, &options);
             assert_eq!(y, by_definition(&x, &w, stride as isize, padding as isize, dilation as isize));
-            // <conv x, g> = <x, convᵀ g>, over the part of x that windows reach.
+            // <conv x, g> = <x, convᵀ g>, over the part of x that the windows cover.
             let g = integers([2, 4, y.shape()[2], y.shape()[3]]);
             let missing = |axis: usize| {
                 let (n, k) = (x.shape()[axis] as i32, w.shape()[axis] as i32);
@@ -184,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_do_not_see_each_other() {
+    fn groups_are_convolved_separately() {
         let (x, w) = (integers([1, 4, 3, 3]), integers([2, 2, 2, 2]));
         let bias = Tensor::from([10.0, 20.0]);
         let y = x.conv2d(&w, Some(&bias), &ConvOptions::default().groups(2));
@@ -204,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn another_padding_is_that_of_pad_before_the_convolution() {
+    fn padding_modes_equal_pad_before_the_convolution() {
         let (x, w) = (integers([2, 3, 6, 5]), integers([4, 3, 3, 2]));
         for mode in [PadMode::Reflect, PadMode::Replicate, PadMode::Circular, PadMode::Constant(7.0)] {
             let options = ConvOptions::default().stride([2, 1]).padding([2, 1]).padding_mode(mode);
             let expected = x.pad(&[1, 1, 2, 2], mode).conv2d(&w, None, &ConvOptions::default().stride([2, 1]));
             assert_eq!(x.conv2d(&w, None, &options), expected, "{mode:?}");
-            // Of the three that an even window with a dilation of three needs, one before and two after.
+            // An even window with dilation 3 needs three elements of padding: one before and two after.
             let same = ConvOptions::default().dilation([1, 3]).same().padding_mode(mode);
             let expected = x.pad(&[1, 2, 1, 1], mode).conv2d(&w, None, &ConvOptions::default().dilation([1, 3]));
             assert_eq!(x.conv2d(&w, None, &same), expected, "{mode:?}");
@@ -222,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_of_what_is_refused() {
+    fn refusals_have_pytorchs_sentences() {
         let sentence = |x: &[usize], w: &[usize], options: ConvOptions| {
             Tensor::<f64>::zeros(x).try_conv1d(Tensor::zeros(w), None, &options).unwrap_err().sentence()
         };

@@ -1,19 +1,20 @@
-//! How a convolution's window moves.
+//! The options of a convolution.
 
 use crate::Sizes;
 use crate::ops::shape::padding::PadMode;
 
-/// How the window moves. Sizes are one number for all dimensions or one for each.
+/// How the window of a convolution moves. A size is one number for all dimensions, or one per dimension.
 ///
 /// ```
 /// use wengert_tensor::ops::ConvOptions;
 ///
-/// let halving = ConvOptions::default().stride(2).padding([1, 1]);
+/// let half_size = ConvOptions::default().stride(2).padding([1, 1]);
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ConvOptions {
     pub(crate) stride: Sizes,
-    /// `None` keeps the size of the input.
+    /// `None` means as much as keeps the size of the input.
     pub(crate) padding: Option<Sizes>,
     pub(crate) padding_mode: PadMode,
     pub(crate) dilation: Sizes,
@@ -36,29 +37,27 @@ impl Default for ConvOptions {
 }
 
 impl ConvOptions {
-    /// The distance from one window to the next.
-    #[must_use]
+    /// Sets the distance between neighbouring windows.
     pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
         self.stride = stride.into();
         self
     }
 
-    /// Zeros, or what [`padding_mode`](Self::padding_mode) says, on both sides.
-    #[must_use]
+    /// Sets the number of elements added on both sides. They are zeros unless [`padding_mode`](Self::padding_mode) is set.
     pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
         self.padding = Some(padding.into());
         self
     }
 
-    /// As many zeros as make the result as large as the input; where they are odd in number, one more at the end. Stride 1
-    /// only. PyTorch: `padding='same'`.
-    #[must_use]
+    /// Pads so that the result has the size of the input. If the padding is odd, the end gets one element more. Requires
+    /// stride 1. PyTorch: `padding='same'`.
     pub fn same(mut self) -> Self {
         self.padding = None;
         self
     }
 
-    /// What the padding is; zeros by default. Transposed convolutions take zeros only. PyTorch: `padding_mode` of the layers.
+    /// Sets the values of the padding; zeros by default. Transposed convolutions only support zeros. PyTorch: `padding_mode`
+    /// of the layers.
     ///
     /// ```
     /// use wengert_tensor::ops::{ConvOptions, Convolution, PadMode};
@@ -68,28 +67,25 @@ impl ConvOptions {
     /// let circular = ConvOptions::default().padding(1).padding_mode(PadMode::Circular);
     /// assert_eq!(signal.conv1d(&sums, None, &circular).to_vec(), [7.0, 7.0, 7.0]);
     /// ```
-    #[must_use]
     pub fn padding_mode(mut self, padding_mode: PadMode) -> Self {
         self.padding_mode = padding_mode;
         self
     }
 
-    /// The distance from one element of a window to the next.
-    #[must_use]
+    /// Sets the distance between neighbouring elements of a window.
     pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
         self.dilation = dilation.into();
         self
     }
 
-    /// Groups of channels that do not see each other; as many as channels make a depthwise convolution.
-    #[must_use]
+    /// Sets the number of groups of channels, which are convolved separately. One group per channel is a depthwise convolution.
     pub fn groups(mut self, groups: usize) -> Self {
         self.groups = groups;
         self
     }
 
-    /// Of a transposed convolution: how much larger the result is at the end. Smaller than stride or dilation.
-    #[must_use]
+    /// Sets how many elements a transposed convolution adds at the end of the result. Must be smaller than the stride or the
+    /// dilation.
     pub fn output_padding(mut self, output_padding: impl Into<Sizes>) -> Self {
         self.output_padding = output_padding.into();
         self

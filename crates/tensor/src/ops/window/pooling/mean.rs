@@ -1,4 +1,4 @@
-//! The mean of every window: its sum, divided by how many elements count.
+//! Mean pooling: the sum of each window, divided by the number of elements that count.
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::WindowSpans;
@@ -6,58 +6,62 @@ use crate::ops::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{MeanForm, Windowed};
-use crate::ops::window::windows::{batched, unbatched};
-use crate::{Axes, Float, Shape, Site};
+use crate::ops::window::windows::{add_batch, remove_batch};
+use crate::{Axes, Float, Shape, Site, Sizes};
 
-pub(crate) fn mean<A: Windowed<Elem: Float>>(
+/// Returns the mean of each window.
+pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     x: &A,
-    plan: &Plan,
+    rank: usize,
+    kernel: &Sizes,
     options: &PoolOptions,
     at: Site,
 ) -> Result<A, A::Error> {
-    let (x, added) = batched(x, plan.axes.len() + 2, at)?;
-    let along = plan.axes.iter().enumerate().map(|(number, axis)| {
+    let plan = Plan::new(x, rank, kernel, options, false, at)?;
+    let (x, added) = add_batch(x, rank + 2, at)?;
+    let spans = plan.axes.iter().enumerate().map(|(number, axis)| {
+        // The kernel multiplies the divisors of both dimensions.
         let divisor = |window: usize| match (options.divisor_override, number) {
-            (None, _) => elements(axis, window, options) as f64,
+            (None, _) => counted_elements(axis, window, options) as f64,
             (Some(divisor), 0) => divisor as f64,
             _ => 1.0,
         };
         let windows = 0..axis.count;
         WindowSpans::new(
             axis.size,
-            windows.clone().map(|window| inside(axis, window)).collect(),
+            windows.clone().map(|window| clip(axis, window)).collect(),
             windows.map(divisor).collect(),
         )
     });
-    unbatched(averaged(&x, along.collect(), at)?, added, at)
+    remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
 
-/// Over `[n, c, …]`, with the windows of each dimension after these two.
-pub(crate) fn averaged<A: Windowed<Elem: Float>>(x: &A, mut along: Vec<WindowSpans>, at: Site) -> Result<A, A::Error> {
-    if let Some(divisor) = along.iter().map(WindowSpans::whole).product::<Option<f64>>() {
-        return x.summed(&Axes::from_iter(2..2 + along.len()), at)?.divided(divisor, at);
+/// Returns the mean of each window of `[n, c, …]`. `spans` are the windows along each dimension after the first two.
+pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A, A::Error> {
+    if let Some(divisor) = spans.iter().map(WindowSpans::whole).product::<Option<f64>>() {
+        return x.summed(&Axes::from_iter(2..2 + spans.len()), at)?.divided(divisor, at);
     }
     let input = x.shape();
     let mut output: Shape = input[..2].into();
-    along.iter().for_each(|windows| output.push(windows.count()));
-    let columns = along.pop().unwrap_or_else(WindowSpans::none);
+    spans.iter().for_each(|windows| output.push(windows.count()));
+    let columns = spans.pop().unwrap_or_else(WindowSpans::none);
     // One dimension is a plane of one row.
-    let rows = along.pop().unwrap_or_else(WindowSpans::none);
-    x.apply_mean(&MeanForm { input, output, plan: kernel::MeanPool { rows, columns } }, at)
+    let rows = spans.pop().unwrap_or_else(WindowSpans::none);
+    x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
 }
 
-/// The elements of a window, first and one past the last, that are not padding.
-fn inside(axis: &Axis, number: usize) -> (usize, usize) {
+/// Returns the range of elements of a window that lies inside the input.
+fn clip(axis: &Axis, number: usize) -> (usize, usize) {
     let start = number * axis.window.stride;
-    let place = |place: usize| place.saturating_sub(axis.padding).min(axis.size);
-    (place(start), place(start.saturating_add(axis.window.kernel)))
+    let position = |padded: usize| padded.saturating_sub(axis.padding).min(axis.size);
+    (position(start), position(start.saturating_add(axis.window.kernel)))
 }
 
-/// How many elements of a window its mean divides by; at least one, so that the mean of no elements is 0.
-fn elements(axis: &Axis, number: usize, options: &PoolOptions) -> usize {
+/// Returns the divisor of a window's mean. It is at least 1, so that the mean of no elements is 0.
+fn counted_elements(axis: &Axis, number: usize, options: &PoolOptions) -> usize {
     if !options.count_include_pad {
-        let (first, last) = inside(axis, number);
-        return (last - first).max(1);
+        let (first, end) = clip(axis, number);
+        return (end - first).max(1);
     }
     let start = number * axis.window.stride;
     let end = start.saturating_add(axis.window.kernel).min(axis.size + 2 * axis.padding);

@@ -1,7 +1,7 @@
-//! Poolings: the largest element or the mean of every window.
+//! Pooling: the largest element or the mean of each window.
 //!
-//! A mean is linear, and its gradient its adjoint. A maximum is a choice among the elements of the window, whose gradient goes
-//! where PyTorch sends it: to the first of several that are equal, to the last NaN.
+//! A mean is linear, so its gradient is its adjoint. A maximum selects one element of the window, and the gradient flows to
+//! that element, as in PyTorch: the first of several equal ones, or the last NaN.
 
 mod adaptive;
 mod maximum;
@@ -14,85 +14,69 @@ pub use options::PoolOptions;
 
 use wengert_macros::twins;
 
-use crate::ops::window::pooling::maximum::{chosen, largest};
-use crate::ops::window::pooling::mean::mean;
-use crate::ops::window::pooling::plan::Plan;
+use crate::ops::window::pooling::maximum::{max_pool, max_pool_with_indices};
+use crate::ops::window::pooling::mean::avg_pool;
 use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
-/// Poolings.
-///
-/// ```
-/// use wengert_tensor::prelude::*;
-/// use wengert_tensor::ops::PoolOptions;
-///
-/// let images = Tensor::<f64>::arange(16).reshape([1, 1, 4, 4]);
-/// let largest = images.max_pool2d(2, &PoolOptions::default());
-/// assert_eq!(largest.to_vec(), [5.0, 7.0, 13.0, 15.0]);
-/// ```
+/// Pooling over one or two dimensions.
 #[twins]
 pub trait Pooling: Windowed<Elem: Float> {
-    /// The largest of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
+    /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
     fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
-        let at = Site::here("max_pool1d");
-        largest(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+        max_pool(self, 1, &kernel.into(), options, Site::here("max_pool1d"))
     }
 
-    /// The largest of every window of `[n, c, h, w]` (or `[c, h, w]`). The gradient goes to the first of several that are
-    /// equal, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
+    /// Returns the largest element of each window of `[n, c, h, w]` (or `[c, h, w]`). The gradient flows to the
+    /// first of several equal elements, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{PoolOptions, Pooling};
+    /// use wengert_tensor::ops::PoolOptions;
     /// use wengert_tensor::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
     /// ```
     fn try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
-        let at = Site::here("max_pool2d");
-        largest(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+        max_pool(self, 2, &kernel.into(), options, Site::here("max_pool2d"))
     }
 
-    /// [`max_pool1d`](Self::max_pool1d), and where in its line each one was. A recorded variable is evaluated. PyTorch:
-    /// `max_pool1d` with `return_indices`.
+    /// [`max_pool1d`](Self::max_pool1d), with the position of each result along the last dimension. Evaluates a recorded
+    /// variable. PyTorch: `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
         options: &PoolOptions,
     ) -> Result<(Self, Tensor<i64>), Self::Error> {
-        let at = Site::here("max_pool1d_with_indices");
-        chosen(self, &Plan::new(self, 1, &kernel.into(), options, true, at)?, at)
+        max_pool_with_indices(self, 1, &kernel.into(), options, Site::here("max_pool1d_with_indices"))
     }
 
-    /// [`max_pool2d`](Self::max_pool2d), and where in its plane `[h, w]`, in row-major order, each one was. A recorded
-    /// variable is evaluated. PyTorch: `max_pool2d` with `return_indices`.
+    /// [`max_pool2d`](Self::max_pool2d), with the row-major position of each result in its plane `[h, w]`. Evaluates a
+    /// recorded variable. PyTorch: `max_pool2d` with `return_indices`.
     fn try_max_pool2d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
         options: &PoolOptions,
     ) -> Result<(Self, Tensor<i64>), Self::Error> {
-        let at = Site::here("max_pool2d_with_indices");
-        chosen(self, &Plan::new(self, 2, &kernel.into(), options, true, at)?, at)
+        max_pool_with_indices(self, 2, &kernel.into(), options, Site::here("max_pool2d_with_indices"))
     }
 
-    /// The mean of every window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
+    /// Returns the mean of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
     fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
-        let at = Site::here("avg_pool1d");
-        mean(self, &Plan::new(self, 1, &kernel.into(), options, false, at)?, options, at)
+        avg_pool(self, 1, &kernel.into(), options, Site::here("avg_pool1d"))
     }
 
-    /// The mean of every window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
+    /// Returns the mean of each window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
     ///
     /// ```
-    /// use wengert_tensor::ops::{PoolOptions, Pooling};
+    /// use wengert_tensor::ops::PoolOptions;
     /// use wengert_tensor::prelude::*;
     ///
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
     /// ```
     fn try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
-        let at = Site::here("avg_pool2d");
-        mean(self, &Plan::new(self, 2, &kernel.into(), options, false, at)?, options, at)
+        avg_pool(self, 2, &kernel.into(), options, Site::here("avg_pool2d"))
     }
 }
 
@@ -104,7 +88,7 @@ mod tests {
     use crate::prelude::*;
 
     #[test]
-    fn both_ways_to_a_maximum_agree_and_the_first_of_ties_is_named() {
+    fn maxima_with_and_without_indices_agree_and_the_first_of_equal_ones_wins() {
         let x = Tensor::from_fn([2, 2, 5, 4], |i| ((i[0] * 7 + i[1] * 5 + i[2] * 3 + i[3] * 2) % 4) as f64);
         for options in [
             PoolOptions::default(),
@@ -122,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_less_than_anything_and_nan_more() {
+    fn padding_is_below_every_number_and_nan_above() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);
         let x = Tensor::from([[-inf, -inf, nan, 1.0]]);
         let y = x.max_pool1d(2, &PoolOptions::default().padding(1)).to_vec();
@@ -132,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_padding_never_counts() {
+    fn elements_beyond_the_padding_never_count() {
         let x = Tensor::<f64>::ones([1, 4]);
         let mean = |options: PoolOptions| x.avg_pool1d(3, &options.ceil_mode(true).padding(1)).to_vec();
         assert_eq!(mean(PoolOptions::default()), [2.0 / 3.0, 2.0 / 3.0]);
@@ -141,7 +125,7 @@ mod tests {
         assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
     }
 
-    /// Of zeros around the elements, to the end of the padding: sums over windows, by how many elements these have.
+    /// The definition: the sum over a window with zeros as padding, divided by the number of elements that count.
     #[test]
     fn means_equal_their_definition() {
         let shape = [2, 2, 9, 7];
@@ -178,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_of_what_is_refused() {
+    fn refusals_have_pytorchs_sentences() {
         let x = Tensor::<f64>::zeros([1, 2, 2]);
         let error = x.try_max_pool2d(4, &PoolOptions::default()).unwrap_err();
         assert_eq!(

@@ -1,9 +1,10 @@
-//! How a pooling's window moves.
+//! The options of pooling.
 
 use crate::Sizes;
 
-/// How the window moves. Sizes are one number for all dimensions or one for each.
+/// How the window of a pooling moves. A size is one number for all dimensions, or one per dimension.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct PoolOptions {
     pub(crate) stride: Option<Sizes>,
     pub(crate) padding: Sizes,
@@ -14,7 +15,7 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// Windows side by side (stride = kernel), no padding, dilation 1.
+    /// Adjacent windows (the stride is the kernel size), no padding, dilation 1.
     fn default() -> Self {
         PoolOptions {
             stride: None,
@@ -28,43 +29,37 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
-    /// The distance from one window to the next.
-    #[must_use]
+    /// Sets the distance between neighbouring windows.
     pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
         self.stride = Some(stride.into());
         self
     }
 
-    /// Elements put on both sides, at most half a kernel: zeros for means, -∞ for maxima.
-    #[must_use]
+    /// Sets the number of elements added on both sides, at most half the kernel: zeros for means, -∞ for maxima.
     pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
         self.padding = padding.into();
         self
     }
 
-    /// From one element of a window to the next; maxima only.
-    #[must_use]
+    /// Sets the distance between neighbouring elements of a window. Only for maximum pooling.
     pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
         self.dilation = dilation.into();
         self
     }
 
-    /// Whether a last window that begins inside counts though it ends outside.
-    #[must_use]
+    /// Sets whether a last window that starts inside the input but ends outside is included.
     pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
         self.ceil_mode = ceil_mode;
         self
     }
 
-    /// Whether a mean divides by the padded elements of its window too (what lies beyond the padding never counts).
-    #[must_use]
+    /// Sets whether the divisor of a mean includes the padding in its window. Elements beyond the padding never count.
     pub fn count_include_pad(mut self, count_include_pad: bool) -> Self {
         self.count_include_pad = count_include_pad;
         self
     }
 
-    /// What a mean divides by instead of the number of elements.
-    #[must_use]
+    /// Sets the divisor of the means, in place of the number of elements.
     pub fn divisor_override(mut self, divisor: usize) -> Self {
         self.divisor_override = Some(divisor);
         self

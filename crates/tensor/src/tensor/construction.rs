@@ -1,0 +1,269 @@
+//! Construction of tensors: from numbers, vectors and arrays.
+
+use wengert_macros::twins;
+
+use crate::memory::reserve::addressable;
+use crate::memory::storage::Storage;
+use crate::shape::error::raise;
+use crate::{Element, Error, Float, Layout, Number, Shape, Site, Sizes, Tensor};
+
+#[twins]
+impl<T: Element> Tensor<T> {
+    /// Returns a tensor with the elements `data` in row-major order. Reuses the vector's memory.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let table = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6i64], [2, 3]);
+    /// assert_eq!(table.get(&[1, 0]), Some(4));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `data` does not have as many elements as `shape`.
+    pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
+        let at = Site::here("from_vec");
+        let shape = shape.into().resolve_plain(at)?;
+        if addressable::<T>(&shape, at)? != data.len() {
+            let message = format!("shape '{shape}' is invalid for input of size {}", data.len());
+            return Err(Error::Reshape { message, at });
+        }
+        Ok(Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(shape)))
+    }
+
+    /// Returns a tensor with any strides over `data`: element `(i, j, …)` is `data[offset + i * strides[0] + j * strides[1] + …]`.
+    /// PyTorch: `as_strided`.
+    ///
+    /// # Errors
+    ///
+    /// If the position of an element is outside `data`.
+    pub fn try_from_strided(
+        data: Vec<T>,
+        shape: impl Into<Sizes>,
+        strides: &[isize],
+        offset: usize,
+    ) -> Result<Self, Error> {
+        let at = Site::here("from_strided");
+        let shape = shape.into().resolve_plain(at)?;
+        addressable::<T>(&shape, at)?;
+        let layout = Layout::strided(shape.clone(), strides, offset, data.len()).ok_or_else(|| {
+            let message = format!(
+                "strides {strides:?} and offset {offset} reach outside a buffer of {} elements for shape {shape}",
+                data.len()
+            );
+            Error::argument(at, message)
+        })?;
+        Ok(Tensor::from_parts(Storage::from_vec(data), layout))
+    }
+
+    /// Returns a number expanded to `shape`. The buffer has one element.
+    pub(crate) fn splat(value: T, shape: &Shape, at: Site) -> Result<Self, Error> {
+        addressable::<T>(shape, at)?;
+        let layout = Layout::contiguous(Shape::scalar());
+        match layout.expand(shape) {
+            Some(layout) => Ok(Tensor::from_parts(Storage::one(value), layout)),
+            None => unreachable!("a scalar expands to every shape"),
+        }
+    }
+
+    /// Returns a tensor filled with one value. PyTorch: `full`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold it.
+    pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
+        let at = Site::here("full");
+        let shape = shape.into().resolve_plain(at)?;
+        Tensor::build(&shape, at, |out| out.fill(value))
+    }
+
+    /// Returns zeros (`false` for masks). PyTorch: `zeros`.
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it; see [`try_full`](Self::try_full).
+    #[track_caller]
+    pub fn zeros(shape: impl Into<Sizes>) -> Self {
+        Tensor::full(shape, T::ZERO)
+    }
+
+    /// Returns ones (`true` for masks). PyTorch: `ones`.
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it; see [`try_full`](Self::try_full).
+    #[track_caller]
+    pub fn ones(shape: impl Into<Sizes>) -> Self {
+        Tensor::full(shape, T::ONE)
+    }
+
+    /// Returns a tensor of rank 0.
+    pub fn scalar(value: T) -> Self {
+        Tensor::from_parts(Storage::one(value), Layout::contiguous(Shape::scalar()))
+    }
+
+    /// Returns a tensor whose elements are `f` of their indices. Calls `f` in row-major order.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// let table = Tensor::from_fn([2, 3], |index| 10 * index[0] as i64 + index[1] as i64);
+    /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it.
+    #[track_caller]
+    pub fn from_fn(shape: impl Into<Sizes>, mut f: impl FnMut(&[usize]) -> T) -> Self {
+        let at = Site::here("from_fn");
+        let built = shape.into().resolve_plain(at).and_then(|shape| {
+            Tensor::build(&shape, at, |out| {
+                let mut index = vec![0; shape.rank()];
+                for out in out {
+                    *out = f(&index);
+                    for axis in (0..shape.rank()).rev() {
+                        index[axis] += 1;
+                        if index[axis] < shape[axis] {
+                            break;
+                        }
+                        index[axis] = 0;
+                    }
+                }
+            })
+        });
+        match built {
+            Ok(tensor) => tensor,
+            Err(error) => raise(error),
+        }
+    }
+
+    /// Returns the identity matrix `[n, n]`. PyTorch: `eye`.
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it.
+    #[track_caller]
+    pub fn eye(n: usize) -> Self {
+        Tensor::from_fn([n, n], |index| if index[0] == index[1] { T::ONE } else { T::ZERO })
+    }
+}
+
+impl<T: Number> Tensor<T> {
+    /// Returns `0, 1, …, n - 1`. PyTorch: `arange`.
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it.
+    #[track_caller]
+    pub fn arange(n: usize) -> Self {
+        Tensor::from_fn([n], |index| T::from_i64(index[0] as i64))
+    }
+}
+
+impl<T: Float> Tensor<T> {
+    /// Returns `n` evenly spaced numbers from `start` to `end`, both included. PyTorch: `linspace`.
+    ///
+    /// ```
+    /// use wengert_tensor::prelude::*;
+    ///
+    /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If memory cannot hold it.
+    #[track_caller]
+    pub fn linspace(start: f64, end: f64, n: usize) -> Self {
+        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+        Tensor::from_fn([n], |index| {
+            // Computed from the nearer end, so that both ends are exact.
+            let i = index[0];
+            T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
+        })
+    }
+}
+
+impl<T: Element> Default for Tensor<T> {
+    /// A single zero.
+    fn default() -> Self {
+        Tensor::scalar(T::ZERO)
+    }
+}
+
+impl<T: Element> From<T> for Tensor<T> {
+    fn from(value: T) -> Self {
+        Tensor::scalar(value)
+    }
+}
+
+impl<T: Element> From<&[T]> for Tensor<T> {
+    fn from(data: &[T]) -> Self {
+        Tensor::from(data.to_vec())
+    }
+}
+
+impl<T: Element> From<Vec<T>> for Tensor<T> {
+    /// Returns a vector.
+    fn from(data: Vec<T>) -> Self {
+        let shape = Shape::from([data.len()]);
+        Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(shape))
+    }
+}
+
+impl<T: Element, const A: usize> From<[T; A]> for Tensor<T> {
+    fn from(data: [T; A]) -> Self {
+        Tensor::from(data.to_vec())
+    }
+}
+
+impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor<T> {
+    fn from(data: [[T; B]; A]) -> Self {
+        nested(data.as_flattened(), [A, B])
+    }
+}
+
+impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor<T> {
+    fn from(data: [[[T; C]; B]; A]) -> Self {
+        nested(data.as_flattened().as_flattened(), [A, B, C])
+    }
+}
+
+impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[T; D]; C]; B]; A]>
+    for Tensor<T>
+{
+    fn from(data: [[[[T; D]; C]; B]; A]) -> Self {
+        nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
+    }
+}
+
+// An integer literal without a suffix is an i32, which is not an element type. So `Tensor::from([1, 2])` has type i64, as in
+// PyTorch.
+impl From<Vec<i32>> for Tensor<i64> {
+    fn from(data: Vec<i32>) -> Self {
+        Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())
+    }
+}
+
+impl<const A: usize> From<[i32; A]> for Tensor<i64> {
+    fn from(data: [i32; A]) -> Self {
+        Tensor::from(data.map(i64::from))
+    }
+}
+
+impl<const A: usize, const B: usize> From<[[i32; B]; A]> for Tensor<i64> {
+    fn from(data: [[i32; B]; A]) -> Self {
+        Tensor::from(data.map(|row| row.map(i64::from)))
+    }
+}
+
+impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> for Tensor<i64> {
+    fn from(data: [[[i32; C]; B]; A]) -> Self {
+        Tensor::from(data.map(|matrix| matrix.map(|row| row.map(i64::from))))
+    }
+}
+
+/// Returns a tensor with the elements of nested arrays.
+fn nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
+    Tensor::from_parts(Storage::from_vec(data.to_vec()), Layout::contiguous(Shape::from(shape)))
+}
