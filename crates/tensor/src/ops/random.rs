@@ -139,7 +139,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the rank is neither 1 nor 2, a weight is negative, infinite or NaN, a row has no weight above 0, or, without
+    /// If the rank is neither 1 nor 2, or a weight is negative, infinite or NaN. If a row has no weight above 0 or, without
     /// `replacement`, fewer than `count` weights above 0.
     pub fn try_multinomial(
         &self,
@@ -193,7 +193,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `p` does not expand to the shape of `self`, an element of `p` is not in [0, 1], `self` is expanded, or memory cannot
+    /// If `p` does not expand to the shape of `self`, or an element of `p` is not in [0, 1]. If `self` is expanded, or memory cannot
     /// hold the result.
     pub fn try_bernoulli_<P: Float>(&mut self, p: &Tensor<P>, generator: &mut Generator) -> Result<(), Error> {
         let at = Site::here("bernoulli_");

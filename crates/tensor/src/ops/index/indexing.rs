@@ -42,8 +42,8 @@ pub trait Indexing: TensorLike {
         if shape.rank() == 0 { slices.reshaped(shape, at) } else { Ok(slices) }
     }
 
-    /// Returns, for each element of `index`, the element of `self` at that position along dimension `dim`, and at the index
-    /// element's own position along the other dimensions. Their sizes must be at most those of `self`. PyTorch: `gather`.
+    /// Returns the element of `self` for each element of `index`. Its position along dimension `dim` is the value in `index`; its
+    /// other positions are those of that value. The other sizes of `index` are at most those of `self`. PyTorch: `gather`.
     ///
     /// ```
     /// use wengert_tensor::prelude::*;

@@ -32,7 +32,7 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// # Errors
     ///
-    /// If there are more items than dimensions, a position is out of range, the shape of a mask differs from its dimensions, or
+    /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than its dimensions, or
     /// index tensors do not broadcast.
     fn try_index(&self, items: &[IndexItem]) -> Result<Self, Self::Error> {
         let at = Site::here("index");

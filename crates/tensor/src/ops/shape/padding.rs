@@ -41,8 +41,8 @@ pub trait Padding: TensorLike {
     ///
     /// # Errors
     ///
-    /// If the number of `sizes` is odd or too large, or a size crops more elements than there are, reflects as many elements
-    /// as the dimension has or more, or wraps around more than once.
+    /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as
+    /// many elements as the dimension has, or `Circular` wraps around more than once.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self, Self::Error> {
         pad(self, sizes, mode, Site::here("pad"))
     }
