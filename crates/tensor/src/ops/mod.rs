@@ -92,7 +92,7 @@ pub use pair::binary;
 pub use pair::{Argument, ArrayOperand, IntoArray, Operand};
 #[doc(hidden)]
 pub use primitive::Composite;
-pub use primitive::TensorLike;
+pub use primitive::{Result, TensorLike};
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;
 pub use reduce::normalization::{BatchNormed, Normalization};

@@ -3,6 +3,9 @@
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
+/// The result of an operation: an array, a mask or another value, or the error of the array type.
+pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
+
 /// What [`Tensor`] and recorded variables have in common: a shape, and these primitive operations.
 ///
 /// The methods here are for those who write operations; they take arguments that are resolved and checked, operands of equal

@@ -9,20 +9,20 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 use wengert_macros::twins;
 
 use crate::ops::primitive::Composite;
-use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, TensorLike, Views, try_where_};
+use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, Result, TensorLike, Views, try_where_};
 use crate::{Binary, Float, Position, Scalar, Shape, Site, Unary, ensure};
 
 /// Activation functions.
 #[twins]
 pub trait Activations: TensorLike<Elem: Float> {
     /// Returns min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
-    fn try_relu6(&self) -> Result<Self, Self::Error> {
+    fn try_relu6(&self) -> Result<Self> {
         clamp_strictly(self, 0.0, 6.0)
     }
 
     /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
     #[in_place]
-    fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self, Self::Error> {
+    fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self> {
         clamp_strictly(self, low, high)
     }
 
@@ -34,12 +34,12 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
     /// ```
     #[in_place]
-    fn try_leaky_relu(&self, slope: f64) -> Result<Self, Self::Error> {
+    fn try_leaky_relu(&self, slope: f64) -> Result<Self> {
         try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
     }
 
     /// [`leaky_relu`](Self::leaky_relu) with trained slopes: one for all, or one per channel (dimension 1). PyTorch: `prelu`.
-    fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self> {
         let weight = &weight.into_array(self);
         let at = Site::here("prelu");
         let (shape, slopes) = (self.shape(), weight.shape());
@@ -62,13 +62,13 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns x above 0, and α(eˣ - 1) elsewhere. Derivative α at 0. PyTorch: `elu`.
     #[in_place]
-    fn try_elu(&self, alpha: f64) -> Result<Self, Self::Error> {
+    fn try_elu(&self, alpha: f64) -> Result<Self> {
         exponential_unit(self, 1.0, alpha, 1.0)
     }
 
     /// Returns x above 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
     #[in_place]
-    fn try_celu(&self, alpha: f64) -> Result<Self, Self::Error> {
+    fn try_celu(&self, alpha: f64) -> Result<Self> {
         let at = Site::here("celu");
         ensure!(alpha != 0.0, at, "ZeroDivisionError: alpha cannot be 0 for CELU");
         exponential_unit(self, 1.0, alpha, 1.0 / alpha)
@@ -77,36 +77,36 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// Returns [`elu`](Self::elu), scaled by the constants that keep activations at mean 0 and variance 1 (Klambauer et al.,
     /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
     #[in_place]
-    fn try_selu(&self) -> Result<Self, Self::Error> {
+    fn try_selu(&self) -> Result<Self> {
         const SCALE: f64 = 1.050_700_987_355_480_5;
         const ALPHA: f64 = 1.673_263_242_354_377_2;
         exponential_unit(self, SCALE, SCALE * ALPHA, 1.0)
     }
 
     /// Returns x Φ(x), where Φ is the normal distribution function. NaN at -∞. PyTorch: `gelu`.
-    fn try_gelu(&self) -> Result<Self, Self::Error> {
+    fn try_gelu(&self) -> Result<Self> {
         self.composed(&Gelu, Site::here("gelu"))
     }
 
     /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
-    fn try_gelu_tanh(&self) -> Result<Self, Self::Error> {
+    fn try_gelu_tanh(&self) -> Result<Self> {
         let cube = self.try_mul(self)?.try_mul(self)?;
         let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
         self.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
     }
 
     /// Returns x σ(x), where σ is the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
-    fn try_silu(&self) -> Result<Self, Self::Error> {
+    fn try_silu(&self) -> Result<Self> {
         self.try_mul(&self.try_sigmoid()?)
     }
 
     /// Returns x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
-    fn try_mish(&self) -> Result<Self, Self::Error> {
+    fn try_mish(&self) -> Result<Self> {
         self.try_mul(&self.try_softplus(1.0, 20.0)?.try_tanh()?)
     }
 
     /// Returns ln(1 + e^(βx)) / β, and x where βx is above `threshold`. PyTorch: `softplus`.
-    fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Self, Self::Error> {
+    fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Self> {
         let scaled = self.try_mul(beta)?;
         let linear = scaled.try_gt(threshold)?;
         let curved = try_where_(&linear, &zero(self)?, &scaled)?;
@@ -119,23 +119,23 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// Returns x / (1 + |x|). NaN at ±∞. PyTorch: `softsign`.
-    fn try_softsign(&self) -> Result<Self, Self::Error> {
+    fn try_softsign(&self) -> Result<Self> {
         self.try_div(&self.try_abs()?.try_add(1.0)?)
     }
 
     /// Returns x - tanh x. PyTorch: `tanhshrink`.
-    fn try_tanhshrink(&self) -> Result<Self, Self::Error> {
+    fn try_tanhshrink(&self) -> Result<Self> {
         self.try_sub(&self.try_tanh()?)
     }
 
     /// Returns x, and 0 from -λ to λ, both included. PyTorch: `hardshrink`.
-    fn try_hardshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
+    fn try_hardshrink(&self, lambda: f64) -> Result<Self> {
         let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
         try_where_(&inside, &zero(self)?, self)
     }
 
     /// Returns x moved by λ toward 0, and 0 from -λ to λ. PyTorch: `softshrink`.
-    fn try_softshrink(&self, lambda: f64) -> Result<Self, Self::Error> {
+    fn try_softshrink(&self, lambda: f64) -> Result<Self> {
         let at = Site::here("softshrink");
         ensure!(lambda >= 0.0, at, "lambda must be greater or equal to 0, but found to be {lambda}.");
         let above = try_where_(&self.try_gt(lambda)?, &self.try_sub(lambda)?, &self.try_add(lambda)?)?;
@@ -145,13 +145,13 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns x above `threshold`, and `value` elsewhere, also at the threshold. PyTorch: `threshold`.
     #[in_place]
-    fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self, Self::Error> {
+    fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self> {
         let filled = zero(self)?.try_add(value)?;
         try_where_(&self.try_le(threshold)?, &filled, self)
     }
 
     /// Returns x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
-    fn try_hardswish(&self) -> Result<Self, Self::Error> {
+    fn try_hardswish(&self) -> Result<Self> {
         let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
         let outside = low.try_logical_or(&high)?;
         let inner = try_where_(&outside, &zero(self)?, self)?;
@@ -160,12 +160,12 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// Returns min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
-    fn try_hardsigmoid(&self) -> Result<Self, Self::Error> {
+    fn try_hardsigmoid(&self) -> Result<Self> {
         self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
     }
 
     /// Returns ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
-    fn try_logsigmoid(&self) -> Result<Self, Self::Error> {
+    fn try_logsigmoid(&self) -> Result<Self> {
         // min(x, 0) - ln(1 + e^-|x|), with derivative 1/2 at 0.
         let negative = self.try_lt(0.0)?;
         let below = try_where_(&negative, self, &zero(self)?)?;
@@ -174,7 +174,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// Returns the first half along `dim` times σ of the second half. PyTorch: `glu`.
-    fn try_glu(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_glu(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("glu");
         let shape = self.shape();
         ensure!(shape.rank() > 0, at, "glu does not support 0-dimensional tensors");
@@ -192,21 +192,21 @@ impl<A: TensorLike<Elem: Float>> Activations for A {}
 struct Gelu;
 
 impl Composite for Gelu {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A> {
         x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at)
     }
 }
 
 /// Returns a constant zero in the shape of `x`.
 #[track_caller]
-fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A, A::Error> {
+fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
     let zero = x.constant(&crate::Tensor::scalar(A::Elem::ZERO));
     zero.try_expand(x.shape())
 }
 
 /// Returns `x` strictly between the bounds and the nearer bound elsewhere. Derivative 0 at the bounds and at NaN.
 #[track_caller]
-pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A, A::Error> {
+pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
     let bounded = x.detach().try_maximum(low)?.try_minimum(high)?;
     try_where_(&inside, x, &bounded)
@@ -214,7 +214,7 @@ pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: 
 
 /// Returns `scale`·x above 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.
 #[track_caller]
-fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A, A::Error> {
+fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A> {
     // The comparison is false for NaN, so that NaN takes the curved branch and stays NaN.
     let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;

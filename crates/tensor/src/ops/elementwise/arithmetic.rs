@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::{binary, pair};
-use crate::ops::{Argument, Operand, TensorLike};
+use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 
 /// Elementwise arithmetic of two operands.
@@ -23,13 +23,13 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 pub trait Arithmetic: TensorLike {
     /// Returns `self + other`. For `bool`: or. PyTorch: `add`.
     #[in_place(Binary::Add)]
-    fn try_add(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_add(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Add, other, Site::here("add"))
     }
 
     /// Returns `self - other`. PyTorch: `sub`.
     #[in_place(Binary::Sub)]
-    fn try_sub(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_sub(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -37,7 +37,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns `other - self`. PyTorch: `rsub`.
-    fn try_rsub(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_rsub(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -48,13 +48,13 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self * other`. For `bool`: and. PyTorch: `mul`.
     #[in_place(Binary::Mul)]
-    fn try_mul(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_mul(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Mul, other, Site::here("mul"))
     }
 
     /// Returns `self / other`. By zero: ±∞, or NaN for 0/0. PyTorch: `div`, `true_divide`.
     #[in_place(Binary::Div)]
-    fn try_div(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_div(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -64,7 +64,7 @@ pub trait Arithmetic: TensorLike {
     /// Returns the quotient rounded toward zero. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='trunc'`.
     #[in_place]
-    fn try_div_trunc(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_div_trunc(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -77,7 +77,7 @@ pub trait Arithmetic: TensorLike {
     /// Returns the quotient rounded down. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='floor'`.
     #[in_place(Binary::FloorDivide)]
-    fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -85,7 +85,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns the quotient rounded down. A gradient through it is an error. Refuses division of integers by zero. PyTorch: `floor_divide`.
-    fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -96,7 +96,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the remainder with the sign of `self`. Division by zero gives NaN, and is refused for integers. PyTorch: `fmod`.
     #[in_place(Binary::Fmod)]
-    fn try_fmod(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_fmod(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -106,7 +106,7 @@ pub trait Arithmetic: TensorLike {
     /// Returns the remainder with the sign of `other`, as Python's `%`. Division by zero gives NaN, and is refused for integers.
     /// PyTorch: `remainder`.
     #[in_place(Binary::Remainder)]
-    fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -117,7 +117,7 @@ pub trait Arithmetic: TensorLike {
     /// fractional exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the root, which differs from the
     /// power at -0 and -∞: the root of -0 is -0, and that of -∞ is NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
-    fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -131,28 +131,28 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns the larger operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `maximum`.
-    fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Maximum, other, Site::here("maximum"))
     }
 
     /// Returns the smaller operand; NaN if either is NaN. If both are equal, each gets half of the derivative. PyTorch: `minimum`.
-    fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Minimum, other, Site::here("minimum"))
     }
 
     /// Returns the larger operand, or the other one if one is NaN. PyTorch: `fmax`.
-    fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmax, other, Site::here("fmax"))
     }
 
     /// Returns the smaller operand, or the other one if one is NaN. PyTorch: `fmin`.
-    fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmin, other, Site::here("fmin"))
     }
 
     /// Returns the angle of the point (`other`, `self`), in radians from -π to π. PyTorch: `atan2`.
     #[in_place(Binary::Atan2)]
-    fn try_atan2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_atan2(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -161,7 +161,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
     #[in_place(Binary::Hypot)]
-    fn try_hypot(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_hypot(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -170,7 +170,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the magnitude of `self` with the sign of `other`, including the sign of zeros. PyTorch: `copysign`.
     #[in_place(Binary::Copysign)]
-    fn try_copysign(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_copysign(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -179,7 +179,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the next representable number from `self` toward `other`. PyTorch: `nextafter`.
     #[in_place(Binary::Nextafter)]
-    fn try_nextafter(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_nextafter(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -188,7 +188,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the Hurwitz zeta function ζ(`self`, `other`). A gradient with respect to `self` is an error. PyTorch:
     /// `special.zeta`.
-    fn try_zeta(&self, other: impl Operand<Self>) -> Result<Self, Self::Error>
+    fn try_zeta(&self, other: impl Operand<Self>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -197,49 +197,49 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the and: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_and`.
     #[in_place(Binary::And)]
-    fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_bitwise_and(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::And, other, Site::here("bitwise_and"))
     }
 
     /// Returns the or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_or`.
     #[in_place(Binary::Or)]
-    fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_bitwise_or(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Or, other, Site::here("bitwise_or"))
     }
 
     /// Returns the exclusive or: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_xor`.
     #[in_place(Binary::Xor)]
-    fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_bitwise_xor(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
     }
 
     /// Returns `self` times two to the power `other`, for integers; 0 if `other` exceeds the number of bits. PyTorch: `bitwise_left_shift`.
     #[in_place(Binary::ShiftLeft)]
-    fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
     }
 
     /// Returns `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
     #[in_place(Binary::ShiftRight)]
-    fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
     }
 
     /// Returns the greatest common divisor of integers, which is not negative. PyTorch: `gcd`.
     #[in_place(Binary::Gcd)]
-    fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Gcd, other, Site::here("gcd"))
     }
 
     /// Returns the least common multiple of integers, which is not negative. PyTorch: `lcm`.
     #[in_place(Binary::Lcm)]
-    fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Lcm, other, Site::here("lcm"))
     }
 
     /// Returns -x. PyTorch: `neg`.
     #[in_place]
-    fn try_neg(&self) -> Result<Self, Self::Error>
+    fn try_neg(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -248,7 +248,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns |x|. Derivative 0 at 0. PyTorch: `abs`.
     #[in_place]
-    fn try_abs(&self) -> Result<Self, Self::Error>
+    fn try_abs(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -257,7 +257,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
     #[in_place]
-    fn try_sign(&self) -> Result<Self, Self::Error>
+    fn try_sign(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -266,7 +266,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns x². PyTorch: `square`.
     #[in_place]
-    fn try_square(&self) -> Result<Self, Self::Error>
+    fn try_square(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -275,7 +275,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the largest integer not above x. PyTorch: `floor`.
     #[in_place]
-    fn try_floor(&self) -> Result<Self, Self::Error>
+    fn try_floor(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -284,7 +284,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the smallest integer not below x. PyTorch: `ceil`.
     #[in_place]
-    fn try_ceil(&self) -> Result<Self, Self::Error>
+    fn try_ceil(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -293,7 +293,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the nearest integer; halves round to even. PyTorch: `round`.
     #[in_place]
-    fn try_round(&self) -> Result<Self, Self::Error>
+    fn try_round(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -302,7 +302,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the integer part. PyTorch: `trunc`.
     #[in_place]
-    fn try_trunc(&self) -> Result<Self, Self::Error>
+    fn try_trunc(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -311,7 +311,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns max(x, 0); NaN stays NaN. Derivative 0 at 0. PyTorch: `relu`.
     #[in_place]
-    fn try_relu(&self) -> Result<Self, Self::Error>
+    fn try_relu(&self) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -320,7 +320,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns the complement: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
     #[in_place]
-    fn try_bitwise_not(&self) -> Result<Self, Self::Error> {
+    fn try_bitwise_not(&self) -> Result<Self> {
         self.apply_unary(Unary::Not, Site::here("bitwise_not"))
     }
 }

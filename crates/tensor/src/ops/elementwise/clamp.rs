@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::clamp_strictly;
 use crate::ops::pair::{expanded, join_all, number};
-use crate::ops::{Argument, Arithmetic, Comparison, Operand, TensorLike, try_where_};
+use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, try_where_};
 use crate::{Binary, Error, Float, Scalar, Site, Unary};
 
 /// `clamp` and related operations.
@@ -17,7 +17,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// at NaN. If it is an array, the derivative is the one of
     /// [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
     #[in_place]
-    fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self> {
         match min.into_argument(self) {
             Argument::Number(min) => clamp_above(self, min.to_f64()),
             min => self.try_maximum(min),
@@ -28,7 +28,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// at NaN. If it is an array, the derivative is the one of
     /// [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
     #[in_place]
-    fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self> {
         match max.into_argument(self) {
             Argument::Number(max) => clamp_below(self, max.to_f64()),
             max => self.try_minimum(max),
@@ -44,14 +44,14 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
     /// ```
     #[in_place]
-    fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self> {
         let (min, max) = (min.into_argument(self), max.into_argument(self));
         self.try_clamp_within(Some(min), Some(max))
     }
 
     /// [`clamp`](Self::clamp) with optional bounds, at least one of which must be given.
     #[in_place]
-    fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self, Self::Error> {
+    fn try_clamp_within(&self, min: Option<Argument<Self>>, max: Option<Argument<Self>>) -> Result<Self> {
         let at = Site::here("clamp_within");
         match (min, max) {
             (Some(Argument::Number(min)), Some(Argument::Number(max))) => {
@@ -71,13 +71,13 @@ const NO_BOUND: &str = "torch.clamp: At least one of 'min' or 'max' must not be 
 
 /// Returns `x` strictly above `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
 #[track_caller]
-fn clamp_above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
+fn clamp_above<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A> {
     try_where_(&x.try_gt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_maximum(bound)?)
 }
 
 /// Returns `x` strictly below `bound`, and the bound elsewhere. Derivative 0 at the bound and at NaN.
 #[track_caller]
-fn clamp_below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A, A::Error> {
+fn clamp_below<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A> {
     try_where_(&x.try_lt(bound)?, x, &x.apply_detach(Site::here("detach"))?.try_minimum(bound)?)
 }
 
@@ -90,7 +90,7 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
 
 /// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals one bound, each gets half.
 #[track_caller]
-fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A, A::Error> {
+fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
     let shapes = [x.shape(), min.shape(), max.shape()];
     let shape = join_all(&shapes.each_ref(), at)?;
     let (x, min, max) = (expanded(x, &shape, at)?, expanded(&min, &shape, at)?, expanded(&max, &shape, at)?);
@@ -126,7 +126,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. `None` means the largest and the smallest finite number.
     /// Derivative 0 where replaced. PyTorch: `nan_to_num`.
     #[in_place]
-    fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self, Self::Error> {
+    fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");
         let largest = Self::Elem::MAX.to_f64();
         let filled = |value: f64| number(self, Self::Elem::from_f64(value), &self.shape(), at);
@@ -141,7 +141,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside. With `eps`, x is first clamped to [eps, 1 - eps], and the
     /// derivative outside is 0. PyTorch: `logit`.
     #[in_place]
-    fn try_logit(&self, eps: Option<f64>) -> Result<Self, Self::Error> {
+    fn try_logit(&self, eps: Option<f64>) -> Result<Self> {
         let at = Site::here("logit");
         match eps {
             None => self.apply_unary(Unary::Logit, at),
@@ -154,20 +154,20 @@ pub trait Bounded: TensorLike<Elem: Float> {
 
     /// Returns sin(πx) / (πx), and 1 at 0. PyTorch: `sinc`.
     #[in_place]
-    fn try_sinc(&self) -> Result<Self, Self::Error> {
+    fn try_sinc(&self) -> Result<Self> {
         self.apply_unary(Unary::Sinc, Site::here("sinc"))
     }
 
     /// Returns the fractional part x - trunc x, with the sign of x. PyTorch: `frac`.
     #[in_place]
-    fn try_frac(&self) -> Result<Self, Self::Error> {
+    fn try_frac(&self) -> Result<Self> {
         self.try_sub(&self.try_trunc()?)
     }
 
     /// Rounds to `decimals` digits after the decimal point, or before it if negative. Halves round to even. PyTorch: `round`
     /// with `decimals`.
     #[in_place]
-    fn try_round_to(&self, decimals: i32) -> Result<Self, Self::Error> {
+    fn try_round_to(&self, decimals: i32) -> Result<Self> {
         let power = 10f64.powi(decimals.abs());
         if decimals >= 0 {
             self.try_mul(power)?.try_round()?.try_div(power)
@@ -178,13 +178,13 @@ pub trait Bounded: TensorLike<Elem: Float> {
 
     /// Converts degrees to radians. PyTorch: `deg2rad`.
     #[in_place]
-    fn try_deg2rad(&self) -> Result<Self, Self::Error> {
+    fn try_deg2rad(&self) -> Result<Self> {
         self.try_mul(std::f64::consts::PI / 180.0)
     }
 
     /// Converts radians to degrees. PyTorch: `rad2deg`.
     #[in_place]
-    fn try_rad2deg(&self) -> Result<Self, Self::Error> {
+    fn try_rad2deg(&self) -> Result<Self> {
         self.try_mul(180.0 / std::f64::consts::PI)
     }
 }

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::{compare, expanded, join_all, number, pair};
-use crate::ops::{Argument, Operand, TensorLike};
+use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
 /// Comparisons of two operands, which broadcast; functions of masks.
@@ -23,47 +23,47 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 pub trait Comparison: TensorLike {
     /// Returns where both are equal. PyTorch: `eq`.
     #[in_place]
-    fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_eq(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Eq, other, Site::here("eq"))
     }
 
     /// Returns where they differ. PyTorch: `ne`.
     #[in_place]
-    fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_ne(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ne, other, Site::here("ne"))
     }
 
     /// Returns where `self` is smaller. PyTorch: `lt`.
     #[in_place]
-    fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_lt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Lt, other, Site::here("lt"))
     }
 
     /// Returns where `self` is smaller or equal. PyTorch: `le`.
     #[in_place]
-    fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_le(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Le, other, Site::here("le"))
     }
 
     /// Returns where `self` is larger. PyTorch: `gt`.
     #[in_place]
-    fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_gt(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Gt, other, Site::here("gt"))
     }
 
     /// Returns where `self` is larger or equal. PyTorch: `ge`.
     #[in_place]
-    fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_ge(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         compare(self, Compare::Ge, other, Site::here("ge"))
     }
 
     /// Returns where an element is NaN. PyTorch: `isnan`.
-    fn try_isnan(&self) -> Result<Self::Mask, Self::Error> {
+    fn try_isnan(&self) -> Result<Self::Mask> {
         self.apply_compare(Compare::Ne, self, Site::here("isnan"))
     }
 
     /// Returns where an element is infinite, of either sign. PyTorch: `isinf`.
-    fn try_isinf(&self) -> Result<Self::Mask, Self::Error>
+    fn try_isinf(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
     {
@@ -73,7 +73,7 @@ pub trait Comparison: TensorLike {
     }
 
     /// Returns where an element is neither infinite nor NaN. PyTorch: `isfinite`.
-    fn try_isfinite(&self) -> Result<Self::Mask, Self::Error>
+    fn try_isfinite(&self) -> Result<Self::Mask>
     where
         Self::Elem: Float,
     {
@@ -84,7 +84,7 @@ pub trait Comparison: TensorLike {
 
     /// Returns where both are nonzero (or `true`). PyTorch: `logical_and`.
     #[in_place]
-    fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_logical_and(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_and");
         let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_binary(Binary::Mul, &y, at)
@@ -92,7 +92,7 @@ pub trait Comparison: TensorLike {
 
     /// Returns where at least one is nonzero (or `true`). PyTorch: `logical_or`.
     #[in_place]
-    fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_logical_or(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_or");
         let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_binary(Binary::Maximum, &y, at)
@@ -100,7 +100,7 @@ pub trait Comparison: TensorLike {
 
     /// Returns where exactly one is nonzero (or `true`). PyTorch: `logical_xor`.
     #[in_place]
-    fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask, Self::Error> {
+    fn try_logical_xor(&self, other: impl Operand<Self>) -> Result<Self::Mask> {
         let at = Site::here("logical_xor");
         let (x, y) = nonzero_masks(self, other, at)?;
         x.apply_compare(Compare::Ne, &y, at)
@@ -108,7 +108,7 @@ pub trait Comparison: TensorLike {
 
     /// Returns where an element is zero (or `false`). PyTorch: `logical_not`.
     #[in_place]
-    fn try_logical_not(&self) -> Result<Self::Mask, Self::Error> {
+    fn try_logical_not(&self) -> Result<Self::Mask> {
         let at = Site::here("logical_not");
         let zero = number(self, Scalar::from_i64(0), &self.shape(), at)?;
         self.apply_compare(Compare::Eq, &zero, at)
@@ -162,7 +162,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 ///
 /// If the shapes do not broadcast.
 #[twins]
-pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A, A::Error> {
+pub fn try_where_<A: TensorLike>(mask: &A::Mask, x: &A, y: impl Operand<A>) -> Result<A> {
     let at = Site::here("where");
     let mask_shape = mask.shape();
     let (x, y, shape) = match y.into_argument(x) {

@@ -2,9 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::random::draw_each;
+use crate::ops::{Result, TensorLike};
 use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 
 /// Dropout.
@@ -23,7 +23,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
     /// assert!(y.to_vec().iter().all(|&element| element == 0.0 || element == 2.0));
     /// assert_eq!(x.dropout(0.5, false, &mut generator), x);
     /// ```
-    fn try_dropout(&self, p: f64, training: bool, generator: &mut Generator) -> Result<Self, Self::Error> {
+    fn try_dropout(&self, p: f64, training: bool, generator: &mut Generator) -> Result<Self> {
         let at = Site::here("dropout");
         ensure!((0.0..=1.0).contains(&p), at, "dropout probability has to be between 0 and 1, but got {p}");
         if !training || p == 0.0 {

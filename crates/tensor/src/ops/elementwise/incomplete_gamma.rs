@@ -4,7 +4,7 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::pair;
-use crate::ops::{Arithmetic, Functions, Operand, TensorLike};
+use crate::ops::{Arithmetic, Functions, Operand, Result, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
 
@@ -21,13 +21,13 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
     /// ```
     #[in_place]
-    fn try_igamma(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_igamma(&self, other: impl Operand<Self>) -> Result<Self> {
         share(self, other, false, Site::here("igamma"))
     }
 
     /// Returns the share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
-    fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self> {
         share(self, other, true, Site::here("igammac"))
     }
 }
@@ -35,7 +35,7 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> IncompleteGamma for A {}
 
 #[track_caller]
-fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A, A::Error> {
+fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A> {
     let (a, x) = pair(a, other, at)?;
     let (orders, bounds) = (a.to_tensor(at)?, x.to_tensor(at)?);
     let values = Tensor::build(orders.shape(), at, |out| {

@@ -3,7 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::pair::{binary, expanded, join_all, number, one_value, pair};
-use crate::ops::{Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, TensorLike, Views, try_where_};
+use crate::ops::{
+    Argument, Arithmetic, ArrayOperand, Comparison, Functions, Operand, Result, TensorLike, Views, try_where_,
+};
 use crate::{Binary, Element, Float, Number, Scalar, Shape, Site, Tensor, Unary};
 
 /// Arithmetic of two and three operands.
@@ -18,7 +20,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
     /// ```
     #[in_place]
-    fn try_lerp(&self, end: impl ArrayOperand<Self>, weight: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_lerp(&self, end: impl ArrayOperand<Self>, weight: impl Operand<Self>) -> Result<Self> {
         let end = &end.into_array(self);
         let at = Site::here("lerp");
         let (x, y, weight) = match weight.into_argument(self) {
@@ -37,12 +39,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns `self + value · x · y`. PyTorch: `addcmul`.
     #[in_place]
-    fn try_addcmul(
-        &self,
-        x: impl ArrayOperand<Self>,
-        y: impl ArrayOperand<Self>,
-        value: f64,
-    ) -> Result<Self, Self::Error> {
+    fn try_addcmul(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcmul");
         let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
         own.try_add(&scale(x, value)?.try_mul(&y)?)
@@ -50,12 +47,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns `self + value · x / y`. PyTorch: `addcdiv`.
     #[in_place]
-    fn try_addcdiv(
-        &self,
-        x: impl ArrayOperand<Self>,
-        y: impl ArrayOperand<Self>,
-        value: f64,
-    ) -> Result<Self, Self::Error> {
+    fn try_addcdiv(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcdiv");
         let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
         own.try_add(&scale(x, value)?.try_div(&y)?)
@@ -63,7 +55,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns `self · 2^other`. PyTorch: `ldexp`.
     #[in_place]
-    fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("ldexp");
         let (x, y) = pair(self, other, at)?;
         x.try_mul(&y.try_exp2()?)
@@ -71,14 +63,14 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns ln(eˣ + eʸ) without overflow. For equal infinities it is that infinity, with derivative NaN. PyTorch:
     /// `logaddexp`.
-    fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");
         let (x, y) = pair(self, other, at)?;
         log_sum_of_powers(&x, &y, Unary::Exp, at)
     }
 
     /// Returns log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
-    fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp2");
         let (x, y) = pair(self, other, at)?;
         log_sum_of_powers(&x, &y, Unary::Exp2, at)
@@ -86,18 +78,18 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
     #[in_place(Binary::Xlogy)]
-    fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xlogy, other, Site::here("xlogy"))
     }
 
     /// Returns x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
-    fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
     /// Returns 0 below 0, 1 above 0, and `values` at 0. A gradient through it is an error. PyTorch: `heaviside`.
     #[in_place]
-    fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
         let (x, values) = pair(self, values, at)?;
         let zeros = x.constant(&Tensor::scalar(Self::Elem::ZERO)).try_expand(x.shape())?;
@@ -107,13 +99,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
     /// Returns where both differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs are close only with
     /// `equal_nan`. PyTorch: `isclose`.
-    fn try_isclose(
-        &self,
-        other: impl Operand<Self>,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
-    ) -> Result<Self::Mask, Self::Error> {
+    fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
         let (x, y) = pair(self, other, at)?;
         let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
@@ -127,17 +113,17 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// Returns where an element is +∞. PyTorch: `isposinf`.
-    fn try_isposinf(&self) -> Result<Self::Mask, Self::Error> {
+    fn try_isposinf(&self) -> Result<Self::Mask> {
         Comparison::try_eq(self, f64::INFINITY)
     }
 
     /// Returns where an element is -∞. PyTorch: `isneginf`.
-    fn try_isneginf(&self) -> Result<Self::Mask, Self::Error> {
+    fn try_isneginf(&self) -> Result<Self::Mask> {
         Comparison::try_eq(self, f64::NEG_INFINITY)
     }
 
     /// Returns where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
-    fn try_signbit(&self) -> Result<Self::Mask, Self::Error> {
+    fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
         let ones = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(self.shape())?;
         ones.apply_binary(Binary::Copysign, &self.detach(), at)?.try_lt(0.0)
@@ -158,7 +144,7 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
     /// Returns `value` where `mask` is true, and `self` elsewhere. Both broadcast. Derivative 0 where filled. PyTorch: `masked_fill`.
-    fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_masked_fill(&self, mask: &Self::Mask, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
         // The mask is the first operand in PyTorch's error.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
@@ -186,14 +172,14 @@ pub(crate) fn broadcast_three<A: TensorLike<Elem: Number>>(
 
 /// Multiplies by `value`, unless it is 1.
 #[track_caller]
-fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A, A::Error> {
+fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A> {
     if value == 1.0 { Ok(x) } else { x.try_mul(value) }
 }
 
 /// Returns the logarithm of the sum of two powers with base e (`Exp`) or 2 (`Exp2`). It is the larger exponent plus
 /// log(1 + base^-distance), where the distance is the difference of the exponents.
 #[track_caller]
-fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A, A::Error> {
+fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A> {
     let first = x.try_ge(y)?;
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;

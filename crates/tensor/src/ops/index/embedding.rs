@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::positions::check_within;
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 
 /// Options for the gradient of [`embedding`](Embedding::embedding).
@@ -31,7 +31,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
     /// let rows = table.embedding(&Tensor::from([1i64, 1, 0]), Default::default());
     /// assert_eq!(rows, Tensor::from([[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]));
     /// ```
-    fn try_embedding(&self, index: &Tensor<i64>, options: EmbeddingOptions) -> Result<Self, Self::Error> {
+    fn try_embedding(&self, index: &Tensor<i64>, options: EmbeddingOptions) -> Result<Self> {
         let at = Site::here("embedding");
         let table = self.shape();
         ensure!(table.rank() == 2, at, "'weight' must be 2-D");

@@ -6,9 +6,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, join};
 use crate::ops::index::positions::{check_range, check_within, gathered_positions, positions_in, wrap_negative};
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
 
@@ -24,7 +24,7 @@ pub trait Indexing: TensorLike {
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
     /// ```
-    fn try_index_select(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+    fn try_index_select(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("index_select");
         let shape = self.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
@@ -52,7 +52,7 @@ pub trait Indexing: TensorLike {
     /// let classes = Tensor::from([[1i64], [0]]);
     /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
     /// ```
-    fn try_gather(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+    fn try_gather(&self, dim: impl Position, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("gather");
         let shape = self.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
@@ -87,7 +87,7 @@ pub trait Indexing: TensorLike {
 
     /// [`gather`](Self::gather) with all dimensions but `dim` broadcast. Both ranks must be equal. Without `dim`, both are
     /// flattened first. Accepts the results of `argsort`, and of `argmax_keepdim`. PyTorch: `take_along_dim`.
-    fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self, Self::Error> {
+    fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {
             let line = self.reshaped([self.shape().numel()], at)?;
@@ -117,7 +117,7 @@ pub trait Indexing: TensorLike {
 
     /// Returns the elements at the row-major positions `index`, in the shape of `index`. Negative positions count from the end.
     /// PyTorch: `take`.
-    fn try_take(&self, index: &Tensor<i64>) -> Result<Self, Self::Error> {
+    fn try_take(&self, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("take");
         let count = self.shape().numel();
         if count == 0 && index.numel() > 0 {
@@ -141,7 +141,7 @@ pub trait Indexing: TensorLike {
     /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
     /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);
     /// ```
-    fn try_masked_select(&self, mask: &Tensor<bool>) -> Result<Self, Self::Error> {
+    fn try_masked_select(&self, mask: &Tensor<bool>) -> Result<Self> {
         let at = Site::here("masked_select");
         let shape = join(mask.shape(), &self.shape(), at)?;
         let positions = positions_in(&mask.over(&shape, at)?, at)?;

@@ -10,9 +10,9 @@ pub use crate::ops::index::item::IndexItem;
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::index::positions::all_positions;
 use crate::ops::index::resolve::{resolve, take};
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, Tensor};
 
 /// Indexing with a list of items.
@@ -34,7 +34,7 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than its dimensions, or
     /// index tensors do not broadcast.
-    fn try_index(&self, items: &[IndexItem]) -> Result<Self, Self::Error> {
+    fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");
         let (view, indices) = resolve(self, items, at)?;
         take(&view, indices, at)

@@ -3,12 +3,12 @@
 //! PyTorch leaves open which write wins, but gives every source the gradient of its element, as if it had won. So does this
 //! code: the values are those of the last write, and the derivative includes all of them.
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::{Result, TensorLike};
 use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
 
 /// Returns `x` with `values` written to the row-major `positions`, one value per position.
-pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     debug_assert_eq!(positions.shape(), &values.shape());
     if positions.numel() == 0 {
         return Ok(x.clone());
@@ -42,7 +42,7 @@ pub(crate) fn overwrite_with_number<A: TensorLike>(
     positions: &Tensor<i64>,
     value: A::Elem,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     x.chosen(&x.mask(&mask_without(&x.shape(), positions, at)?), crate::ops::Argument::Number(value), at)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn mask_without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> 
 }
 
 /// Returns `x` with `values` added at `positions`. Values for the same position add up.
-pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A, A::Error> {
+pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     if positions.numel() == 0 {
         return Ok(x.clone());
     }

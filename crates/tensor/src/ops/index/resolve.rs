@@ -1,11 +1,11 @@
 //! Indexing by a list of items, in two steps: a view for integers, slices and new dimensions; positions for index tensors
 //! and masks.
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{line, positions_in, row_major, unravel, wrap};
 use crate::ops::shape::views::{slice, squeeze, unsqueeze};
+use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Shape, Site, Tensor, View, ensure};
 
@@ -87,7 +87,7 @@ fn check_mask(mask: &Shape, shape: &Shape, axis: usize, at: Site) -> Result<(), 
     Ok(())
 }
 
-fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Result<A, A::Error> {
+fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Result<A> {
     let size = x.shape()[axis] as isize;
     if !(-size..size).contains(&position) {
         let message = format!("index {position} is out of bounds for dimension {axis} with size {size}");
@@ -98,7 +98,7 @@ fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Resul
 }
 
 /// Returns the elements of `view` that the index tensors select.
-pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> Result<A, A::Error> {
+pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> Result<A> {
     match &indices[..] {
         [] => Ok(view.clone()),
         [(axis, index)] => view.apply_index_select(*axis, index, at),

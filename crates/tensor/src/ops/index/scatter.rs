@@ -12,7 +12,7 @@ use crate::ops::index::items::positions_of;
 use crate::ops::index::positions::{check_range, check_within, gathered_positions, slice_positions, wrap};
 use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
 use crate::ops::shape::views::Views;
-use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, TensorLike};
+use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
 use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
@@ -33,12 +33,7 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
     /// ```
     #[in_place(reads(source))]
-    fn try_scatter(
-        &self,
-        dim: impl Position,
-        index: &Tensor<i64>,
-        source: impl ArrayOperand<Self>,
-    ) -> Result<Self, Self::Error> {
+    fn try_scatter(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
         let source = &source.into_array(self);
         let at = Site::here("scatter");
         match target_positions(self, dim, index, Some(&source.shape()), at)? {
@@ -49,12 +44,7 @@ pub trait Scatter: TensorLike {
 
     /// Returns `self` with one number written to the positions `index` along dimension `dim`. PyTorch: `scatter` with a value.
     #[in_place(reads())]
-    fn try_scatter_value(
-        &self,
-        dim: impl Position,
-        index: &Tensor<i64>,
-        value: Self::Elem,
-    ) -> Result<Self, Self::Error> {
+    fn try_scatter_value(&self, dim: impl Position, index: &Tensor<i64>, value: Self::Elem) -> Result<Self> {
         let at = Site::here("scatter_value");
         match target_positions(self, dim, index, None, at)? {
             None => Ok(self.clone()),
@@ -72,12 +62,7 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
     /// ```
     #[in_place(reads(source))]
-    fn try_scatter_add(
-        &self,
-        dim: impl Position,
-        index: &Tensor<i64>,
-        source: impl ArrayOperand<Self>,
-    ) -> Result<Self, Self::Error>
+    fn try_scatter_add(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -98,7 +83,7 @@ pub trait Scatter: TensorLike {
         index: &Tensor<i64>,
         source: impl ArrayOperand<Self>,
         alpha: f64,
-    ) -> Result<Self, Self::Error>
+    ) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -119,12 +104,7 @@ pub trait Scatter: TensorLike {
     /// Returns `self` with the slices of `source` written to the slices `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
     #[in_place(reads(source))]
-    fn try_index_copy(
-        &self,
-        dim: impl Position,
-        index: &Tensor<i64>,
-        source: impl ArrayOperand<Self>,
-    ) -> Result<Self, Self::Error> {
+    fn try_index_copy(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
         let source = &source.into_array(self);
         let at = Site::here("index_copy");
         let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
@@ -136,12 +116,7 @@ pub trait Scatter: TensorLike {
     /// Returns `self` with `value`, a number or an array of rank 0, written to the slices `index`, a vector, along dimension
     /// `dim`. Negative positions count from the end. PyTorch: `index_fill`.
     #[in_place(reads())]
-    fn try_index_fill(
-        &self,
-        dim: impl Position,
-        index: &Tensor<i64>,
-        value: impl Operand<Self>,
-    ) -> Result<Self, Self::Error> {
+    fn try_index_fill(&self, dim: impl Position, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("index_fill");
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
         ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
@@ -163,12 +138,7 @@ pub trait Scatter: TensorLike {
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select; added to them if
     /// `accumulate` is true. PyTorch: `index_put`.
-    fn try_index_put(
-        &self,
-        items: &[IndexItem],
-        values: impl ArrayOperand<Self>,
-        accumulate: bool,
-    ) -> Result<Self, Self::Error>
+    fn try_index_put(&self, items: &[IndexItem], values: impl ArrayOperand<Self>, accumulate: bool) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -188,7 +158,7 @@ pub trait Scatter: TensorLike {
     /// let x = Tensor::<f64>::zeros([2, 3]);
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```
-    fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self, Self::Error> {
+    fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("index_set");
         let positions = positions_of(&self.shape(), items, at)?;
         match value.into_argument(self) {
@@ -205,7 +175,7 @@ pub trait Scatter: TensorLike {
 
     /// Returns `self` with elements of `source`, in row-major order, written where `mask` is true. `self` and `mask` broadcast.
     /// Elements of `source` beyond the number of true elements are not read. PyTorch: `masked_scatter`.
-    fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self> {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter");
         let shape = join(&self.shape(), mask.shape(), at)?;
@@ -266,7 +236,7 @@ fn target_positions<A: TensorLike>(
 }
 
 /// Returns the first elements of `source` along every dimension, in the shape `shape`.
-fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A> {
     let mut part = source.clone();
     if source.shape().rank() == shape.rank() {
         for axis in 0..shape.rank() {
@@ -306,7 +276,7 @@ fn slices<A: TensorLike>(
 }
 
 /// Expands values to the shape of the elements that index tensors select.
-fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A> {
     let bare = drop_leading_ones(values, at)?;
     if !expands(&bare.shape(), shape) {
         let message = format!(
@@ -318,7 +288,7 @@ fn expand_values<A: TensorLike>(values: &A, shape: &Shape, at: Site) -> Result<A
     bare.over(shape, at)
 }
 
-fn drop_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+fn drop_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let shape = x.shape();
     let ones = shape.iter().take_while(|&&size| size == 1).count();
     x.reshaped(&shape[ones..], at)

@@ -9,7 +9,7 @@ use crate::ops::compose::Compose;
 use crate::ops::linalg::products::unequal_vectors;
 use crate::ops::pair::{expanded, number};
 use crate::ops::shape::views::squeeze;
-use crate::ops::{ArrayOperand, InPlace, TensorLike};
+use crate::ops::{ArrayOperand, InPlace, Result, TensorLike};
 use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 
 /// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.
@@ -19,17 +19,17 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
-    fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         multiply_matrices("mm", "self", self, &other.into_array(self), Site::here("mm"))
     }
 
     /// Returns the products of two batches of matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
-    fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         multiply_batches(self, &other.into_array(self), Site::here("bmm"))
     }
 
     /// Returns the product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
-    fn try_mv(&self, vector: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_mv(&self, vector: impl ArrayOperand<Self>) -> Result<Self> {
         let at = Site::here("mv");
         let rows = self.shape().first().copied().unwrap_or(1);
         multiply_by_vector(self, &vector.into_array(self), &Shape::from([rows]), at)
@@ -42,7 +42,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
     /// ```
-    fn try_dot(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_dot(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         let other = &other.into_array(self);
         let at = Site::here("dot");
         let (left, right) = (self.shape(), other.shape());
@@ -70,7 +70,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("addmm");
         let product = multiply_matrices("addmm", "mat1", &first.into_array(self), &second.into_array(self), at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
@@ -114,7 +114,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         vector: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("addmv");
         let product = multiply_by_vector(&matrix.into_array(self), &vector.into_array(self), &self.shape(), at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
@@ -129,7 +129,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("baddbmm");
         let product = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
@@ -144,7 +144,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         second: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("addbmm");
         let products = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
         let product = squeeze(&products.summed(&[0], at)?, 0, at)?;
@@ -160,7 +160,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         row: impl ArrayOperand<Self>,
         beta: impl Into<f64>,
         alpha: impl Into<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("addr");
         let product = outer(&column.into_array(self), &row.into_array(self), ["vec1", "vec2"], at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
@@ -170,7 +170,7 @@ pub trait Blas: TensorLike<Elem: Number> {
 impl<A: TensorLike<Elem: Number>> Blas for A {}
 
 /// Returns the outer product `[m, n]` of two vectors. `names` are their names in PyTorch's sentences.
-pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Site) -> Result<A, A::Error> {
+pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Site) -> Result<A> {
     for (x, name) in [column, row].into_iter().zip(names) {
         let (rank, operation) = (x.shape().rank(), at.operation);
         ensure!(rank == 1, at, "{operation}: Expected 1-D argument {name}, but got {rank}-D");
@@ -200,12 +200,12 @@ pub(crate) fn check_matrices<A: TensorLike>(
     Ok(Shape::from([left[0], right[1]]))
 }
 
-fn multiply_matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+fn multiply_matrices<A: TensorLike>(operation: &str, first: &str, x: &A, y: &A, at: Site) -> Result<A> {
     check_matrices(operation, first, x, y, at)?;
     x.apply_matmul(y, at)
 }
 
-fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     for (name, shape) in [("batch1", &left), ("batch2", &right)] {
         if shape.rank() != 3 {
@@ -223,7 +223,7 @@ fn multiply_batches<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error
 }
 
 /// Returns the product of a matrix and a vector. `own` is the shape of the array that it is added to.
-fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A, A::Error> {
+fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Site) -> Result<A> {
     let (left, right) = (matrix.shape(), vector.shape());
     let (own_rank, rank, vector_rank) = (own.rank(), left.rank(), right.rank());
     let refuse = |message: String| Err(A::Error::from(Error::MatmulShape { message, at }));
@@ -238,13 +238,13 @@ fn multiply_by_vector<A: TensorLike>(matrix: &A, vector: &A, own: &Shape, at: Si
 }
 
 /// Returns `x` expanded to `shape`. The errors are those of `expand`.
-pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     let shape = Sizes::from(shape).resolve_expand(A::Elem::DTYPE, &x.shape(), at)?;
     expanded(x, &shape, at)
 }
 
 /// Returns `beta` * `own` + `alpha` * `product`. `own` expands to the shape of the product. A term with factor 0 is left out.
-fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A, A::Error> {
+fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A> {
     let own = expand_term(own, &product.shape(), at)?;
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scale(product, alpha)?;

@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::pair::expanded;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
 
@@ -54,14 +54,14 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
     /// ```
-    fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self, Self::Error> {
+    fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self> {
         tensordot(self, &other.into_array(self), &dims.into(), Site::here("tensordot"))
     }
 }
 
 impl<A: TensorLike<Elem: Number>> Contractions for A {}
 
-fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A, A::Error> {
+fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     ensure!(dims.first.len() == dims.second.len(), at, "both dimension lists should have same length");
     let first = Dims::from(&dims.first[..]).resolve(left.rank(), at)?;
@@ -114,7 +114,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 ///
 /// If the equation is invalid, or the operands do not fit it.
 #[twins]
-pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A, A::Error> {
+pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A> {
     let at = Site::here("einsum");
     let refuse = |message: String| A::Error::from(Error::argument(at, message));
     let shapes: Vec<Shape> = operands.iter().map(A::shape).collect();
@@ -216,7 +216,7 @@ impl<A: TensorLike> Named<A> {
     }
 
     /// Orders the dimensions as in `labels`, which has all names of `self`. Missing names get size 1.
-    fn arrange(&self, labels: &[Label], at: Site) -> Result<A, A::Error> {
+    fn arrange(&self, labels: &[Label], at: Site) -> Result<A> {
         let order: Axes = labels.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
         let shape = labels.iter().map(|&label| self.size(label).unwrap_or(1)).collect();
         let in_order = order.iter().enumerate().all(|(position, &axis)| position == axis);

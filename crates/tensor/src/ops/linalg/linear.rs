@@ -6,7 +6,7 @@ use crate::ops::compose::Compose;
 use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::linalg::products::product;
 use crate::ops::pair::{expanded, join_all, same_shape};
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Error, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
@@ -22,7 +22,7 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
     /// ```
-    fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>) -> Result<Self, Self::Error> {
+    fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>) -> Result<Self> {
         linear(self, &weight.into_array(self), bias, Site::here("linear"))
     }
 
@@ -33,14 +33,14 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         other: impl ArrayOperand<Self>,
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         bilinear(self, &other.into_array(self), &weight.into_array(self), bias, Site::here("bilinear"))
     }
 }
 
 impl<A: TensorLike<Elem: Number>> LinearMaps for A {}
 
-fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
     let (rank, weight_rank) = (x.shape().rank(), weight.shape().rank());
     if rank == 0 || weight_rank == 0 {
         let message =
@@ -69,7 +69,7 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     z.apply_binary(Binary::Add, &expanded(bias, &shape, at)?, at)
 }
 
-fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
     let (left, right, form) = (x.shape(), y.shape(), weight.shape());
     let (rank, other_rank, form_rank) = (left.rank(), right.rank(), form.rank());
     ensure!(

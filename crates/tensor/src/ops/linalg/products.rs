@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::compose::{Compose, join};
 use crate::ops::pair::expanded;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Error, Number, Shape, Site};
 
 /// The matrix product.
@@ -26,7 +26,7 @@ pub trait Products: TensorLike {
     /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
     /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));
     /// ```
-    fn try_matmul(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error>
+    fn try_matmul(&self, other: impl ArrayOperand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -37,7 +37,7 @@ pub trait Products: TensorLike {
 impl<A: TensorLike> Products for A {}
 
 /// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it.
-pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {
         return x.apply_matmul(y, at);

@@ -6,7 +6,7 @@ use crate::ops::compose::{Compose, count};
 use crate::ops::linalg::blas::outer;
 use crate::ops::pair::pair;
 use crate::ops::reduce::reductions::reduced;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::broadcast::size_at;
 use crate::shape::dims;
 use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View, ensure};
@@ -22,13 +22,13 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let x = Tensor::from([1.0, 2.0]);
     /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
     /// ```
-    fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         outer(self, &other.into_array(self), ["self", "vec2"], Site::here("outer"))
     }
 
     /// Returns the sums of products along the last dimension of both, for every pair of the other indices: `[…, k]` and
     /// `[…', k]` give `[…, …']`. An operand of rank 0 is a factor. PyTorch: `inner`.
-    fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         let other = &other.into_array(self);
         let at = Site::here("inner");
         let (left, right) = (self.shape(), other.shape());
@@ -49,7 +49,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     }
 
     /// Returns the sum of products along `dim`. The shapes broadcast. PyTorch: `linalg.vecdot`.
-    fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let at = Site::here("vecdot");
         let (x, y) = pair(self, &other.into_array(self), at)?;
         reduced(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
@@ -64,7 +64,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
-    fn try_cross(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_cross(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         cross(self, &other.into_array(self), dim.position(), Site::here("cross"))
     }
 
@@ -77,7 +77,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// let x = Tensor::from([1.0, 10.0]);
     /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
     /// ```
-    fn try_kron(&self, other: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
+    fn try_kron(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
         let other = &other.into_array(self);
         let at = Site::here("kron");
         let (left, right) = (self.shape(), other.shape());
@@ -94,7 +94,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     }
 
     /// Returns the sum of the diagonal of a matrix. PyTorch: `trace`.
-    fn try_trace(&self) -> Result<Self, Self::Error> {
+    fn try_trace(&self) -> Result<Self> {
         let at = Site::here("trace");
         let rank = self.shape().rank();
         if rank != 2 {
@@ -109,7 +109,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
 impl<A: TensorLike<Elem: Number>> Vectors for A {}
 
 /// Computes (x × y)ᵢ = xᵢ₊₁ yᵢ₊₂ - xᵢ₊₂ yᵢ₊₁, with indices modulo 3.
-fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A, A::Error> {
+fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     ensure!(left.rank() == right.rank(), at, "linalg.cross: inputs must have the same number of dimensions.");
     let axis = dims::axis(dim, left.rank(), at)?;

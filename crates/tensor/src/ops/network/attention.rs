@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::compose::{Compose, join};
 use crate::ops::linalg::products::product;
 use crate::ops::shape::views::{squeeze, unsqueeze};
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
 /// The keys that a query sees.
@@ -44,7 +44,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         value: impl ArrayOperand<Self>,
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("scaled_dot_product_attention");
         attend(self, &key.into_array(self), &value.into_array(self), mask, scale, at)
     }
@@ -65,7 +65,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         key: impl ArrayOperand<Self>,
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let (at, key) = (Site::here("attention_weights"), &key.into_array(self));
         refuse_vectors(&[(self, "query"), (key, "key")], at)?;
         attention_weights(self, key, mask, scale, 0, at)
@@ -80,7 +80,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         value: impl ArrayOperand<Self>,
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("grouped_query_attention");
         let shape = self.shape();
         ensure!(shape.rank() >= 3, at, "queries of shape {shape} have no heads");
@@ -108,7 +108,7 @@ fn attend<A: TensorLike<Elem: Float>>(
     mask: AttentionMask<'_, A>,
     scale: Option<f64>,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
         // Errors name the dimensions of a batch, so heads without a batch become a batch of one.
@@ -167,7 +167,7 @@ fn attention_weights<A: TensorLike<Elem: Float>>(
     scale: Option<f64>,
     first: usize,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
     let query = query.times(scale, at)?;
@@ -191,13 +191,13 @@ fn attention_weights<A: TensorLike<Elem: Float>>(
 }
 
 /// Returns the scores, with -∞ where `keep` is false.
-fn hide<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A, A::Error> {
+fn hide<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A> {
     let shape = join(&scores.shape(), keep.shape(), at)?;
     scores.chosen(&scores.mask_over(keep, &shape, at)?, f64::NEG_INFINITY, at)
 }
 
 /// Returns the softmax along the last dimension, and 0 where all scores are -∞.
-fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Error> {
+fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A> {
     let shape = scores.shape();
     if shape.numel() == 0 {
         return Ok(scores.clone());
@@ -213,7 +213,7 @@ fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A, A::Err
 }
 
 /// Swaps the last two dimensions.
-fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let rank = x.shape().rank();
     let mut order: Axes = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
@@ -221,7 +221,7 @@ fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
 }
 
 /// Repeats each head of `[…, hk, s, e]`, so that there are `heads`.
-fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A, A::Error> {
+fn repeat_heads<A: TensorLike>(x: &A, heads: usize, at: Site) -> Result<A> {
     let shape = x.shape();
     ensure!(shape.rank() >= 3, at, "keys and values of shape {shape} have no heads");
     let axis = shape.rank() - 3;

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 
 use crate::ops::compose::Compose;
 use crate::ops::linalg::products::product;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Float, Site, Unary, ensure};
 
 /// The weights of a cell with `g` gates: 1 for a plain cell, 4 for an LSTM (input, forget, cell, output), 3 for a GRU (reset,
@@ -45,14 +45,14 @@ impl<A> Copy for CellWeights<'_, A> {}
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
     /// Returns tanh(W x + b + U h + c). PyTorch: `rnn_tanh_cell`.
-    fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+    fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_tanh_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.mapped(Unary::Tanh, at)
     }
 
     /// Returns relu(W x + b + U h + c). PyTorch: `rnn_relu_cell`.
-    fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+    fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_relu_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.mapped(Unary::Relu, at)
@@ -81,7 +81,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
 
     /// Returns the next state of a gated recurrent unit (Cho et al. 2014; with the reset gate after the product, as in cuDNN).
     /// PyTorch: `gru_cell`.
-    fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self, Self::Error> {
+    fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("gru_cell");
         let (x, h) = linear_parts(self, state, &weights, 3, at)?;
         update_gru(&x, &h, state, at)
@@ -90,11 +90,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     /// [`gru_cell`](Self::gru_cell) after its products: `self` is W x + b for the three gates, `[n, 3 · h]`, and `hidden` is
     /// U h + c, in the same shape. A sequence computes W x + b of all its steps as one product. PyTorch:
     /// `_thnn_fused_gru_cell`.
-    fn try_gru_gates(
-        &self,
-        hidden: impl ArrayOperand<Self>,
-        state: impl ArrayOperand<Self>,
-    ) -> Result<Self, Self::Error> {
+    fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
         check_width(self, state, 3, at)?;
         check_width(hidden, state, 3, at)?;
@@ -114,7 +110,7 @@ fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Res
 }
 
 /// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c.
-fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A, A::Error> {
+fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.mapped(Unary::Sigmoid, at)?, both(1)?.mapped(Unary::Sigmoid, at)?);
     let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.mapped(Unary::Tanh, at)?;
@@ -171,7 +167,7 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
 }
 
 /// Returns gate `number` of `count` along the last dimension.
-fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A, A::Error> {
+fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A> {
     let shape = gates.shape();
     let axis = shape.rank() - 1;
     let width = shape[axis] / count;

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 
@@ -20,20 +20,20 @@ pub trait Diagonals: TensorLike {
     /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
     /// ```
     #[in_place]
-    fn try_tril(&self, diagonal: isize) -> Result<Self, Self::Error> {
+    fn try_tril(&self, diagonal: isize) -> Result<Self> {
         triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
     /// Returns each matrix `[…, m, n]` with 0 below a diagonal. `diagonal` counts from the main diagonal upwards. Also replaces
     /// NaN and ∞ by 0. PyTorch: `triu`.
     #[in_place]
-    fn try_triu(&self, diagonal: isize) -> Result<Self, Self::Error> {
+    fn try_triu(&self, diagonal: isize) -> Result<Self> {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
 
     /// Returns the matrix with a vector on its diagonal, or the diagonal of a matrix. `diagonal` counts from the main diagonal
     /// upwards. PyTorch: `diag`.
-    fn try_diag(&self, diagonal: isize) -> Result<Self, Self::Error> {
+    fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
             1 => self.try_diag_embed(diagonal, 0, 1),
@@ -53,7 +53,7 @@ pub trait Diagonals: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```
-    fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+    fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
         let at = Site::here("diag_embed");
         let own = self.shape();
         let Some(&len) = own.last() else {
@@ -74,7 +74,7 @@ pub trait Diagonals: TensorLike {
 impl<A: TensorLike> Diagonals for A {}
 
 /// Replaces the elements of each matrix by 0 where `keeps(row, column)` is false.
-fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool) -> Result<A, A::Error> {
+fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool) -> Result<A> {
     let (shape, operation) = (x.shape(), at.operation);
     let rank = shape.rank();
     ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");

@@ -2,9 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, ensure};
 
@@ -21,12 +21,12 @@ use crate::{Error, Position, Shape, Site, ensure};
 ///
 /// If there are none, or sizes differ.
 #[twins]
-pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
+pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     join(tensors, dim.position(), Site::here("cat"))
 }
 
 /// Joins tensors like [`cat`], for the operation at `at`.
-pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A, A::Error> {
+pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     if let Some(position) = shapes.iter().position(|shape| shape.rank() == 0) {
         let message = format!("zero-dimensional tensor (at position {position}) cannot be concatenated");
@@ -70,7 +70,7 @@ pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result
 ///
 /// If there are none, or shapes differ.
 #[twins]
-pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, A::Error> {
+pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
     let at = Site::here("stack");
     let Some(first) = tensors.first().map(A::shape) else {
         return Err(Error::argument(at, "stack expects a non-empty TensorList").into());
@@ -95,7 +95,7 @@ pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A, 
 ///
 /// If there are none, or sizes differ.
 #[twins]
-pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
+pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     let at = Site::here("hstack");
     let parts = raise_ranks(tensors, 1, at)?;
     let flat = parts.first().is_none_or(|part| part.shape().rank() == 1);
@@ -116,7 +116,7 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
 ///
 /// If there are none, or sizes differ.
 #[twins]
-pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A, A::Error> {
+pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     let at = Site::here("vstack");
     join(&raise_ranks(tensors, 2, at)?, 0, at)
 }

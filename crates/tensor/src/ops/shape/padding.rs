@@ -5,9 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::pair::number;
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Scalar, Shape, Site, View, ensure};
 
 /// The values of the padding.
@@ -43,7 +43,7 @@ pub trait Padding: TensorLike {
     ///
     /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as
     /// many elements as the dimension has, or `Circular` wraps around more than once.
-    fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self, Self::Error> {
+    fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self> {
         pad(self, sizes, mode, Site::here("pad"))
     }
 }
@@ -51,7 +51,7 @@ pub trait Padding: TensorLike {
 impl<A: TensorLike> Padding for A {}
 
 /// Pads `x` like [`Padding::try_pad`], for the operation at `at`.
-pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A, A::Error> {
+pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let (rank, length) = (shape.rank(), sizes.len());
     ensure!(length.is_multiple_of(2), at, "Padding length must be divisible by 2");
@@ -114,13 +114,13 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
 }
 
 /// Removes the elements that the negative numbers of `side` crop.
-fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A, A::Error> {
+fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.sliced(axis, start, x.shape()[axis] - start - end, at)
 }
 
 /// Adds the elements that the positive numbers of `side` ask for.
-fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A, A::Error> {
+fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
@@ -143,7 +143,7 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
 }
 
 /// Pads or crops each of `sides` with one number.
-pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A, A::Error> {
+pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A> {
     let mut x = x.clone();
     for &side in sides {
         x = crop(&extend(&x, side, PadMode::Constant(value), at)?, side, at)?;

@@ -3,9 +3,9 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
@@ -20,7 +20,7 @@ pub trait Repetition: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat(&[2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
     /// ```
-    fn try_repeat(&self, repeats: &[usize]) -> Result<Self, Self::Error> {
+    fn try_repeat(&self, repeats: &[usize]) -> Result<Self> {
         let at = Site::here("repeat");
         let shape = self.shape();
         let Some(lead) = repeats.len().checked_sub(shape.rank()) else {
@@ -40,7 +40,7 @@ pub trait Repetition: TensorLike {
     }
 
     /// [`repeat`](Self::repeat), where fewer repeats than dimensions apply to the last dimensions. PyTorch: `tile`.
-    fn try_tile(&self, repeats: &[usize]) -> Result<Self, Self::Error> {
+    fn try_tile(&self, repeats: &[usize]) -> Result<Self> {
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
         self.try_repeat(&whole)
@@ -54,7 +54,7 @@ pub trait Repetition: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
     /// ```
-    fn try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Result<Self, Self::Error> {
+    fn try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("repeat_interleave");
         let (x, axis) = axis_or_flat(self, dim, at)?;
         let shape = x.shape();
@@ -66,7 +66,7 @@ pub trait Repetition: TensorLike {
 
     /// Repeats slice `k` of dimension `dim`, or element `k` of the flattened tensor if `dim` is `None`, `counts[k]` times.
     /// `counts` has one entry per slice, or one for all. PyTorch: `repeat_interleave` with a tensor.
-    fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self, Self::Error> {
+    fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("repeat_interleave_each");
         let (x, axis) = axis_or_flat(self, dim, at)?;
         let shape = x.shape();
@@ -98,7 +98,7 @@ pub trait Repetition: TensorLike {
     ///
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(&[1], &[0]).to_vec(), [3.0, 1.0, 2.0]);
     /// ```
-    fn try_roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Self, Self::Error> {
+    fn try_roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Self> {
         let at = Site::here("roll");
         let shape = self.shape();
         ensure!(!shifts.is_empty(), at, "`shifts` required");
@@ -135,7 +135,7 @@ fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A
     }
 }
 
-fn roll<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A, A::Error> {
+fn roll<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A> {
     let size = x.shape()[axis];
     if size == 0 || shift.rem_euclid(size as isize) == 0 {
         return Ok(x.clone());

@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::pair::{expanded, join_all};
+use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
@@ -35,7 +35,7 @@ pub trait Views: TensorLike {
     /// assert_eq!(expanded.strides(), &[0, 1, 0, 0]);
     /// assert!(expanded.shares_storage(&bias));
     /// ```
-    fn try_expand(&self, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_expand(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("expand");
         let shape = self.shape();
         let target = sizes.into().resolve_expand(Self::Elem::DTYPE, &shape, at)?;
@@ -43,17 +43,17 @@ pub trait Views: TensorLike {
     }
 
     /// Expands to `sizes`: [`expand`](Self::expand) under its NumPy name.
-    fn try_broadcast_to(&self, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_broadcast_to(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         self.try_expand(sizes)
     }
 
     /// Returns the same values as a constant, through which no gradient flows. PyTorch: `detach`.
-    fn try_detach(&self) -> Result<Self, Self::Error> {
+    fn try_detach(&self) -> Result<Self> {
         self.apply_detach(Site::here("detach"))
     }
 
     /// Expands to the shape of `other`. PyTorch: `expand_as`.
-    fn try_expand_as(&self, other: &Self) -> Result<Self, Self::Error> {
+    fn try_expand_as(&self, other: &Self) -> Result<Self> {
         self.try_expand(other.shape())
     }
 
@@ -66,7 +66,7 @@ pub trait Views: TensorLike {
     /// let g = Tensor::<f64>::ones([4, 32, 14, 14]);
     /// assert_eq!(g.sum_to([32, 1, 1]), Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
     /// ```
-    fn try_sum_to(&self, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_sum_to(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("sum_to");
         let shape = self.shape();
         let target = sizes.into().resolve_plain(at)?;
@@ -80,7 +80,7 @@ pub trait Views: TensorLike {
 
     /// Returns the same elements in row-major order under another shape. One size may be -1, which is inferred. A view if the
     /// strides allow it, else a copy. PyTorch: `reshape`.
-    fn try_reshape(&self, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_reshape(&self, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("reshape");
         let shape = self.shape();
         let target = sizes.into().resolve_reshape(&shape, at)?;
@@ -88,7 +88,7 @@ pub trait Views: TensorLike {
     }
 
     /// Merges dimensions `start` to `end`, both included, into one. PyTorch: `flatten`.
-    fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self, Self::Error> {
+    fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self> {
         let at = Site::here("flatten");
         let shape = self.shape();
         let (start, end) = (dims::axis(start, shape.rank(), at)?, dims::axis(end, shape.rank(), at)?);
@@ -107,7 +107,7 @@ pub trait Views: TensorLike {
     }
 
     /// Splits dimension `dim` into dimensions of `sizes`. One size may be -1, which is inferred. PyTorch: `unflatten`.
-    fn try_unflatten(&self, dim: impl Position, sizes: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_unflatten(&self, dim: impl Position, sizes: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("unflatten");
         let shape = self.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
@@ -126,7 +126,7 @@ pub trait Views: TensorLike {
     }
 
     /// Reorders the dimensions. `dims` names each dimension once. PyTorch: `permute`.
-    fn try_permute(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_permute(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("permute");
         let rank = self.shape().rank();
         let order = dims.into().resolve(rank, at)?;
@@ -141,7 +141,7 @@ pub trait Views: TensorLike {
     }
 
     /// Swaps dimensions `first` and `second`. PyTorch: `transpose`, `swapaxes`.
-    fn try_transpose(&self, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+    fn try_transpose(&self, first: impl Position, second: impl Position) -> Result<Self> {
         let at = Site::here("transpose");
         let rank = self.shape().rank();
         let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
@@ -154,7 +154,7 @@ pub trait Views: TensorLike {
     }
 
     /// Transposes a matrix. A tensor of rank 0 or 1 stays unchanged. PyTorch: `t`.
-    fn try_t(&self) -> Result<Self, Self::Error> {
+    fn try_t(&self) -> Result<Self> {
         let at = Site::here("t");
         let rank = self.shape().rank();
         ensure!(rank <= 2, at, "t() expects a tensor with <= 2 dimensions, but self is {rank}D");
@@ -162,7 +162,7 @@ pub trait Views: TensorLike {
     }
 
     /// Moves dimensions `source` to the positions `destination`. The other dimensions keep their order. PyTorch: `movedim`.
-    fn try_movedim(&self, source: impl Into<Dims>, destination: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_movedim(&self, source: impl Into<Dims>, destination: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("movedim");
         let rank = self.shape().rank();
         let (source, destination) = (source.into().resolve(rank, at)?, destination.into().resolve(rank, at)?);
@@ -183,13 +183,13 @@ pub trait Views: TensorLike {
     }
 
     /// Inserts a dimension of size 1 before position `dim`, which is from `-rank - 1` to `rank`. PyTorch: `unsqueeze`.
-    fn try_unsqueeze(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_unsqueeze(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("unsqueeze");
         unsqueeze(self, dims::axis(dim, self.shape().rank() + 1, at)?, at)
     }
 
     /// Removes the dimensions of size 1 among `dims` (`..`: all of them). PyTorch: `squeeze`.
-    fn try_squeeze(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_squeeze(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("squeeze");
         let shape = self.shape();
         let axes = dims.into().resolve(shape.rank(), at)?;
@@ -201,7 +201,7 @@ pub trait Views: TensorLike {
     }
 
     /// Reverses the order of the elements along `dims`. Unlike PyTorch's `flip`, this is a view.
-    fn try_flip(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_flip(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("flip");
         let shape = self.shape();
         let axes = dims.into().resolve(shape.rank(), at)?;
@@ -209,7 +209,7 @@ pub trait Views: TensorLike {
     }
 
     /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). PyTorch: `narrow`.
-    fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self, Self::Error> {
+    fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self> {
         let (start, len) = (start.position(), len.position());
         let at = Site::here("narrow");
         let shape = self.shape();
@@ -232,13 +232,7 @@ pub trait Views: TensorLike {
     /// Returns every `step`-th element of dimension `dim` from `start` up to, but not including, `end`: Python's
     /// `start:end:step`. Positions beyond the ends are clamped, and `None` means the start or the end of the dimension. `step`
     /// is positive; use [`flip`](Self::flip) to go backwards. PyTorch: indexing with a slice.
-    fn try_slice(
-        &self,
-        dim: impl Position,
-        start: Option<isize>,
-        end: Option<isize>,
-        step: isize,
-    ) -> Result<Self, Self::Error> {
+    fn try_slice(&self, dim: impl Position, start: Option<isize>, end: Option<isize>, step: isize) -> Result<Self> {
         let at = Site::here("slice");
         let shape = self.shape();
         ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");
@@ -249,7 +243,7 @@ pub trait Views: TensorLike {
 
     /// Returns the elements at position `index` (negative: from the end) of dimension `dim`, without that dimension.
     /// PyTorch: `select`.
-    fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self, Self::Error> {
+    fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self> {
         let index = index.position();
         let at = Site::here("select");
         let shape = self.shape();
@@ -267,7 +261,7 @@ pub trait Views: TensorLike {
 
     /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal
     /// upwards (negative: downwards). PyTorch: `diagonal`.
-    fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self, Self::Error> {
+    fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
         let (first, second) = (first.position(), second.position());
         let at = Site::here("diagonal");
         let rank = self.shape().rank();
@@ -278,7 +272,7 @@ pub trait Views: TensorLike {
 
     /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last
     /// dimension. PyTorch: `unfold`.
-    fn try_unfold(&self, dim: impl Position, size: usize, step: usize) -> Result<Self, Self::Error> {
+    fn try_unfold(&self, dim: impl Position, size: usize, step: usize) -> Result<Self> {
         let at = Site::here("unfold");
         let shape = self.shape();
         let axis = dims::axis(dim, shape.rank(), at)?;
@@ -304,12 +298,12 @@ pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<
 }
 
 /// Inserts a dimension of size 1 before `axis`.
-pub(crate) fn unsqueeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+pub(crate) fn unsqueeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     x.apply_view(View::Reshape(x.shape().replaced(axis..axis, &[1])), at)
 }
 
 /// Removes dimension `axis`, which has size 1.
-pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     x.apply_view(View::Reshape(x.shape().without(&[axis])), at)
 }
 

@@ -2,10 +2,10 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Site, Sizes, ensure};
 
 /// Sliding windows as columns of a matrix.
@@ -27,7 +27,7 @@ pub trait Columns: TensorLike {
         dilation: impl Into<Sizes>,
         padding: impl Into<Sizes>,
         stride: impl Into<Sizes>,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("im2col");
         let own = self.shape();
         let inner = own.rank().saturating_sub(3);

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 use crate::memory::reserve;
 use crate::ops::compose::Compose;
 use crate::ops::window::windows::at_least;
-use crate::ops::{AdaptivePooling, TensorLike, Windowed};
+use crate::ops::{AdaptivePooling, Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
 /// The formula for new elements.
@@ -47,7 +47,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
     /// let linear = InterpolateMode::Linear { align_corners: false };
     /// assert_eq!(x.interpolate(4, linear).to_vec(), [0.0, 2.5, 7.5, 10.0]);
     /// ```
-    fn try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Result<Self, Self::Error> {
+    fn try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Result<Self> {
         let at = Site::here("interpolate");
         let own = self.shape();
         let size = size.into();
@@ -88,13 +88,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
-fn resample<A: TensorLike<Elem: Float>>(
-    x: &A,
-    axis: usize,
-    to: usize,
-    mode: InterpolateMode,
-    at: Site,
-) -> Result<A, A::Error> {
+fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: InterpolateMode, at: Site) -> Result<A> {
     let from = x.shape()[axis];
     // Without this, a neighbour of weight 0 would be read too, and 0 · ∞ is NaN.
     if from == to {

@@ -3,8 +3,8 @@
 use crate::kernel::conv::convolution;
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::pool::{max, mean};
-use crate::ops::TensorLike;
 use crate::ops::window::windows::Window;
+use crate::ops::{Result, TensorLike};
 use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 
 /// A convolution z = x * w as the form ⟨x * w, z⟩, which is linear in each of x, w and z. Its derivative with respect to one
@@ -143,36 +143,30 @@ impl<P: Clone> PoolForm<P> {
 pub trait Windowed: TensorLike {
     /// Computes the derivative of the form with respect to `slot` from the other two arrays: `self` and `other`, in order.
     #[doc(hidden)]
-    fn apply_convolution(
-        &self,
-        other: &Self,
-        form: &ConvolutionForm,
-        slot: Slot,
-        at: Site,
-    ) -> Result<Self, Self::Error>;
+    fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
     /// Returns, for each window, the element of `values` at the position where `self` is largest. Both have the same shape.
     /// The result for an empty window is `nothing`.
     #[doc(hidden)]
-    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Self::Error>
+    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), as a function of `values`, to `g`.
     #[doc(hidden)]
-    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Returns the mean of each window.
     #[doc(hidden)]
-    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool).
     #[doc(hidden)]
-    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Self::Error>
+    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 }

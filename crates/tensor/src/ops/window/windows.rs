@@ -1,7 +1,7 @@
 //! Sliding windows along dimensions: the arithmetic that convolution and pooling share.
 
-use crate::ops::TensorLike;
 use crate::ops::shape::views::{squeeze, unsqueeze};
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, Sizes, View};
 
 /// The windows along one dimension.
@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// Returns a view of the windows along `axis`. The elements of a window become the last dimension.
-    pub(crate) fn view<A: TensorLike>(self, x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+    pub(crate) fn view<A: TensorLike>(self, x: &A, axis: usize, at: Site) -> Result<A> {
         let spans = x.apply_view(View::Unfold { axis, size: self.span(), step: self.stride }, at)?;
         if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilated(&spans.shape()), at) }
     }
@@ -85,6 +85,6 @@ pub(crate) fn add_batch<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<(
 }
 
 /// Removes the batch dimension if [`add_batch`] has inserted it.
-pub(crate) fn remove_batch<A: TensorLike>(x: A, added: bool, at: Site) -> Result<A, A::Error> {
+pub(crate) fn remove_batch<A: TensorLike>(x: A, added: bool, at: Site) -> Result<A> {
     if added { squeeze(&x, 0, at) } else { Ok(x) }
 }

@@ -6,7 +6,7 @@ use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::reduce;
 use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
 use crate::ops::shape::views::squeeze;
-use crate::ops::{Softmax, TensorLike};
+use crate::ops::{Result, Softmax, TensorLike};
 use crate::{Float, Shape, Site, Tensor, Unary, ensure};
 
 /// The true classes of the examples.
@@ -32,7 +32,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`,
     /// multiplied by the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all
     /// are ignored, it is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
-    fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self, Self::Error> {
+    fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
         let targets = Targets::new(&self.shape(), target, &options, at)?;
         check_weight(options.weight, targets.classes, at)?;
@@ -52,11 +52,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     /// let loss = logits.cross_entropy(Classes::Indices(&target), Default::default());
     /// assert_eq!(loss.item(), 0.5 * 2f64.ln());
     /// ```
-    fn try_cross_entropy(
-        &self,
-        target: Classes<'_, Self>,
-        options: ClassOptions<'_, Self>,
-    ) -> Result<Self, Self::Error> {
+    fn try_cross_entropy(&self, target: Classes<'_, Self>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("cross_entropy");
         ensure!(
             (0.0..=1.0).contains(&options.label_smoothing),
@@ -79,7 +75,7 @@ fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
     target: &Tensor<i64>,
     options: &ClassOptions<'_, A>,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let targets = Targets::new(&x.shape(), target, options, at)?;
     check_weight(options.weight, targets.classes, at)?;
     let log = x.try_log_softmax(targets.axis as isize)?;
@@ -103,7 +99,7 @@ fn cross_entropy_of_probabilities<A: TensorLike<Elem: Float>>(
     target: &A,
     options: &ClassOptions<'_, A>,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let shape = x.shape();
     ensure!(
         shape == target.shape() && shape.rank() > 0,
@@ -128,7 +124,7 @@ fn cross_entropy_of_probabilities<A: TensorLike<Elem: Float>>(
 }
 
 /// Reshapes weights `[c]` so that they broadcast with `[n, c, …]`.
-fn align_weight<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A, A::Error> {
+fn align_weight<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A> {
     weight.apply_detach(at)?.reshaped(Shape::ones(rank).with_size(axis, weight.shape()[0]), at)
 }
 

@@ -10,7 +10,7 @@ use crate::ops::network::losses::likelihood::LikelihoodLosses;
 use crate::ops::network::losses::margins::MarginLosses;
 use crate::ops::network::losses::reduction::LossReduction;
 use crate::ops::network::losses::regression::RegressionLosses;
-use crate::ops::{ArrayOperand, IntoArray, TensorLike};
+use crate::ops::{ArrayOperand, IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Float, Shape, Site, Tensor};
 
@@ -95,7 +95,7 @@ macro_rules! losses {
                 &self,
                 prediction: P,
                 target: impl ArrayOperand<P::Array>,
-            ) -> Result<P::Array, <P::Array as TensorLike>::Error>
+            ) -> Result<P::Array>
             where
                 P: IntoArray,
                 P::Array: TensorLike<Elem: Float>,
@@ -120,7 +120,7 @@ macro_rules! losses {
         pub fn $try_function<P: IntoArray<Array: TensorLike<Elem: Float>>>(
             prediction: P,
             target: impl ArrayOperand<P::Array>,
-        ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
+        ) -> Result<P::Array> {
             $type::default().try_of(prediction, target)
         }
     )*};

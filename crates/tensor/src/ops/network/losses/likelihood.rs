@@ -7,7 +7,7 @@ use wengert_macros::twins;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
 use crate::ops::pair::pair;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 
 /// Negative log-likelihoods.
@@ -17,12 +17,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// from log-probabilities with `log_target`. It is 0 where the target is 0, but the gradient to that target is NaN. Both
     /// broadcast under the rules of [`compat`](crate::shape::compat). `Mean` divides by the number of elements; for the
     /// mathematical divergence, divide a `Sum` by the batch size. PyTorch: `nn.functional.kl_div`.
-    fn try_kl_div(
-        &self,
-        target: impl ArrayOperand<Self>,
-        log_target: bool,
-        reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
         let (y, x) = pair(&target.into_array(self), self, at)?;
         let losses = if log_target {
@@ -44,7 +39,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         full: bool,
         eps: f64,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("poisson_nll_loss");
         let (y, x) = pair(&target.into_array(self), self, at)?;
         let mut losses = if log_input {
@@ -77,7 +72,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         full: bool,
         eps: f64,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let (target, variance) = (&target.into_array(self), &variance.into_array(self));
         let at = Site::here("gaussian_nll_loss");
         let (own, given) = (self.shape(), variance.shape());
@@ -120,7 +115,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy");
         let (own, theirs) = (self.shape(), target.shape());
@@ -156,7 +151,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         pos_weight: Option<&Self>,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("binary_cross_entropy_with_logits");
         let (own, theirs) = (self.shape(), target.shape());
@@ -178,7 +173,7 @@ impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
 /// Returns the binary cross-entropy of each element. The bounds of the value and of its derivative are those of PyTorch's
 /// kernels.
-fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
     // PyTorch's constant has type f32.
     const EPSILON: f64 = 1e-12f32 as f64;
     let hit = x.mapped(Unary::Log, at)?;
@@ -212,7 +207,7 @@ fn cross_entropy_second<A: TensorLike<Elem: Float>>(
 }
 
 /// Returns y ln y, which is 0 at 0. The derivatives of the two factors there are 0 and 0/0.
-fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
+fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     let zero = y.compared(Compare::Eq, 0.0, at)?;
     let nothing = y.filled(0.0, &y.shape(), at)?;
     let log = nothing.chosen(&zero, &y.mapped(Unary::Log, at)?, at)?;
@@ -221,7 +216,7 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A, A::Error> {
 }
 
 /// Returns ln(1 / (1 + e⁻ˣ)) without overflow. The selections give the right derivative at 0 too.
-fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A, A::Error> {
+fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A> {
     let negative = x.mapped(Unary::Neg, at)?;
     let positive = x.compared(Compare::Ge, 0.0, at)?;
     let below = negative.chosen(&positive, x, at)?;
@@ -229,12 +224,7 @@ fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result<A, A::Erro
     part.minus(&below.mapped(Unary::Exp, at)?.mapped(Unary::Log1p, at)?, at)
 }
 
-fn reduce_weighted<A: TensorLike>(
-    losses: A,
-    weight: Option<&A>,
-    reduction: LossReduction,
-    at: Site,
-) -> Result<A, A::Error> {
+fn reduce_weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A> {
     match weight {
         None => reduce(&losses, reduction, at),
         Some(weight) => reduce(&losses.times(weight, at)?, reduction, at),

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::compose::{Compose, join};
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
 use crate::ops::shape::views::squeeze;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Float, Reduction, Site, Unary, ensure};
 
 /// Losses with a margin.
@@ -28,7 +28,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         target: impl ArrayOperand<Self>,
         margin: f64,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let (other, target) = (&other.into_array(self), &target.into_array(self));
         let at = Site::here("margin_ranking_loss");
         let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
@@ -52,7 +52,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         target: impl ArrayOperand<Self>,
         margin: f64,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("hinge_embedding_loss");
         let far = self.mapped(Unary::Neg, at)?.plus(margin, at)?.mapped(Unary::Relu, at)?;
@@ -64,11 +64,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns ln(1 + e^(-y x)) for `target` y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
-    fn try_soft_margin_loss(
-        &self,
-        target: impl ArrayOperand<Self>,
-        reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");
         let wrong = target.mapped(Unary::Neg, at)?.times(self, at)?;
@@ -84,7 +80,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         negative: impl ArrayOperand<Self>,
         options: TripletOptions,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let (positive, negative) = (&positive.into_array(self), &negative.into_array(self));
         let at = Site::here("triplet_margin_loss");
         let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
@@ -131,7 +127,7 @@ impl Default for TripletOptions {
 }
 
 /// Returns the p-norm of x - y + eps along the last dimension, without that dimension.
-fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, at: Site) -> Result<A, A::Error> {
+fn distance<A: TensorLike<Elem: Float>>(x: &A, y: &A, options: TripletOptions, at: Site) -> Result<A> {
     let d = x.minus(y, at)?.plus(options.eps, at)?;
     let axis = d.shape().rank() - 1;
     let norm = if options.p == 2.0 {

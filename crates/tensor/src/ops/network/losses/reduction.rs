@@ -1,7 +1,7 @@
 //! The reduction of elementwise losses to their sum or mean.
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
+use crate::ops::{Result, TensorLike};
 use crate::{Shape, Site};
 
 /// How a loss reduces its elementwise losses.
@@ -17,7 +17,7 @@ pub enum LossReduction {
 }
 
 /// Reduces elementwise losses.
-pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Site) -> Result<A, A::Error> {
+pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Site) -> Result<A> {
     match reduction {
         LossReduction::None => Ok(losses.clone()),
         LossReduction::Sum => total(losses, at),
@@ -26,7 +26,7 @@ pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Si
 }
 
 /// Returns the sum of all elements, with rank 0.
-pub(super) fn total<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+pub(super) fn total<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let axes: Vec<usize> = (0..x.shape().rank()).collect();
     x.summed(&axes, at)?.reshaped(Shape::scalar(), at)
 }

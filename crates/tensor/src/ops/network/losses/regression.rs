@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::compose::Compose;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
 use crate::ops::pair::pair;
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
 /// Losses of regression. A `weight` has the shape of the prediction. The functions [`mse_loss`](crate::ops::mse_loss) and so
@@ -26,7 +26,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("mse_loss");
         let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Square, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
@@ -39,7 +39,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         target: impl ArrayOperand<Self>,
         weight: Option<&Self>,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("l1_loss");
         let losses = subtract(self, &target.into_array(self), at)?.mapped(Unary::Abs, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
@@ -47,12 +47,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 
     /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). β = 0 gives
     /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
-    fn try_smooth_l1_loss(
-        &self,
-        target: impl ArrayOperand<Self>,
-        beta: f64,
-        reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
         let d = subtract(self, &target.into_array(self), at)?;
@@ -68,7 +63,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         delta: f64,
         weight: Option<&Self>,
         reduction: LossReduction,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("huber_loss");
         ensure!(delta > 0.0, at, "huber_loss does not support non-positive values for delta.");
         let mut losses = huber(&subtract(self, &target.into_array(self), at)?, delta, at)?;
@@ -83,14 +78,14 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> RegressionLosses for A {}
 
 /// Returns `x - target`, which broadcast.
-fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A, A::Error> {
+fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
     let (x, y) = pair(x, target, at)?;
     x.minus(&y, at)
 }
 
 /// Returns c (d - c/2) with c = d clamped to ±δ: both branches of Huber's function in one formula, without the square of an
 /// infinite d.
-fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A, A::Error> {
+fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
     let beyond = d.mapped(Unary::Abs, at)?.compared(Compare::Ge, delta, at)?;
     let clamped = d.mapped(Unary::Sign, at)?.times(delta, at)?.chosen(&beyond, d, at)?;
     clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)
@@ -103,7 +98,7 @@ fn reduce_weighted<A: TensorLike>(
     weight: Option<&A>,
     reduction: LossReduction,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let Some(weight) = weight else { return reduce(&losses, reduction, at) };
     check_weight(weight, own, at)?;
     let losses = losses.times(weight, at)?;

@@ -4,7 +4,7 @@ use crate::ops::compose::Compose;
 use crate::ops::index::positions::gathered_positions;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
 use crate::ops::shape::views::unsqueeze;
-use crate::ops::{Argument, TensorLike};
+use crate::ops::{Argument, Result, TensorLike};
 use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// Options of a loss over classes.
@@ -94,7 +94,7 @@ impl Targets {
     }
 
     /// Returns the losses, with 0 for ignored targets.
-    pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A, A::Error> {
+    pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A> {
         match &self.kept {
             None => Ok(losses.clone()),
             Some(kept) => losses.chosen(&losses.mask(kept), Argument::Number(A::Elem::ZERO), at),
@@ -102,17 +102,12 @@ impl Targets {
     }
 
     /// Returns the weight of each target.
-    fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A, A::Error> {
+    fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A> {
         weight.apply_detach(at)?.apply_take(&self.index, at)
     }
 
     /// Returns the negative log-likelihood of the targets under the log-probabilities `x`, reduced.
-    pub(crate) fn nll<A: TensorLike<Elem: Float>>(
-        &self,
-        x: &A,
-        options: &ClassOptions<'_, A>,
-        at: Site,
-    ) -> Result<A, A::Error> {
+    pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
         // If all targets are ignored, there may be no class to read.
         let picked = if self.classes == 0 {
             x.filled(0.0, self.index.shape(), at)?
@@ -133,7 +128,7 @@ impl Targets {
         losses: &A,
         options: &ClassOptions<'_, A>,
         at: Site,
-    ) -> Result<A, A::Error> {
+    ) -> Result<A> {
         match (options.reduction, options.weight) {
             (LossReduction::Mean, Some(weight)) => {
                 let weights = self.mask(&self.weights(weight, at)?, at)?;

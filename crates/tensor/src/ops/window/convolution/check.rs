@@ -1,9 +1,9 @@
 //! Checks of the arguments that a convolution and its transpose share, and the bias that both add.
 
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, add_batch, at_least};
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
 /// Checks the arguments. Returns the input with a batch dimension, whether that dimension is new, and the windows.
@@ -67,7 +67,7 @@ pub(crate) fn check_bias<A: TensorLike>(bias: Option<&A>, weight: &Shape, out: u
 }
 
 /// Adds a bias `[c]` to `[n, c, …]`.
-pub(crate) fn add_bias<A: TensorLike>(z: A, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+pub(crate) fn add_bias<A: TensorLike>(z: A, bias: Option<&A>, at: Site) -> Result<A> {
     let Some(bias) = bias else { return Ok(z) };
     let shape = Shape::ones(z.shape().rank()).with_size(1, bias.shape()[0]);
     z.plus(&bias.reshaped(shape, at)?, at)

@@ -1,5 +1,6 @@
 //! A convolution.
 
+use crate::ops::Result;
 use crate::ops::shape::padding::{PadMode, pad};
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
 use crate::ops::window::convolution::options::ConvOptions;
@@ -15,7 +16,7 @@ pub(crate) fn convolve<A: Windowed<Elem: Number>>(
     options: &ConvOptions,
     rank: usize,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let (mut x, added, windows) = prepare(x, weight, options, rank, at)?;
     let mut sides = padding_sides(options, &windows, rank, at)?;
     if options.padding_mode != PadMode::Constant(0.0) {

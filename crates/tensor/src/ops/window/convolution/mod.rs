@@ -14,6 +14,7 @@ pub use options::ConvOptions;
 use wengert_macros::twins;
 
 use crate::ops::ArrayOperand;
+use crate::ops::Result;
 use crate::ops::window::convolution::forward::convolve;
 use crate::ops::window::convolution::transposed::convolve_transposed;
 use crate::ops::window::windowed::Windowed;
@@ -34,12 +35,7 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
     /// assert_eq!(y, Tensor::from([[[1.0, 2.0, 4.0]]]));
     /// ```
-    fn try_conv1d(
-        &self,
-        weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
-        options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    fn try_conv1d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
         convolve(self, &weight.into_array(self), bias, options, 1, Site::here("conv1d"))
     }
 
@@ -56,23 +52,13 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// let half_size = image.conv2d(&blur, None, &ConvOptions::default().stride(2).padding(1));
     /// assert_eq!(half_size.shape(), &[1, 1, 2, 2]);
     /// ```
-    fn try_conv2d(
-        &self,
-        weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
-        options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    fn try_conv2d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
         convolve(self, &weight.into_array(self), bias, options, 2, Site::here("conv2d"))
     }
 
     /// Returns the convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus
     /// `bias` `[out]`. PyTorch: `nn.functional.conv3d`.
-    fn try_conv3d(
-        &self,
-        weight: impl ArrayOperand<Self>,
-        bias: Option<&Self>,
-        options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    fn try_conv3d(&self, weight: impl ArrayOperand<Self>, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
         convolve(self, &weight.into_array(self), bias, options, 3, Site::here("conv3d"))
     }
 
@@ -83,7 +69,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         convolve_transposed(self, &weight.into_array(self), bias, options, 1, Site::here("conv_transpose1d"))
     }
 
@@ -94,7 +80,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         convolve_transposed(self, &weight.into_array(self), bias, options, 2, Site::here("conv_transpose2d"))
     }
 
@@ -105,7 +91,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         weight: impl ArrayOperand<Self>,
         bias: Option<&Self>,
         options: &ConvOptions,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         convolve_transposed(self, &weight.into_array(self), bias, options, 3, Site::here("conv_transpose3d"))
     }
 }

@@ -1,5 +1,6 @@
 //! A transposed convolution: the derivative of a convolution with respect to its input, as an operation.
 
+use crate::ops::Result;
 use crate::ops::shape::padding::PadMode;
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
 use crate::ops::window::convolution::options::ConvOptions;
@@ -15,7 +16,7 @@ pub(crate) fn convolve_transposed<A: Windowed<Elem: Number>>(
     options: &ConvOptions,
     rank: usize,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let (x, added, windows) = prepare(x, weight, options, rank, at)?;
     let (own, kernel) = (x.shape(), weight.shape());
     let Some(padding) = &options.padding else {

@@ -5,19 +5,19 @@ use wengert_macros::twins;
 
 use crate::kernel::pool::mean::WindowSpans;
 use crate::memory::reserve;
-use crate::ops::TensorLike;
 use crate::ops::compose::Compose;
 use crate::ops::window::pooling::maximum::prefers_second;
 use crate::ops::window::pooling::mean::average;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{add_batch, at_least, remove_batch};
+use crate::ops::{Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Sizes, View, ensure};
 
 /// Pooling to a requested size.
 #[twins]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Returns the means of `size` windows of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.adaptive_avg_pool1d`.
-    fn try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Result<Self> {
         avg_pool(self, 1, &size.into(), Site::here("adaptive_avg_pool1d"))
     }
 
@@ -31,19 +31,19 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// assert_eq!(image.adaptive_avg_pool2d(1).item(), 2.5);
     /// assert_eq!(image.adaptive_avg_pool2d([1, 2]).to_vec(), [2.0, 3.0]);
     /// ```
-    fn try_adaptive_avg_pool2d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_adaptive_avg_pool2d(&self, size: impl Into<Sizes>) -> Result<Self> {
         avg_pool(self, 2, &size.into(), Site::here("adaptive_avg_pool2d"))
     }
 
     /// Returns the largest element of each of `size` windows of `[n, c, l]` (or `[c, l]`). The gradient flows to the first
     /// of several equal elements. PyTorch: `nn.functional.adaptive_max_pool1d`.
-    fn try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 1, &size.into(), Site::here("adaptive_max_pool1d"))
     }
 
     /// Returns the largest element of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`). The gradient flows to the
     /// first of several equal elements. PyTorch: `nn.functional.adaptive_max_pool2d`.
-    fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self, Self::Error> {
+    fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 2, &size.into(), Site::here("adaptive_max_pool2d"))
     }
 }
@@ -57,7 +57,7 @@ fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
     (start as usize, (((number + 1) * whole).div_ceil(count) - start) as usize)
 }
 
-fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
+fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, None, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let shape = x.shape();
@@ -70,7 +70,7 @@ fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site
 }
 
 /// Reduces the windows of one dimension after the other.
-fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A, A::Error> {
+fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
@@ -119,7 +119,7 @@ fn check<A: TensorLike>(
 }
 
 /// Returns the maximum along `axis`, which stays with size 1, as a tree of comparisons of neighbours.
-fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     let mut x = x.clone();
     let mut size = x.shape()[axis];
     while size > 1 {

@@ -2,12 +2,12 @@
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
-use crate::ops::TensorLike;
 use crate::ops::compose::{Compose, count};
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
 use crate::ops::window::windowed::{PoolingForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
+use crate::ops::{Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
 
 /// Returns the largest element of each window.
@@ -17,7 +17,7 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
     kernel: &Sizes,
     options: &PoolOptions,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let plan = Plan::new(x, rank, kernel, options, true, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let form = form::<A>(&x.shape(), &plan, at)?;
@@ -75,7 +75,7 @@ fn window_axis(axis: &Axis) -> WindowAxis {
 }
 
 /// Returns a mask that is true where the second operand is larger than the first, or NaN.
-pub(crate) fn prefers_second<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask, A::Error> {
+pub(crate) fn prefers_second<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask> {
     let larger = second.apply_compare(Compare::Gt, first, at)?;
     // The maximum of two masks is "or".
     larger.apply_binary(Binary::Maximum, &second.apply_compare(Compare::Ne, second, at)?, at)

@@ -2,6 +2,7 @@
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::WindowSpans;
+use crate::ops::Result;
 use crate::ops::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::{Axis, Plan};
@@ -16,7 +17,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     kernel: &Sizes,
     options: &PoolOptions,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     let plan = Plan::new(x, rank, kernel, options, false, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = plan.axes.iter().enumerate().map(|(number, axis)| {
@@ -37,7 +38,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
 }
 
 /// Returns the mean of each window of `[n, c, …]`. `spans` are the windows along each dimension after the first two.
-pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A, A::Error> {
+pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A> {
     if let Some(divisor) = spans.iter().map(WindowSpans::whole).product::<Option<f64>>() {
         return x.summed(&Axes::from_iter(2..2 + spans.len()), at)?.divided(divisor, at);
     }

@@ -14,6 +14,7 @@ pub use options::PoolOptions;
 
 use wengert_macros::twins;
 
+use crate::ops::Result;
 use crate::ops::window::pooling::maximum::{max_pool, max_pool_with_indices};
 use crate::ops::window::pooling::mean::avg_pool;
 use crate::ops::window::windowed::Windowed;
@@ -23,7 +24,7 @@ use crate::{Float, Site, Sizes, Tensor};
 #[twins]
 pub trait Pooling: Windowed<Elem: Float> {
     /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
-    fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+    fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         max_pool(self, 1, &kernel.into(), options, Site::here("max_pool1d"))
     }
 
@@ -37,7 +38,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
     /// ```
-    fn try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+    fn try_max_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         max_pool(self, 2, &kernel.into(), options, Site::here("max_pool2d"))
     }
 
@@ -62,7 +63,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the mean of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
-    fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+    fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 1, &kernel.into(), options, Site::here("avg_pool1d"))
     }
 
@@ -75,7 +76,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
     /// ```
-    fn try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self, Self::Error> {
+    fn try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 2, &kernel.into(), options, Site::here("avg_pool2d"))
     }
 }

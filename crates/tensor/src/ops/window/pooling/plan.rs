@@ -40,39 +40,34 @@ impl Plan {
         );
         let windows = windows(rank, kernel, options, is_maximum, at)?;
         let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
-        let mut axes = Vec::with_capacity(rank);
-        let mut counts = Vec::with_capacity(rank);
+        let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
         for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
             let Window { kernel, dilation, .. } = window;
-            if padding > if rank == 1 { kernel } else { window.span() } / 2 {
-                return Err(Error::argument(
+            let limit = if rank == 1 { kernel } else { window.span() } / 2;
+            if is_max_pool1d {
+                ensure!(
+                    padding <= limit,
                     at,
-                    match is_max_pool1d {
-                        true => format!(
-                            "max_pool1d() padding should be at most half of kernel size, but got padding={padding} and \
-                         kernel_size={kernel}"
-                        ),
-                        false => format!(
-                            "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} \
-                         and dilation={dilation}"
-                        ),
-                    },
-                ));
+                    "max_pool1d() padding should be at most half of kernel size, but got padding={padding} and \
+                     kernel_size={kernel}"
+                );
             }
+            ensure!(
+                padding <= limit,
+                at,
+                "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and \
+                 dilation={dilation}"
+            );
             let size = shape[planes + 1 + k];
             let count = count_windows(size, padding, window, options.ceil_mode);
             axes.push(Axis { size, window, padding, count: count.max(0) as usize });
             counts.push(count);
         }
-        ensure!(
-            counts.iter().all(|&count| count >= 1),
-            at,
-            "{}",
-            match is_max_pool1d {
-                true => format!("max_pool1d() Invalid computed output size: {}", counts[0]),
-                false => too_small(shape[planes], &axes, &counts),
-            }
-        );
+        let all_fit = counts.iter().all(|&count| count >= 1);
+        if is_max_pool1d {
+            ensure!(all_fit, at, "max_pool1d() Invalid computed output size: {}", counts[0]);
+        }
+        ensure!(all_fit, at, "{}", too_small(shape[planes], &axes, &counts));
         Ok(Plan { axes })
     }
 
