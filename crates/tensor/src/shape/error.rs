@@ -256,11 +256,12 @@ impl Error {
 
 /// Returns an [`Error::Argument`] with the formatted message from the surrounding function, unless the condition holds.
 macro_rules! ensure {
-    ($holds:expr, $at:expr, $($message:tt)+) => {
-        if !$holds {
+    ($holds:expr, $at:expr, $($message:tt)+) => {{
+        let holds: bool = $holds;
+        if !holds {
             return Err($crate::Error::argument($at, format_args!($($message)+)).into());
         }
-    };
+    }};
 }
 pub(crate) use ensure;
 

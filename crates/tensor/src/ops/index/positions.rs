@@ -61,7 +61,7 @@ pub(crate) fn gathered_positions(
 /// Returns the positions, in a tensor of shape `from`, of its slices with the numbers `index` along `axis`.
 pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
-    let index = Tensor::try_from_vec(index.to_vec(), &Shape::ones(rank).with_size(axis, index.len()))?;
+    let index = Tensor::try_from_vec(index.to_vec(), Shape::ones(rank).with_size(axis, index.len()))?;
     let own = |other: usize| if other == axis { Ok(index.clone()) } else { line(from[other], other, rank, at) };
     row_major(from, &(0..rank).map(own).collect::<Result<Vec<_>, _>>()?, at)
 }
