@@ -27,7 +27,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// If memory cannot hold them.
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::drawn(shape.into(), Site::here("rand"), generator, unit::<T>)
+        Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
 
     /// Draws numbers uniformly from [`low`, `high`); all are `low` if both are equal. PyTorch: `uniform_`.
@@ -54,7 +54,7 @@ impl<T: Float> Tensor<T> {
             _ => high.next_down(),
         };
         let bound = last.max(low);
-        Tensor::drawn(shape.into(), at, generator, |generator| {
+        Tensor::draw_tensor(shape.into(), at, generator, |generator| {
             let x = T::from_f64(low + (high - low) * unit::<T>(generator).to_f64());
             T::from_f64(x.to_f64().min(bound))
         })
@@ -74,7 +74,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// If memory cannot hold them.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::drawn(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
+        Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
 
     /// Draws each number from a normal distribution with its own mean and standard deviation. Both broadcast. PyTorch:
@@ -203,7 +203,7 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    fn drawn(
+    fn draw_tensor(
         shape: Sizes,
         at: Site,
         generator: &mut Generator,

@@ -219,13 +219,13 @@ impl<T: Element, const A: usize> From<[T; A]> for Tensor<T> {
 
 impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor<T> {
     fn from(data: [[T; B]; A]) -> Self {
-        nested(data.as_flattened(), [A, B])
+        from_nested(data.as_flattened(), [A, B])
     }
 }
 
 impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor<T> {
     fn from(data: [[[T; C]; B]; A]) -> Self {
-        nested(data.as_flattened().as_flattened(), [A, B, C])
+        from_nested(data.as_flattened().as_flattened(), [A, B, C])
     }
 }
 
@@ -233,7 +233,7 @@ impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize>
     for Tensor<T>
 {
     fn from(data: [[[[T; D]; C]; B]; A]) -> Self {
-        nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
+        from_nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
     }
 }
 

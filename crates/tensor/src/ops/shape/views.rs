@@ -299,12 +299,16 @@ pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<
 
 /// Inserts a dimension of size 1 before `axis`.
 pub(crate) fn unsqueeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
-    x.apply_view(View::Reshape(x.shape().replaced(axis..axis, &[1])), at)
+    let mut shape = x.shape();
+    shape.insert(axis, 1);
+    x.apply_view(View::Reshape(shape), at)
 }
 
 /// Removes dimension `axis`, which has size 1.
 pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
-    x.apply_view(View::Reshape(x.shape().without(&[axis])), at)
+    let mut shape = x.shape();
+    shape.remove(axis);
+    x.apply_view(View::Reshape(shape), at)
 }
 
 /// Returns the broadcast shape of `shapes`. The error has the words of PyTorch's `broadcast_shapes`. PyTorch:

@@ -34,11 +34,11 @@ impl Window {
     /// Returns a view of the windows along `axis`. The elements of a window become the last dimension.
     pub(crate) fn view<A: TensorLike>(self, x: &A, axis: usize, at: Site) -> Result<A> {
         let spans = x.apply_view(View::Unfold { axis, size: self.span(), step: self.stride }, at)?;
-        if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilated(&spans.shape()), at) }
+        if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilation_view(&spans.shape()), at) }
     }
 
     /// Returns the view of every `dilation`-th element of the last dimension.
-    fn dilated(self, spans: &Shape) -> View {
+    fn dilation_view(self, spans: &Shape) -> View {
         View::Slice { axis: spans.rank() - 1, start: 0, len: self.kernel, step: self.dilation as isize }
     }
 }

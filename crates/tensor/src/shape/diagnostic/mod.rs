@@ -42,7 +42,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
     );
     // The caller knows the names a and b only if there are two operands. A view of the written operand would not enlarge it.
     let a_may_change = mismatch.operand == 1 && !is_in_place(at);
-    with_site(sentence, at) + &mismatched(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
+    with_site(sentence, at) + &mismatch_lines(mismatch) + &hint_line(hint::broadcast(mismatch, a_may_change))
 }
 
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
@@ -63,13 +63,13 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
         "Attempting to broadcast a dimension of length {right} at -{from_end}! Mismatching argument at index {operand} \
          had ({tuple}); but expected shape should be broadcastable to {joined}"
     );
-    with_site(sentence, at) + &mismatched(mismatch)
+    with_site(sentence, at) + &mismatch_lines(mismatch)
 }
 
 /// Returns the two shapes of a mismatch. For more than two operands, a note names the operands.
-fn mismatched(mismatch: &Mismatch) -> String {
+fn mismatch_lines(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
-    let mut text = aligned(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
+    let mut text = align(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
     if *operand > 1 {
         text.push_str(&format!(
             "\n  note: a is the joint shape of operands 0 to {}, b is operand {operand}",
@@ -87,7 +87,7 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, at: &Site)
         Some((axis, sizes(axis).0, sizes(axis).1))
     });
     with_site(sentence, at)
-        + &aligned(&[("a", output), ("b", other)], failing)
+        + &align(&[("a", output), ("b", other)], failing)
         + &hint_line(hint::in_place(output, result, other, at.operation))
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
     match target.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<Shape>>() {
         None => text,
         Some(target) => {
-            text + &aligned(&[("tensor", shape), ("target", &target)], Some((*axis, *existing, *expected as usize)))
+            text + &align(&[("tensor", shape), ("target", &target)], Some((*axis, *existing, *expected as usize)))
                 + &hint_line(hint::expand(shape, &target))
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn expand(mismatch: &ExpandMismatch, at: &Site) -> String {
 
 pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> String {
     let (a, b) = shapes;
-    with_site(message, at) + &aligned(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
+    with_site(message, at) + &align(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
 }
 
 /// Returns the hint for two operands with the same number of elements.
@@ -159,7 +159,7 @@ pub(crate) fn zero_dim(operand: usize, shapes: &[Shape], at: &Site) -> String {
     let hint = format!(
         "{name}.reshape([1]) has one; under compat::Rules::default() a tensor without a dimension acts as a number"
     );
-    with_site(sentence, at) + &aligned(&rows, None) + &hint_line(Some(hint))
+    with_site(sentence, at) + &align(&rows, None) + &hint_line(Some(hint))
 }
 
 pub(crate) fn dim_range(dim: isize, rank: usize, at: &Site) -> String {
@@ -221,7 +221,7 @@ fn hint_line(hint: Option<String>) -> String {
 
 /// Returns the shapes below each other, and below them a mark at the failing dimension with its two sizes. The failing dimension
 /// counts in the highest rank.
-fn aligned(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
+fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     let mut text = String::new();

@@ -114,8 +114,8 @@ impl<'a> Picture<'a> {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\">"
         ));
-        svg.line(format_args!("  <title>{}</title>", escaped(&self.title())));
-        svg.line(format_args!("  <desc>{}</desc>", escaped(&self.explanation.to_string())));
+        svg.line(format_args!("  <title>{}</title>", escape(&self.title())));
+        svg.line(format_args!("  <desc>{}</desc>", escape(&self.explanation.to_string())));
         self.draw_dimensions(&mut svg, top - 12);
         for (row, (name, cells)) in self.rows.iter().enumerate() {
             self.draw_row(&mut svg, if row < operands { top + row * ROW } else { result }, name, cells);
@@ -153,7 +153,7 @@ impl<'a> Picture<'a> {
         svg.line(format_args!(
             "  <text x=\"{right}\" y=\"{baseline}\" fill=\"{TEXT}\" font-family=\"{MONOSPACE}\" font-size=\"16\" \
              text-anchor=\"end\">{}</text>",
-            escaped(name)
+            escape(name)
         ));
         svg.line(format_args!(
             "  <g font-family=\"{MONOSPACE}\" font-size=\"16\" font-weight=\"600\" text-anchor=\"middle\">"
@@ -227,7 +227,7 @@ fn legend_advance(text: &str) -> usize {
 }
 
 /// Returns the text with XML's special characters escaped.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
