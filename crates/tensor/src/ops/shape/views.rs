@@ -246,7 +246,7 @@ pub trait Views: TensorLike {
     fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self> {
         let index = index.position();
         let at = Site::here("select");
-        let shape = self.shape();
+        let mut shape = self.shape();
         ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
         let axis = dims::axis(dim, shape.rank(), at)?;
         let size = shape[axis] as isize;
@@ -256,7 +256,9 @@ pub trait Views: TensorLike {
             return Err(Error::IndexRange { message, at }.into());
         }
         let start = if index < 0 { index + size } else { index } as usize;
-        squeeze(&self.apply_view(View::Slice { axis, start, len: 1, step: 1 }, at)?, axis, at)
+        let narrowed = self.apply_view(View::Slice { axis, start, len: 1, step: 1 }, at)?;
+        shape.remove(axis);
+        narrowed.apply_view(View::Reshape(shape), at)
     }
 
     /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal
