@@ -48,7 +48,7 @@ impl<T: Float> Tensor<T> {
             at,
             "uniform expects to-from to be finite, but found from={low} and to={high}"
         );
-        // Rounding may reach the upper bound, which is excluded.
+        // Rounding may give the upper bound, which is excluded: the largest number below it replaces it.
         let last = match T::DTYPE {
             DType::F32 => f64::from((high as f32).next_down()),
             _ => high.next_down(),
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
-        // By the same formulas in Python.
+        // Reference values: the same formulas in Python.
         assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.566_561_5, 0.745_781_7, 0.971_002_7]);
         let unit = [0.5665615751722809, 0.7457817572627011, 0.9710027535867962];
         assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);
@@ -352,7 +352,7 @@ mod tests {
     fn integers_and_positions_are_drawn_with_their_probabilities() {
         let x = Tensor::randint(-3, 5, [80_000], &mut generator());
         for value in -3..5 {
-            // Binomial: within five standard deviations.
+            // A binomial count is within five standard deviations of its mean.
             let count = x.iter().filter(|&x| x == value).count() as f64;
             assert!((count - 10_000.0).abs() < 5.0 * 10_000f64.sqrt(), "{value}: {count}");
         }
@@ -366,7 +366,7 @@ mod tests {
         let near = |count: f64, expected: f64| (count - expected).abs() < 5.0 * expected.sqrt();
         assert!(near(count(0, 1), 10_000.0) && count(0, 1) + count(0, 2) == 40_000.0);
         assert!(near(count(1, 0), 20_000.0) && count(1, 0) + count(1, 3) == 40_000.0);
-        // Without replacement each position that has a weight comes once.
+        // Without replacement, each position with a weight above 0 is drawn once.
         let mut both = weights.multinomial(2, false, &mut generator()).to_vec();
         both[..2].sort();
         both[2..].sort();
@@ -403,8 +403,8 @@ mod tests {
     #[test]
     fn moments_are_those_of_the_distribution() {
         const N: usize = 1 << 16;
-        // Mean and variance, each within five of its own standard deviations; the fourth central moment gives the
-        // second.
+        // Mean and variance are within five of their standard deviations. The fourth central moment gives the standard deviation
+        // of the variance.
         let check = |x: Tensor<f64>, mean: f64, variance: f64, fourth: f64| {
             let n = N as f64;
             let average = x.mean(..).item();
@@ -421,7 +421,7 @@ mod tests {
         // (p(1-p)⁴ + (1-p)p⁴) for p = 1/4
         let fourth = 0.25 * 0.75f64.powi(4) + 0.75 * 0.25f64.powi(4);
         check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut generator()), 0.25, 0.1875, fourth);
-        // Shares of the normal distribution within 1 and 2.
+        // The probabilities that the magnitude of a normal number is below 1 and below 2.
         let x = Tensor::<f64>::randn([N], &mut generator());
         for (bound, share) in [(1.0, 0.682_689_492_137), (2.0, 0.954_499_736_104)] {
             let within = x.iter().filter(|x| x.abs() < bound).count() as f64 / N as f64;
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_upper_bound_is_excluded() {
-        // Between 1 and the next number but one there are two numbers to draw, and three to round to.
+        // `high` is the second f32 above 1. Rounding could give three numbers, and the largest is excluded.
         let high = 1.0 + 2.0 * f64::from(f32::EPSILON);
         let x = Tensor::<f32>::uniform(1.0, high, [1000], &mut generator());
         assert!(x.iter().all(|x| x == 1.0 || x == 1.0 + f32::EPSILON));

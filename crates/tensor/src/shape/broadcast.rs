@@ -1,4 +1,4 @@
-//! The broadcasting rule, on lists of sizes and nothing else.
+//! The broadcasting rule. It only needs lists of sizes.
 //!
 //! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or one of them is 1; the result has the other
 //! size. A missing size counts as 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The rule is defined for

@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::shape::shape::{INLINE_RANK, list_of};
 use crate::{Layout, Shape};
 
-/// The loops that visit every element of `N` layouts of the same shape in step.
+/// The loops that visit the corresponding elements of `N` layouts of the same shape.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
     /// The loops, outermost first. There is at least one: it has size 1 for a single element, and size 0 for no elements.
@@ -52,7 +52,7 @@ impl<const N: usize> Loop<N> {
 pub(crate) enum Segment {
     /// Contiguous, starting at this position.
     Slice(usize),
-    /// The same element throughout, at this position.
+    /// One repeated element, at this position.
     Splat(usize),
     /// Constant stride, starting at this position.
     Strided(usize, isize),

@@ -31,7 +31,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
             }
             Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
-        // From the nearer end, so that both ends are exact; the derivatives are the same from either.
+        // Computed from the nearer end, so that both ends are exact. The derivatives do not depend on the choice.
         let near = weight.try_abs()?.try_lt(0.5)?;
         let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)

@@ -249,7 +249,7 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scale(product, alpha)?;
     if alpha == 0.0 {
-        // Only the value is 0: PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN.
+        // PyTorch multiplies the gradient by 0, so that a NaN among the factors stays NaN. So only the value is replaced.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     if beta == 0.0 { Ok(product) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }

@@ -217,7 +217,7 @@ const DENY: u8 = 1 << 1;
 const BACKWARD: u8 = 1 << 2;
 const LEGACY: u8 = 1 << 3;
 const ZERO_DIM: u8 = 1 << 4;
-/// Distinguishes packed rules from none.
+/// Set in all packed rules, because 0 means that there are none.
 const SET: u8 = 1 << 7;
 
 thread_local! {
