@@ -264,6 +264,6 @@ impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> fo
 }
 
 /// Returns a tensor with the elements of nested arrays.
-fn nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
+fn from_nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
     Tensor::from_parts(Storage::from_vec(data.to_vec()), Layout::contiguous(Shape::from(shape)))
 }
