@@ -27,18 +27,18 @@ pub enum Resolved {
     Flat,
 }
 
-/// Whether operands of equal shapes need no further look at the settings.
+/// Returns whether the rules in force accept any two operands of equal shapes.
 #[inline]
 pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
 }
 
-/// Decides how operands of the shapes `x` and `y` come to one shape. Every operation of two operands asks this function, unless the shapes
-/// are equal and the settings [accept](accepts_equal) that.
+/// Decides how two operands of shapes `x` and `y` get a common shape. Every operation of two operands calls this function, unless
+/// the shapes are equal and the rules [accept](accepts_equal) that.
 ///
 /// # Errors
 ///
-/// Where the shapes do not broadcast, the settings refuse them, or the result would not have the shape that is written to.
+/// If the shapes do not broadcast, the rules refuse them, or the result does not have the shape that it is written to.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {
@@ -64,7 +64,7 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
 /// Returns the error for `result`, the broadcast shape of `output` and `other`, that differs from `output`, which is written to.
 pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
     let Some(source) = ExpandMismatch::between(other, output) else {
-        unreachable!("{other} would expand to {output}, and the result have its shape")
+        unreachable!("if {other} expanded to {output}, the result would have that shape")
     };
     let (output, broadcast) = (Box::new(output.clone()), Box::new(result.clone()));
     Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
