@@ -51,7 +51,7 @@
 //!
 //! # Rules that hold everywhere
 //!
-//! - A mistake in a program (shapes that do not fit) panics at the line that made it. Each method that panics has a twin whose name begins with
+//! - A mistake in a program (shapes that do not fit) panics at the line that made it. Each operation and each layer has a twin whose name begins with
 //!   `try_` and that returns the error. Functions that read or write files return a `Result`.
 //! - The same program gives the same bits on any number of threads. All random numbers come from a [`nn::Generator`].
 //! - Tensors copy on write: an in-place operation changes no other tensor.

@@ -221,6 +221,18 @@ fn operations_are_written_once() {
 }
 
 #[test]
+fn no_crate_draws_random_numbers_from_another_crate() {
+    for name in ["tensor", "autograd", "nn", "distributed"] {
+        let manifest = text(&format!("crates/{name}/Cargo.toml"));
+        let section =
+            manifest.split("\n[dependencies]\n").nth(1).and_then(|rest| rest.split("\n[").next()).unwrap_or_default();
+        assert!(section.contains("wengert-"), "the dependencies of {name} are not found");
+        let random = section.lines().find(|line| line.starts_with("rand") || line.starts_with("getrandom"));
+        assert_eq!(random, None, "{name}: all random numbers come from a `Generator`");
+    }
+}
+
+#[test]
 fn the_pages_are_found() {
     let found = pages();
     assert!(found.len() > 20, "only {} pages were found", found.len());

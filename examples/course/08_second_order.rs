@@ -29,6 +29,12 @@ fn point(p: &Tensor<f64>) -> (f64, f64) {
 }
 
 fn second_order(options: &Options) -> Result {
+    valley_by_both_methods(options)?;
+    product_with_a_large_hessian();
+    network_by_lbfgs(options)
+}
+
+fn valley_by_both_methods(options: &Options) -> Result {
     let start = Tensor::from([-1.2, 1.0]);
 
     println!("1. Rosenbrock's valley by gradient descent, from (-1.2, 1)\n");
@@ -61,7 +67,10 @@ fn second_order(options: &Options) -> Result {
         .crosses("lowest", 3, [(1.0, 1.0)]);
     options.write("valley.svg", chart.to_svg()?)?;
     println!();
+    Ok(())
+}
 
+fn product_with_a_large_hessian() {
     println!("3. For many numbers, the product of the Hessian with a vector costs as much as two gradients\n");
     let f = objective_of_one(|x: Var<'_, f64>| (x.square().sum(..) + 1.0).log());
     let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
@@ -70,7 +79,9 @@ fn second_order(options: &Options) -> Result {
         "   100,000 numbers; the Hessian would have 10 billion; its row sums begin with {:.3e}\n",
         along.to_vec()[0]
     );
+}
 
+fn network_by_lbfgs(options: &Options) -> Result {
     println!("4. L-BFGS fits a network to a curve\n");
     let generator = &mut Generator::new(options.seed());
     let mut network = Sequential::<f64>::new();

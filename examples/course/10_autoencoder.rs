@@ -53,12 +53,15 @@ impl Autoencoder {
 }
 
 fn autoencoders(options: &Options) -> Result {
-    let epochs = options.epochs()?;
     let generator = &mut Generator::new(options.seed());
     let (train, test) = digits(DIGITS, generator)?;
     let batches = DataLoader::new(train.inputs().clone(), 64).shuffle().seed(options.seed());
-    let images = test.inputs();
+    plane(options, &batches, &test, generator)?;
+    variational(options, &batches, test.inputs(), generator)
+}
 
+fn plane(options: &Options, batches: &DataLoader<Tensor>, test: &Samples, generator: &mut Generator) -> Result {
+    let (epochs, images) = (options.epochs()?, test.inputs());
     println!("1. Two numbers per digit\n");
     let mut plain =
         Autoencoder { encoder: network([64, 128, 64, 2], generator), decoder: network([2, 64, 128, 64], generator) };
@@ -85,12 +88,15 @@ fn autoencoders(options: &Options) -> Result {
     }
     options.write("plane.svg", chart.to_svg()?)?;
     println!();
+    Ok(())
+}
 
+fn variational(options: &Options, batches: &DataLoader<Tensor>, images: &Tensor, generator: &mut Generator) -> Result {
     println!("2. Eight distributions per digit\n");
     let (encoder, decoder) = (network([64, 128, 64, 2 * LATENT], generator), network([LATENT, 64, 128, 64], generator));
     let mut variational = Autoencoder { encoder, decoder };
     let mut adam = AdamW::new(3e-3);
-    for epoch in 1..=2 * epochs {
+    for epoch in 1..=2 * options.epochs()? {
         for x in batches.epoch(epoch.into()) {
             let x = x?;
             let noise = Tensor::randn([x.shape()[0], LATENT], generator);

@@ -30,6 +30,19 @@ fn per_sample(model: &Linear, x: &Tensor, y: &Tensor<i64>) -> [Tensor; 2] {
     [0, 1].map(|parameter| gradients[parameter].1.clone())
 }
 
+/// Returns the means of the clipped gradients, with noise.
+fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut Generator) -> [Tensor; 2] {
+    // One factor for each sample, equal for all of its numbers: [n, 1, 1] and [n, 1].
+    let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
+    let factor = (bound / squares.sqrt()).clamp_max(1.0);
+    let clipped = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];
+    let deviation = noise * bound / gradients[0].shape()[0] as f32;
+    clipped.map(|gradient| {
+        let mean = gradient.mean(0);
+        &mean + Tensor::randn(mean.shape(), generator) * deviation
+    })
+}
+
 fn train(options: &Options) -> Result {
     let steps: usize = options.get("steps")?;
     let (bound, noise): (f32, f32) = (options.get("bound")?, options.get("noise")?);
@@ -63,18 +76,11 @@ fn train(options: &Options) -> Result {
             }
             let rows = Tensor::randint(0, train.len() as i64, [64], generator);
             let (x, y) = (train.inputs().index_select(0, &rows), train.targets().index_select(0, &rows));
-            let mut gradients = per_sample(&model, &x, &y);
-            if private {
-                // One factor for each sample, equal for all of its numbers: [n, 1, 1] and [n, 1].
-                let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);
-                let factor = (bound / squares.sqrt()).clamp_max(1.0);
-                gradients = [&gradients[0] * factor.reshape([-1, 1, 1]), &gradients[1] * factor.unsqueeze(1)];
-            }
-            let mut means = gradients.map(|gradient| gradient.mean(0));
-            if private {
-                let deviation = noise * bound / 64.0;
-                means = means.map(|mean| &mean + Tensor::randn(mean.shape(), generator) * deviation);
-            }
+            let gradients = per_sample(&model, &x, &y);
+            let means = match private {
+                true => private_means(gradients, bound, noise, generator),
+                false => gradients.map(|gradient| gradient.mean(0)),
+            };
             for (parameter, mean) in model.parameters_mut().into_iter().zip(means) {
                 parameter.value -= &(mean * 0.3);
             }
