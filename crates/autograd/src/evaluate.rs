@@ -4,7 +4,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Op, Part, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::error::raise;
@@ -127,7 +127,7 @@ impl<T: Float> Record<T> {
         (last, times): (Index, usize),
         at: Site,
     ) -> Result<Evaluated<T>, Error> {
-        let part = Part::new(self, &self.values, &wanted);
+        let part = Subgraph::new(self, &self.values, &wanted);
         let frontier = part.frontier(last);
         if frontier.len() <= FRONTIER || times >= REPEATED {
             let mut bytes = 0;
@@ -147,7 +147,7 @@ impl<T: Float> Record<T> {
 /// A part of a record, to be evaluated.
 struct PartOf<'r, T: Float> {
     record: &'r Record<T>,
-    part: Part<T>,
+    part: Subgraph<T>,
 }
 
 impl<T: Float> Evaluate<T> for PartOf<'_, T> {

@@ -42,7 +42,7 @@ mod tape;
 pub mod transforms;
 mod variable;
 
-pub use derive::{Follow, Gradients, Key, LossWith, RecordedGradients};
+pub use derive::{GradientSink, Gradients, Key, LossWith, RecordedGradients};
 pub use error::Error;
 pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};

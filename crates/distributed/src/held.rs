@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use wengert_autograd::{Follow, RecordedGradients};
+use wengert_autograd::{GradientSink, RecordedGradients};
 use wengert_nn::{Module, Optimizer, update_buffers};
 use wengert_tensor::{Float, Site, Tensor};
 
@@ -176,7 +176,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
     }
 }
 
-impl<T: Float> Follow<T> for Lockstep<'_, '_, T> {
+impl<T: Float> GradientSink<T> for Lockstep<'_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
         let Some(&position) = self.held.get(&parameter) else {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use wengert_autograd::{Follow, Tape, Var};
+use wengert_autograd::{GradientSink, Tape, Var};
 use wengert_nn::{Generator, Module, Optimizer};
 use wengert_tensor::{Float, Tensor};
 
@@ -163,7 +163,7 @@ impl<T: Float> Filling<'_, '_, '_, T> {
     }
 }
 
-impl<T: Float> Follow<T> for Filling<'_, '_, '_, T> {
+impl<T: Float> GradientSink<T> for Filling<'_, '_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
         // A parameter that is not of the model has no place.
         let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {

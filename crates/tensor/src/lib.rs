@@ -20,6 +20,7 @@ pub mod ops;
 mod scalar;
 mod shape;
 mod tensor;
+mod thresholds;
 
 #[doc(hidden)]
 pub use engine::plan;

@@ -10,5 +10,5 @@ mod reverse;
 mod tests;
 
 pub use gradients::{Gradients, Key};
-pub use recorded::{Follow, RecordedGradients};
+pub use recorded::{GradientSink, RecordedGradients};
 pub use reverse::LossWith;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Part, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, Index, Subgraph, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
@@ -14,7 +14,7 @@ use crate::{Error, Var};
 
 /// What takes the gradients of [`RecordedGradients`] while others are still computed, and may give parameters that are not in the
 /// model's memory.
-pub trait Follow<T: Float = f32> {
+pub trait GradientSink<T: Float = f32> {
     /// Takes the gradient of the parameter with this [`id`](crate::Parameter::id).
     ///
     /// # Errors
@@ -42,12 +42,12 @@ pub trait Follow<T: Float = f32> {
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
-/// use wengert_autograd::{Error, Follow};
+/// use wengert_autograd::{Error, GradientSink};
 ///
 /// /// The order in which gradients are complete.
 /// struct Order(Vec<u64>);
 ///
-/// impl Follow for Order {
+/// impl GradientSink for Order {
 ///     fn gradient(&mut self, parameter: u64, _gradient: Tensor) -> Result<(), Error> {
 ///         self.0.push(parameter);
 ///         Ok(())
@@ -121,19 +121,19 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     /// # Errors
     ///
     /// If there is not enough memory, a custom operation fails, or `follow` refuses something.
-    pub fn evaluate(self, follow: &mut impl Follow<T>) -> Result<(T, Gradients<T>), Error> {
+    pub fn evaluate(self, follow: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         let RecordedGradients { loss, parameters, changes, at } = self;
         let record = loss.tape.record.borrow();
         let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(statistics(&changes));
         roots.push(loss.index);
-        let part = Part::new(&record, &record.values, &roots);
+        let part = Subgraph::new(&record, &record.values, &roots);
         let places: Vec<Index> = roots.iter().map(|&node| part.place(node)).collect();
         let plan = plan_for(&part.expression, &ByNode::<()>::default(), &places);
         let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
         let owners = record.parameters.iter().filter(|(id, _)| follow.is_elsewhere(*id));
         let elsewhere = owners.map(|&(id, node)| (node, id)).collect();
-        let following = Following { record: &record, part, elsewhere, follow: RefCell::new(follow) };
+        let following = SinkEvaluation { record: &record, part, elsewhere, follow: RefCell::new(follow) };
         following.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
             Some(&(id, _)) => following.follow.borrow_mut().gradient(id, value),
             None => {
@@ -149,22 +149,22 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
 }
 
 /// What is to be computed of a record, and who follows.
-struct Following<'r, T: Float, F> {
+struct SinkEvaluation<'r, T: Float, F> {
     record: &'r Record<T>,
-    part: Part<T>,
+    part: Subgraph<T>,
     /// The nodes of parameters whose values are elsewhere.
     elsewhere: ByNode<u64>,
     follow: RefCell<&'r mut F>,
 }
 
-impl<T: Float, F: Follow<T>> Following<'_, T, F> {
+impl<T: Float, F: GradientSink<T>> SinkEvaluation<'_, T, F> {
     /// The node's number on the tape.
     fn node(&self, node: Index) -> Index {
         self.part.nodes[node as usize]
     }
 }
 
-impl<T: Float, F: Follow<T>> Evaluate<T> for Following<'_, T, F> {
+impl<T: Float, F: GradientSink<T>> Evaluate<T> for SinkEvaluation<'_, T, F> {
     type Error = Error;
 
     fn expression(&self) -> &Expression<T> {
@@ -210,7 +210,7 @@ mod tests {
         fetched: Vec<u64>,
     }
 
-    impl Follow<f64> for Keeping {
+    impl GradientSink<f64> for Keeping {
         fn gradient(&mut self, parameter: u64, gradient: Tensor<f64>) -> Result<(), Error> {
             self.gradients.push((parameter, gradient));
             Ok(())

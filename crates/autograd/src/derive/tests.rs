@@ -18,7 +18,7 @@ fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, 
     let steps = plan(&record, &record.values, &roots, true).steps;
     let is_product = |step: &&Step<f64>| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
     let is_concatenation = |step: &&Step<f64>| match &step.work {
-        Work::Cat(..) | Work::Join { .. } | Work::Embed(..) => true,
+        Work::Cat { .. } | Work::Embed(..) => true,
         Work::Fused(bound) => {
             bound.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
         }

@@ -127,8 +127,8 @@ fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, us
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
     let expected = one_at_a_time(tape, &indices).unwrap();
     let plan = plan(&record, &record.values, &indices, true);
-    let copies = |step: &&Step<f64>| matches!(step.work, Work::Cat(..));
-    let joins = |step: &&Step<f64>| matches!(step.work, Work::Join { .. });
+    let copies = |step: &&Step<f64>| matches!(step.work, Work::Cat { in_place: None, .. });
+    let joins = |step: &&Step<f64>| matches!(step.work, Work::Cat { in_place: Some(_), .. });
     let side_by_side = |step: &&Step<f64>| match &step.work {
         Work::Fused(program) => {
             program.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))

@@ -5,4 +5,4 @@ mod record;
 mod spare;
 
 pub(crate) use record::{DETACH, Record};
-pub(crate) use spare::Kept;
+pub(crate) use spare::RecycledRecord;

@@ -17,6 +17,8 @@ pub(crate) struct Record<T: Float, O> {
     /// The line that recorded each node. An operation's own constant (the number of `x + 2.0`) has none until the operation is
     /// recorded.
     locations: Vec<Option<&'static Location<'static>>>,
+    /// Number of nodes without a line.
+    unlocated: usize,
     operations: Vec<(O, &'static str)>,
     data: Vec<Tensor<T>>,
     /// Names of operations that refuse to be differentiated.
@@ -59,6 +61,7 @@ impl<T: Float, O> Record<T, O> {
         Record {
             expression: Expression::new(),
             locations: Vec::new(),
+            unlocated: 0,
             operations: Vec::new(),
             data: Vec::new(),
             names: Vec::new(),
@@ -80,6 +83,7 @@ impl<T: Float, O> Record<T, O> {
     pub(super) fn clear(&mut self) {
         self.expression.clear();
         self.locations.clear();
+        self.unlocated = 0;
         self.operations.clear();
         self.data.clear();
         self.names.clear();
@@ -181,18 +185,6 @@ impl<T: Float, O> Record<T, O> {
     ) -> Option<Index> {
         let location = self.on_behalf_of.or(location);
         self.locate(&inputs, location);
-        self.push_located(op, inputs, shape, location)
-    }
-
-    /// [`push`](Self::push) for inputs that already have a line.
-    #[inline(always)]
-    pub(crate) fn push_located<const N: usize>(
-        &mut self,
-        op: Op,
-        inputs: [Index; N],
-        shape: u32,
-        location: Option<&'static Location<'static>>,
-    ) -> Option<Index> {
         let index = self.expression.push(op, inputs, shape)?;
         self.locations.push(location);
         Some(index)
@@ -234,12 +226,17 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Sets the line of those inputs that have none.
+    /// Prepares a node with this line: gives the line to those inputs that have none.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
-        for &input in inputs {
-            let own = &mut self.locations[input as usize];
-            *own = own.or(location);
+        if location.is_none() {
+            self.unlocated += 1;
+        } else if self.unlocated > 0 {
+            for &input in inputs {
+                let own = &mut self.locations[input as usize];
+                self.unlocated -= usize::from(own.is_none());
+                *own = own.or(location);
+            }
         }
     }
 

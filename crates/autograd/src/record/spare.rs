@@ -19,9 +19,9 @@ thread_local! {
 }
 
 /// A record whose memory the next tape reuses.
-pub(crate) struct Kept<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
+pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
-impl<T: Float, O: 'static> Kept<T, O> {
+impl<T: Float, O: 'static> RecycledRecord<T, O> {
     /// An empty record, in memory of an earlier one if possible.
     pub(crate) fn take() -> Self {
         let spare = SPARE.try_with(|spares| {
@@ -29,11 +29,11 @@ impl<T: Float, O: 'static> Kept<T, O> {
             let position = spares.iter().rposition(|spare| spare.is::<RefCell<Record<T, O>>>())?;
             spares.swap_remove(position).downcast().ok()
         });
-        Kept(Some(spare.ok().flatten().unwrap_or_else(|| Box::new(RefCell::new(Record::new())))))
+        RecycledRecord(Some(spare.ok().flatten().unwrap_or_else(|| Box::new(RefCell::new(Record::new())))))
     }
 }
 
-impl<T: Float, O: 'static> Deref for Kept<T, O> {
+impl<T: Float, O: 'static> Deref for RecycledRecord<T, O> {
     type Target = RefCell<Record<T, O>>;
 
     #[inline]
@@ -45,7 +45,7 @@ impl<T: Float, O: 'static> Deref for Kept<T, O> {
     }
 }
 
-impl<T: Float, O: 'static> Drop for Kept<T, O> {
+impl<T: Float, O: 'static> Drop for RecycledRecord<T, O> {
     fn drop(&mut self) {
         let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= MAX_NODES) else { return };
         record.get_mut().clear();

@@ -41,8 +41,12 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
         (&[size, m, k], &[_, _]) if is_identity(x, [size * m, k]) => result(y),
         (&[size, m, k], &[_, _]) => result(folded(x, [size * m, k])?.apply_matmul(&y, at)?),
         (&[_, k], &[size, _, 1]) => {
-            let turned = x.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
-            result(if is_identity(y, [size, k]) { turned } else { folded(y, [size, k])?.apply_matmul(&turned, at)? })
+            let permuted = x.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
+            result(if is_identity(y, [size, k]) {
+                permuted
+            } else {
+                folded(y, [size, k])?.apply_matmul(&permuted, at)?
+            })
         }
         _ => call.batched(0).apply_matmul(&call.batched(1), at),
     }

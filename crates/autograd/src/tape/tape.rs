@@ -16,7 +16,7 @@ use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 use crate::Error;
 use crate::error::{or_raise, raise};
 use crate::parameter::{Buffer, Change, Parameter, Share};
-use crate::record::{self, Kept};
+use crate::record::{self, RecycledRecord};
 
 /// The contents of a tape.
 pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
@@ -37,7 +37,7 @@ pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 /// assert_eq!(gradients.of(bias), &Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
 /// ```
 pub struct Tape<T: Float = f32> {
-    pub(crate) record: Kept<T, Rc<dyn Operation<T>>>,
+    pub(crate) record: RecycledRecord<T, Rc<dyn Operation<T>>>,
     /// The tape's unique number in this process.
     pub(crate) id: u64,
     /// On a training tape.
@@ -56,7 +56,7 @@ impl<T: Float> Tape<T> {
     /// An empty tape.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Tape { record: Kept::take(), id: NEXT.fetch_add(1, Ordering::Relaxed), training: None }
+        Tape { record: RecycledRecord::take(), id: NEXT.fetch_add(1, Ordering::Relaxed), training: None }
     }
 
     /// An empty tape for a training step: on it dropout drops, and batch normalisation uses the batch and changes its running

@@ -120,8 +120,8 @@ impl<'t, T: Float> Tape<T> {
         let columns = self.batch(&derivatives, &[(tangent, self.identity(&from, at)?)], from.numel(), at)?;
         let joined = columns.iter().zip(outputs).map(|(column, y)| {
             let to = y.shape();
-            let turned = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
-            turned.apply_view(View::Reshape(joined(&to, &from)), at)
+            let permuted = column.apply_view(View::Permute((1..=to.rank()).chain([0]).collect()), at)?;
+            permuted.apply_view(View::Reshape(joined(&to, &from)), at)
         });
         joined.collect()
     }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,29 +29,50 @@ pub(crate) enum Buffer<T> {
     Pooled(PooledBuffer<T>),
     Foreign(Foreign<T>),
     Lent(Box<dyn AsRef<[T]> + Send + Sync>),
-    Part(Part<T>),
-    Joined(Joined<T>),
+    Range(MemoryRange<T>),
 }
 
-/// A range of memory, other ranges of which are other parts.
-pub(crate) struct Part<T> {
+/// A range of an allocation that other buffers share.
+pub(crate) struct MemoryRange<T> {
     memory: Arc<Divided<T>>,
     range: Range<usize>,
+    /// If this is a concatenation: the buffers that make up the range. Neither they nor the range are writable while this exists.
+    parts: Vec<Storage<T>>,
 }
 
-/// The range that consecutive parts have together. It holds their buffers, which are no longer writable therefore, and is not writable
-/// itself.
-pub(crate) struct Joined<T> {
-    memory: Arc<Divided<T>>,
-    range: Range<usize>,
-    _parts: Vec<Storage<T>>,
-}
-
-/// Memory that is divided into parts, through which alone its elements are read and written.
+/// An allocation whose elements are read and written through [`MemoryRange`]s alone.
 struct Divided<T> {
     start: *mut T,
-    /// Where the elements are; not looked at as long as there are parts.
+    /// Owns the elements; never read while there are ranges.
     _memory: PooledBuffer<T>,
+}
+
+/// An allocation that hands out disjoint ranges as buffers of their own.
+pub(crate) struct ConcatMemory<T> {
+    memory: Arc<Divided<T>>,
+    len: usize,
+    /// The end of each range that was handed out, by its start.
+    taken: BTreeMap<usize, usize>,
+}
+
+impl<T: Scalar> ConcatMemory<T> {
+    /// Allocates `len` elements with unspecified values.
+    pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
+        let mut memory = reserve::scratch(len.max(1))?;
+        let memory = Arc::new(Divided { start: memory.as_mut_ptr(), _memory: memory });
+        Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
+    }
+
+    /// Returns `range` as a buffer, writable by its only holder. `None` if an element was handed out before.
+    pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
+        let before = self.taken.range(..range.end).next_back();
+        if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
+            return None;
+        }
+        self.taken.insert(range.start, range.end);
+        let range = MemoryRange { memory: Arc::clone(&self.memory), range, parts: Vec::new() };
+        Some(Storage::Large(Arc::new(Buffer::Range(range))))
+    }
 }
 
 // SAFETY: the memory is owned and goes with it; through a shared reference only `start` is read, and what it leads to is
@@ -173,36 +195,24 @@ impl<T: Scalar> Storage<T> {
             // SAFETY: `from_arc_array`, the only constructor, took `start` and `len` from the lowest to the highest element of an
             // array, and its owner lives as long as `self` (see `Foreign`).
             Buffer::Foreign(foreign) => unsafe { std::slice::from_raw_parts(foreign.start, foreign.len) },
-            // SAFETY: `divided` made the range within the initialised elements of the memory, which lives as long as `self`. They are
-            // written through the only holder of a part's buffer, borrowed mutably, and no two parts have an element in common:
-            // through this part nobody writes as long as it is borrowed, and of joined parts, whose range theirs make up without a
-            // gap, there is a second holder.
-            Buffer::Part(Part { memory, range }) | Buffer::Joined(Joined { memory, range, .. }) => unsafe {
+            // SAFETY: `take` checked that the range lies within the memory's initialised elements; the memory lives as long as
+            // `self`. `take` hands out no element twice, and only a range's sole holder writes, through a mutable borrow: nobody
+            // writes while this range is borrowed. A concatenation is a second holder of each of its parts, which make up its range
+            // without a gap.
+            Buffer::Range(MemoryRange { memory, range, .. }) => unsafe {
                 std::slice::from_raw_parts(memory.start.add(range.start), range.len())
             },
         }
     }
 
-    /// A buffer for each of `lengths`, unspecified at first, that lie one after the other in memory.
-    pub(crate) fn divided(lengths: impl Iterator<Item = usize> + Clone) -> Result<Vec<Self>, AllocationError> {
-        let all = lengths.clone().try_fold(0usize, usize::checked_add).ok_or(AllocationError)?;
-        let mut memory = reserve::scratch(all.max(1))?;
-        let memory = Arc::new(Divided { start: memory.as_mut_ptr(), _memory: memory });
-        let mut end = 0;
-        let part = |len: usize| {
-            let range = end..end + len;
-            end = range.end;
-            Storage::Large(Arc::new(Buffer::Part(Part { memory: Arc::clone(&memory), range })))
-        };
-        Ok(lengths.map(part).collect())
-    }
-
-    /// The elements of all `parts` in one buffer, where they lie one after the other: nothing is copied, and from now on none of
-    /// them is writable. `None` where they do not.
+    /// Returns one buffer with the elements of all `parts`, without a copy, if they follow each other in one [`ConcatMemory`]. None of
+    /// them is writable any more. `None` otherwise.
     pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
-                Buffer::Part(Part { memory, range }) => Some((Arc::clone(memory), range.clone())),
+                Buffer::Range(MemoryRange { memory, range, parts }) if parts.is_empty() => {
+                    Some((Arc::clone(memory), range.clone()))
+                }
                 _ => None,
             },
             Storage::Small(_) => None,
@@ -215,7 +225,7 @@ impl<T: Scalar> Storage<T> {
             }
             range.end = next.end;
         }
-        Some(Storage::Large(Arc::new(Buffer::Joined(Joined { memory, range, _parts: parts }))))
+        Some(Storage::Large(Arc::new(Buffer::Range(MemoryRange { memory, range, parts }))))
     }
 
     /// Number of elements.
@@ -232,12 +242,12 @@ impl<T: Scalar> Storage<T> {
         match buffer {
             Buffer::Own(data) => Some(data),
             Buffer::Pooled(block) => Some(block),
-            Buffer::Part(Part { memory, range }) => {
+            Buffer::Range(MemoryRange { memory, range, parts }) if parts.is_empty() => {
                 let Range { start, end } = *range;
-                // SAFETY: as in `as_slice`; this is the only holder of the part's buffer, borrowed mutably.
+                // SAFETY: as in `as_slice`; this is the range's only holder, borrowed mutably.
                 Some(unsafe { std::slice::from_raw_parts_mut(memory.start.add(start), end - start) })
             }
-            Buffer::Foreign(_) | Buffer::Lent(_) | Buffer::Joined(_) => None,
+            Buffer::Foreign(_) | Buffer::Lent(_) | Buffer::Range(_) => None,
         }
     }
 

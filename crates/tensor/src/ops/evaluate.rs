@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use crate::engine::access::Argument;
 use crate::engine::elementwise;
-use crate::engine::plan::{Chains, Expression, Index, Op, Plan, Source, Step, Work};
+use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Plan, Step, Work};
 use crate::engine::program::AxisSet;
-use crate::memory::storage::Storage;
+use crate::memory::storage::{ConcatMemory, Storage};
 use crate::ops::TensorLike;
 use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
@@ -79,7 +79,7 @@ pub trait Evaluate<T: Float> {
         let (mut roots_of, mut last_use) = (vec![SmallVec::<[usize; 1]>::new(); plan.buffers], vec![0; plan.buffers]);
         for (position, (source, shape)) in plan.roots.iter().enumerate() {
             match source {
-                Source::Buffer(buffer) => roots_of[*buffer as usize].push(position),
+                OperandRef::Buffer(buffer) => roots_of[*buffer as usize].push(position),
                 source => ready(position, buffers.over(source, shape, at)?.clone())?,
             }
         }
@@ -138,33 +138,36 @@ pub trait Evaluate<T: Float> {
 
 /// The values of the steps that have run, as long as they are read.
 struct Buffers<'a, T: Float, E: ?Sized> {
-    maker: &'a E,
+    host: &'a E,
     values: Vec<Option<Tensor<T>>>,
     /// Data that was fetched for the step that is running, and views of it.
-    fetched: SmallVec<[(Place, Tensor<T>); 2]>,
+    fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
     /// By buffer, the views of data that is elsewhere: made for each step that reads them.
     views: Vec<Option<&'a Step<T>>>,
-    chains: ChainParts<'a, T>,
+    concatenations: Concatenations<'a, T>,
 }
 
 /// Where a fetched value is read.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum FetchKey {
     Known(Index),
     Buffer(u32),
 }
 
 /// The buffers that a step reads and writes.
 fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
-    let read =
-        step.reads.iter().filter_map(|source| if let Source::Buffer(buffer) = source { Some(*buffer) } else { None });
+    let read = step
+        .reads
+        .iter()
+        .filter_map(|source| if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None });
     read.chain(step.writes.iter().copied())
 }
 
 impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
-    fn new(maker: &'a E, plan: &'a Plan<T>) -> Self {
-        let chains = ChainParts { plan: &plan.chains, free: plan.chains.lengths.iter().map(|_| None).collect() };
-        Buffers { maker, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), chains }
+    fn new(host: &'a E, plan: &'a Plan<T>) -> Self {
+        let memory = plan.concat_buffers.lengths.iter().map(|_| None).collect();
+        let concatenations = Concatenations { plan: &plan.concat_buffers, memory };
+        Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
     /// Whether a step is a view of data that is elsewhere, to be made where it is read.
@@ -173,9 +176,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             return false;
         };
         let elsewhere = match step.reads[0] {
-            Source::Known(node) => self.maker.is_elsewhere(node),
-            Source::Buffer(buffer) => self.views.get(buffer as usize).is_some_and(Option::is_some),
-            Source::Number(_) => false,
+            OperandRef::Known(node) => self.host.is_elsewhere(node),
+            OperandRef::Buffer(buffer) => self.views.get(buffer as usize).is_some_and(Option::is_some),
+            OperandRef::Number(_) => false,
         };
         if elsewhere && roots_of[buffer as usize].is_empty() {
             self.views.resize(self.values.len(), None);
@@ -187,17 +190,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Gets what a step reads and is not here.
     #[inline]
-    fn fetch(&mut self, source: &Source<T>) -> Result<(), E::Error> {
+    fn fetch(&mut self, source: &OperandRef<T>) -> Result<(), E::Error> {
         match *source {
-            Source::Known(node) if self.maker.is_elsewhere(node) => {
-                let value = self.maker.fetch(node)?;
-                self.fetched.push((Place::Known(node), value));
+            OperandRef::Known(node) if self.host.is_elsewhere(node) => {
+                let value = self.host.fetch(node)?;
+                self.fetched.push((FetchKey::Known(node), value));
             }
-            Source::Buffer(buffer) => {
+            OperandRef::Buffer(buffer) => {
                 if let Some(&Some(view)) = self.views.get(buffer as usize) {
                     self.fetch(&view.reads[0])?;
                     let value = self.single(view, &view.work)?;
-                    self.fetched.push((Place::Buffer(buffer), value));
+                    self.fetched.push((FetchKey::Buffer(buffer), value));
                 }
             }
             _ => {}
@@ -213,20 +216,20 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
         match &step.work {
             Work::Fused(program) => {
-                let mut parts: SmallVec<[Option<Storage<T>>; 4]> = SmallVec::new();
-                if !self.chains.free.is_empty() {
-                    parts.extend(step.writes.iter().map(|&buffer| self.chains.of(buffer)));
+                let mut outputs: SmallVec<[Option<Storage<T>>; 4]> = SmallVec::new();
+                if !self.concatenations.memory.is_empty() {
+                    outputs.extend(step.writes.iter().map(|&buffer| self.concatenations.output(buffer)));
                 }
-                let argument = |source: &Source<T>| match (source, self.tensor(source)) {
-                    (Source::Number(value), _) => Argument::Number(*value),
+                let argument = |source: &OperandRef<T>| match (source, self.tensor(source)) {
+                    (OperandRef::Number(value), _) => Argument::Number(*value),
                     (_, Some(tensor)) => Argument::from(tensor),
                     (source, None) => {
                         unreachable!("{source:?} is read before it is computed or after it was dropped")
                     }
                 };
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
-                let site = self.maker.site(step.node);
-                let given = |output: usize| parts.get_mut(output).and_then(Option::take);
+                let site = self.host.site(step.node);
+                let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
                 let results = program.borrow_mut().outputs(&arguments, site, given, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
@@ -237,8 +240,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let result = self.added_product(step, shapes)?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
-            Work::Join { axis, shapes, chain, first } => {
-                let result = self.join(step, *axis, shapes, (*chain, *first))?;
+            Work::Cat { axis, shapes, in_place } => {
+                let result = self.concatenate(step, *axis, shapes, *in_place)?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
             work => {
@@ -249,19 +252,21 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    fn tensor(&self, source: &Source<T>) -> Option<&Tensor<T>> {
+    fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
-            Source::Buffer(buffer) => self.values[buffer as usize].as_ref().or_else(|| fetched(Place::Buffer(buffer))),
-            Source::Known(node) => fetched(Place::Known(node)).or_else(|| self.maker.known(node)),
-            Source::Number(_) => None,
+            OperandRef::Buffer(buffer) => {
+                self.values[buffer as usize].as_ref().or_else(|| fetched(FetchKey::Buffer(buffer)))
+            }
+            OperandRef::Known(node) => fetched(FetchKey::Known(node)).or_else(|| self.host.known(node)),
+            OperandRef::Number(_) => None,
         }
     }
 
     /// The value over `shape`: a view, nothing is copied.
-    fn over(&self, source: &Source<T>, shape: &Shape, at: Site) -> Result<Operand<'_, T>, E::Error> {
+    fn over(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Operand<'_, T>, E::Error> {
         let value = match (source, self.tensor(source)) {
-            (Source::Number(value), _) => Operand::New(Tensor::scalar(*value)),
+            (OperandRef::Number(value), _) => Operand::New(Tensor::scalar(*value)),
             (_, Some(value)) => Operand::Borrowed(value),
             (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
         };
@@ -279,7 +284,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Runs a step that is one operation.
     fn single(&self, step: &Step<T>, work: &Work) -> Result<Tensor<T>, E::Error> {
-        let at = self.maker.site(step.node);
+        let at = self.host.site(step.node);
         match work {
             Work::Reduce(op, axes, shape) => {
                 let x = self.over(&step.reads[0], shape, at)?;
@@ -296,50 +301,51 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             Work::Embed(view, [from, to]) => {
                 Ok(self.over(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
             }
-            Work::Cat(axis, shapes) => Ok(Tensor::apply_cat(&self.operands(step, shapes, at)?, *axis, at)?),
             Work::Node(node, shapes) => {
                 let operands = self.operands(step, shapes, at)?;
-                self.maker.compute(*node, &operands)
+                self.host.compute(*node, &operands)
             }
-            Work::Fused(_) | Work::AddedProduct(_) | Work::Join { .. } => {
+            Work::Fused(_) | Work::AddedProduct(_) | Work::Cat { .. } => {
                 unreachable!("they are more than one operation")
             }
         }
     }
 
-    /// A concatenation: of parts that are in their places in a chain from `first` on, and of others, which are copied there.
-    fn join(
+    /// Runs a concatenation. Operands that were written at their offsets stay there; the others are copied to theirs.
+    fn concatenate(
         &mut self,
         step: &Step<T>,
         axis: usize,
         shapes: &[Shape],
-        (chain, first): (usize, usize),
+        in_place: Option<Offset>,
     ) -> Result<Tensor<T>, E::Error> {
-        let at = self.maker.site(step.node);
+        let at = self.host.site(step.node);
         let operands = self.operands(step, shapes, at)?;
+        if let Some(all) = in_place.and_then(|offset| self.joined(&operands, offset)) {
+            let mut shape = shapes[0].clone();
+            shape[axis] = shapes.iter().map(|part| part[axis]).sum();
+            return Ok(Tensor::from_parts(all, Layout::contiguous(shape)));
+        }
+        Ok(Tensor::apply_cat(&operands, axis, at)?)
+    }
+
+    /// Returns the buffer of operands from an offset on. `None` if one is neither there nor free to be copied there.
+    fn joined(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
-        for (number, operand) in operands.iter().enumerate() {
+        for operand in operands {
             let (own, layout) = operand.parts();
-            // What nobody has taken was not written by the step that computed the operand.
-            parts.push(match self.chains.free(chain, first + number) {
+            // A free range means that the step that computed the operand did not write there.
+            parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
-                    if let Some(out) = part.get_mut() {
-                        elementwise::copy(operand.source(), out);
-                    }
+                    elementwise::copy(operand.source(), part.get_mut()?);
                     part
                 }
                 None if layout.is_contiguous() && layout.numel() == own.len() => own.clone(),
-                None => return Ok(Tensor::apply_cat(&operands, axis, at)?),
+                None => return None,
             });
+            start += layout.numel();
         }
-        match Storage::joined(parts) {
-            Some(all) => {
-                let mut shape = shapes[0].clone();
-                shape[axis] = shapes.iter().map(|part| part[axis]).sum();
-                Ok(Tensor::from_parts(all, Layout::contiguous(shape)))
-            }
-            None => Ok(Tensor::apply_cat(&operands, axis, at)?),
-        }
+        Storage::joined(parts)
     }
 
     fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
@@ -349,11 +355,11 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// The product of two operands, added to a third: in the memory of that one if this is the last that reads it.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
-        let at = self.maker.site(step.node);
+        let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
-        let is = |source: &Source<T>, buffer: u32| matches!(source, Source::Buffer(other) if *other == buffer);
+        let is = |source: &OperandRef<T>, buffer: u32| matches!(source, OperandRef::Buffer(other) if *other == buffer);
         let own = match step.reads[2] {
-            Source::Buffer(buffer)
+            OperandRef::Buffer(buffer)
                 if step.drops.contains(&buffer) && !step.reads[..2].iter().any(|read| is(read, buffer)) =>
             {
                 self.values[buffer as usize].take_if(whole)
@@ -368,25 +374,24 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 }
 
-/// The memory of buffers that lie together.
-struct ChainParts<'a, T: Float> {
-    plan: &'a Chains,
-    /// The parts that nobody has taken, of each chain of which one was.
-    free: Vec<Option<Vec<Option<Storage<T>>>>>,
+/// The memory of a plan's concatenations.
+struct Concatenations<'a, T: Float> {
+    plan: &'a ConcatBuffers,
+    /// For each concatenation buffer in use, its memory; `None` inside if there was not enough at once.
+    memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 
-impl<T: Float> ChainParts<'_, T> {
-    /// The memory in which a buffer belongs, where it is part of a chain.
-    fn of(&mut self, buffer: u32) -> Option<Storage<T>> {
-        let &(chain, part) = self.plan.places.get(&buffer)?;
-        self.free(chain, part)
+impl<T: Float> Concatenations<'_, T> {
+    /// Returns the memory in which a buffer belongs, if it is an operand of a concatenation.
+    fn output(&mut self, buffer: u32) -> Option<Storage<T>> {
+        let &(offset, len) = self.plan.offsets.get(&buffer)?;
+        self.take(offset, len)
     }
 
-    /// A part of a chain, unless it was taken before. Where memory cannot hold the chain at once, there is none.
-    fn free(&mut self, chain: usize, part: usize) -> Option<Storage<T>> {
-        let lengths = self.plan.lengths[chain].iter().copied();
-        let divide = || Storage::divided(lengths).unwrap_or_default().into_iter().map(Some).collect();
-        self.free[chain].get_or_insert_with(divide).get_mut(part)?.take()
+    /// Returns the memory of `len` elements from an offset on, unless it was taken before.
+    fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
+        let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
+        self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)
     }
 }
 

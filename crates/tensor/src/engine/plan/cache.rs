@@ -1,4 +1,4 @@
-//! Plans of the last expressions on this thread, found by comparing the expressions node by node: no hash, no mistake.
+//! The plans of the last expressions of this thread. They are found by a comparison of all nodes, not by a hash, which could be wrong.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,39 +6,34 @@ use std::rc::Rc;
 
 use crate::Float;
 use crate::engine::plan::expression::{ByNode, Expression, Index};
-use crate::engine::plan::schedule;
+use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::engine::plan::steps::Plan;
+use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 
-/// Plans kept for a thread, at most: a step that reads many values has a plan for each.
-const PLANS: usize = 1024;
-
-/// Nodes of all plans kept for a thread, at most. A larger expression's planning is small beside its run.
-const NODES: usize = 1 << 20;
-
-/// A plan, and all that it was made from.
+/// A plan, and everything from which it was made.
 struct Entry<T> {
     expression: Expression<T>,
     roots: Vec<Index>,
-    /// Nodes whose values were there before.
+    /// Nodes whose values were known.
     known: Vec<Index>,
     simplify: bool,
     plan: Rc<Plan<T>>,
 }
 
-/// An entry of either element type.
+/// An [`Entry`] of any element type.
 struct Cached {
     entry: Box<dyn Any>,
     nodes: usize,
 }
 
 thread_local! {
-    /// The last one used first.
+    /// The plans, the last used one first.
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The plan for the values of `roots`, where those of the nodes in `known` are there already: one that was made before for an
-/// equal expression, or a new one.
+/// Returns the plan for the values of `roots`, given the values of the nodes in `known`: the plan of an equal expression from before, or a
+/// new one.
 pub fn plan_for<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
     let serves = |entry: &Entry<T>| {
@@ -54,9 +49,9 @@ pub fn plan_for<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, root
         cache[0].entry.downcast_ref::<Entry<T>>().map(|entry| Rc::clone(&entry.plan))
     });
     found.unwrap_or_else(|| {
-        let plan = Rc::new(schedule::plan(expression, known, roots, simplify));
+        let plan = Rc::new(planner::plan(expression, known, roots, simplify));
         let nodes = expression.len();
-        if nodes <= NODES {
+        if nodes <= MAX_PLANNED_NODES {
             let (roots, known) = (roots.to_vec(), known.keys().copied().collect());
             let entry = Entry { expression: expression.clone(), roots, known, simplify, plan: Rc::clone(&plan) };
             keep(Cached { entry: Box::new(entry), nodes });
@@ -65,15 +60,16 @@ pub fn plan_for<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, root
     })
 }
 
+/// Keeps a plan, and drops the plans that were not used for the longest time.
 fn keep(new: Cached) {
     CACHE.with_borrow_mut(|cache| {
         cache.insert(0, new);
         let mut nodes = 0;
         let fits = |cached: &Cached| {
             nodes += cached.nodes;
-            nodes <= NODES
+            nodes <= MAX_PLANNED_NODES
         };
-        let count = cache.iter().take(PLANS).map(fits).take_while(|&fits| fits).count();
+        let count = cache.iter().take(MAX_PLANS).map(fits).take_while(|&fits| fits).count();
         cache.truncate(count.max(1));
     });
 }

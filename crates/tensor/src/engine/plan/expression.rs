@@ -10,6 +10,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::{Binary, Compare, Reduction, Scalar, Shape, Unary, View};
 use smallvec::SmallVec;
 
+use crate::thresholds::plan::MAX_SCANNED;
+
 /// Position of a node in its expression.
 pub type Index = u32;
 
@@ -20,13 +22,13 @@ pub type Inputs = SmallVec<[Index; 3]>;
 /// or of whoever made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Data that does not vary, by the maker's number.
+    /// Data that does not vary, by the host's number.
     Constant(u32),
-    /// Data that the expression is a function of, by the maker's number.
+    /// Data that the expression is a function of, by the host's number.
     Variable(u32),
     /// A number, by its place in [`Expression::number`].
     Number(u32),
-    /// The input itself, under a mark of the maker's.
+    /// The input itself, under a mark of the host's.
     Alias(u32),
     /// A function of each element.
     Unary(Unary),
@@ -84,14 +86,11 @@ pub struct Expression<T> {
     /// Inputs of the nodes that are [`Op::Other`].
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The numbers of shapes, of those after the first [`SCANNED`].
+    /// The numbers of shapes, of those after the first [`MAX_SCANNED`].
     shape_numbers: HashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
 }
-
-/// So many shapes and views are compared one by one; further shapes are hashed.
-const SCANNED: usize = 16;
 
 impl<T: Scalar> Default for Expression<T> {
     fn default() -> Self {
@@ -178,7 +177,7 @@ impl<T: Scalar> Expression<T> {
 
     /// The number of `shape`, which is kept once.
     pub fn intern(&mut self, shape: &Shape) -> u32 {
-        let scanned = &self.shapes[..self.shapes.len().min(SCANNED)];
+        let scanned = &self.shapes[..self.shapes.len().min(MAX_SCANNED)];
         // Compared size by size: they are too short for a call of `memcmp`.
         let same = |known: &Shape| known.len() == shape.len() && known.iter().zip(shape.iter()).all(|(x, y)| x == y);
         if let Some(number) = scanned.iter().position(same) {
@@ -189,7 +188,7 @@ impl<T: Scalar> Expression<T> {
         }
         let number = self.shapes.len() as u32;
         self.shapes.push(shape.clone());
-        if number as usize >= SCANNED {
+        if number as usize >= MAX_SCANNED {
             self.shape_numbers.insert(shape.clone(), number);
         }
         number
@@ -212,7 +211,7 @@ impl<T: Scalar> Expression<T> {
     }
 
     fn view_number(&mut self, view: View) -> u32 {
-        let known = self.views.iter().take(SCANNED).position(|known| *known == view);
+        let known = self.views.iter().take(MAX_SCANNED).position(|known| *known == view);
         let number = known.unwrap_or_else(|| {
             self.views.push(view);
             self.views.len() - 1

@@ -7,18 +7,21 @@
 
 mod cache;
 mod concatenation;
+mod emission;
 mod expression;
-mod part;
+mod planner;
 mod products;
+mod recompute;
 mod schedule;
 mod simplification;
 mod steps;
+mod subgraph;
 mod sums;
 mod values;
 
 pub use cache::plan_for;
 pub use expression::{ByNode, Expression, Index, Inputs, Node, Op};
-pub use part::Part;
-pub use schedule::plan;
+pub use planner::plan;
 pub use simplification::{set_simplification, simplification};
-pub use steps::{Chains, Plan, Source, Step, Work};
+pub use steps::{ConcatBuffers, Offset, OperandRef, Plan, Step, Work};
+pub use subgraph::Subgraph;

@@ -4,17 +4,21 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::plan::steps::{Source, Step, Work};
+use crate::engine::plan::steps::{OperandRef, Step, Work};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
 /// Replaces steps that only add products, to each other or to one other value, by products that accumulate in the same order.
-pub(super) fn accumulate<T: Float>(steps: Vec<Step<T>>, roots: &[(Source<T>, Shape)], buffers: u32) -> Vec<Step<T>> {
+pub(super) fn accumulate<T: Float>(
+    steps: Vec<Step<T>>,
+    roots: &[(OperandRef<T>, Shape)],
+    buffers: u32,
+) -> Vec<Step<T>> {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     for source in read {
-        if let Source::Buffer(buffer) = source {
+        if let OperandRef::Buffer(buffer) = source {
             readers[*buffer as usize] += 1;
         }
     }
@@ -31,16 +35,16 @@ pub(super) fn accumulate<T: Float>(steps: Vec<Step<T>>, roots: &[(Source<T>, Sha
             done.push(Some(step));
             continue;
         };
-        let product_of = |source: &Source<T>| match *source {
+        let product_of = |source: &OperandRef<T>| match *source {
             // Values are kept without leading sizes of 1.
-            Source::Buffer(buffer) => products[buffer as usize]
+            OperandRef::Buffer(buffer) => products[buffer as usize]
                 .as_ref()
                 .filter(|(_, own)| own.ends_with(&shape) && own.numel() == shape.numel())
                 .map(|&(position, _)| position),
-            Source::Known(_) | Source::Number(_) => None,
+            OperandRef::Known(_) | OperandRef::Number(_) => None,
         };
         // What the products are accumulated onto: the first term, or the second if that is no product.
-        let mut terms: SmallVec<[Source<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
+        let mut terms: SmallVec<[OperandRef<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
         let positions: Option<SmallVec<[usize; 4]>> = terms.iter().map(product_of).collect();
@@ -59,7 +63,7 @@ pub(super) fn accumulate<T: Float>(steps: Vec<Step<T>>, roots: &[(Source<T>, Sha
             let work = Work::AddedProduct([left, right, result]);
             let writes = if number + 1 == positions.len() { step.writes.clone() } else { writes };
             let added = Step { work, reads, writes, drops: smallvec![], node };
-            sum = Source::Buffer(added.writes[0]);
+            sum = OperandRef::Buffer(added.writes[0]);
             done.push(Some(added));
         }
     }

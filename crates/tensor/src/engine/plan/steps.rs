@@ -12,7 +12,7 @@ use crate::{Reduction, Shape, View};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<T> {
+pub enum OperandRef<T> {
     /// A step before, which put it into this buffer.
     Buffer(u32),
     /// It is data, or was there before: the value of this node.
@@ -38,18 +38,14 @@ pub enum Work {
     Product([Shape; 2]),
     /// The adjoint of a view: from an operand of the first shape to the second.
     Embed(View, [Shape; 2]),
-    /// The concatenation of operands of these shapes along a dimension.
-    Cat(usize, SmallVec<[Shape; 2]>),
-    /// The concatenation of operands that belong into parts of a chain, from the `first` on.
-    Join {
+    /// A concatenation.
+    Cat {
         /// The dimension.
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// The chain.
-        chain: usize,
-        /// The part of the first operand.
-        first: usize,
+        /// The offset of the first operand, if operands are written where they belong.
+        in_place: Option<Offset>,
     },
     /// The operation of a node, whose operands have these shapes.
     Node(Index, SmallVec<[Shape; 2]>),
@@ -61,7 +57,7 @@ pub struct Step<T> {
     /// What it does.
     pub work: Work,
     /// Its operands.
-    pub reads: SmallVec<[Source<T>; 4]>,
+    pub reads: SmallVec<[OperandRef<T>; 4]>,
     /// The buffers of its results.
     pub writes: SmallVec<[u32; 4]>,
     /// Buffers that no later step reads.
@@ -70,13 +66,22 @@ pub struct Step<T> {
     pub node: Index,
 }
 
-/// Chains of buffers: those of a chain lie one after the other in one piece of memory, because they are joined.
+/// A position in one of the [`ConcatBuffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// The number of the concatenation buffer.
+    pub buffer: usize,
+    /// The first element.
+    pub start: usize,
+}
+
+/// Memory for concatenations whose operands are written where they belong, so that nothing is copied.
 #[derive(Debug, Default)]
-pub struct Chains {
-    /// Of each chain the number of elements of each part.
-    pub lengths: Vec<Vec<usize>>,
-    /// The chain and the part that a buffer is written to; into the other parts values are copied.
-    pub places: HashMap<u32, (usize, usize)>,
+pub struct ConcatBuffers {
+    /// The number of elements of each concatenation buffer.
+    pub lengths: Vec<usize>,
+    /// The offset at which each output is written, and its number of elements, by the output's buffer in the plan.
+    pub offsets: HashMap<u32, (Offset, usize)>,
 }
 
 /// Steps, in order.
@@ -86,8 +91,8 @@ pub struct Plan<T> {
     pub steps: Vec<Step<T>>,
     /// Number of buffers.
     pub buffers: usize,
-    /// Buffers that lie together.
-    pub chains: Chains,
+    /// Memory that several buffers share.
+    pub concat_buffers: ConcatBuffers,
     /// What was asked for, each with the shape it has for those who ask.
-    pub roots: Vec<(Source<T>, Shape)>,
+    pub roots: Vec<(OperandRef<T>, Shape)>,
 }

@@ -14,14 +14,8 @@ use std::ops::Range;
 
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::values::{Concatenation, Definition, Id, NONE, ShapeId, Shaped, Value, Values};
+use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
 use crate::{Binary, Float, Shape, View};
-
-/// Elements of the operands of a joined product, at most: their concatenations are copies. Measured nowhere; 64 MiB of f32 are little
-/// beside the activations of a model with so many rows.
-const MOST_ELEMENTS: usize = 1 << 24;
-
-/// Parts per slice, at most, when slices that overlap are cut where others begin or end. More parts make more steps of few elements.
-const MOST_PARTS: usize = 8;
 
 /// The adjoint of a slice: elements `start..end` of a dimension are `x`.
 #[derive(Clone, Copy)]
@@ -251,7 +245,7 @@ impl<T: Float> Rewriting<T> {
                 let mut elements = 0;
                 let is_over = |product: &Product| {
                     elements += product.iter().map(|x| self.values.shapes[x.1 as usize].numel()).sum::<usize>();
-                    elements > MOST_ELEMENTS
+                    elements > MAX_JOINED
                 };
                 let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
                 let joined = rest[..count].iter().map(|product| product.map(|x| self.operand(x))).collect();
@@ -279,7 +273,7 @@ impl<T: Float> Rewriting<T> {
         cuts.dedup();
         let place = |cut: usize| cuts.partition_point(|&other| other < cut);
         let parts: usize = slices.iter().map(|slice| place(slice.end) - place(slice.start)).sum();
-        if parts > MOST_PARTS * slices.len() {
+        if parts > MAX_PARTS * slices.len() {
             let (first, second) = slices.split_at(slices.len() / 2);
             self.slices(along, first, node, terms);
             self.slices(along, second, node, terms);

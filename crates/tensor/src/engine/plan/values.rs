@@ -17,6 +17,7 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 use crate::engine::plan::sums;
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
+use crate::scalar::instruction::Instruction;
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Compare, Float, Reduction, Shape, Unary, View};
 
@@ -88,10 +89,18 @@ impl Definition {
     }
 
     pub(super) fn is_elementwise(&self) -> bool {
-        matches!(
-            self,
-            Definition::Unary(..) | Definition::Binary(..) | Definition::Compare(..) | Definition::Select(..)
-        )
+        self.cost().is_some()
+    }
+
+    /// Returns the additions per element that an elementwise value costs.
+    pub(super) fn cost(&self) -> Option<usize> {
+        match *self {
+            Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),
+            Definition::Binary(op, x, y) => Some(Instruction::Binary(op, x, y).cost()),
+            Definition::Compare(op, x, y) => Some(Instruction::Compare(op, x, y).cost()),
+            Definition::Select(mask, x, y) => Some(Instruction::Select(mask, x, y).cost()),
+            _ => None,
+        }
     }
 }
 

@@ -1,24 +1,24 @@
-//! The part of an expression that computes some of its nodes from values that are there: as an expression of its own, in which the
+//! The subgraph of an expression that computes some of its nodes from values that are there: as an expression of its own, in which the
 //! number of nodes before it, and of values that were computed before, leaves no trace. Equal parts have equal plans.
 
 use crate::Scalar;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 
-/// A part of an expression.
+/// A subgraph of an expression.
 #[derive(Clone, Debug)]
-pub struct Part<T> {
-    /// The nodes of the part; what it reads are variables, numbered in their order.
+pub struct Subgraph<T> {
+    /// The nodes of the subgraph; what it reads are variables, numbered in their order.
     pub expression: Expression<T>,
-    /// For each node of the part, that of the whole.
+    /// For each node of the subgraph, that of the whole.
     pub nodes: Vec<Index>,
-    /// Which nodes of the part are computed, not read.
+    /// Which nodes of the subgraph are computed, not read.
     computed: Vec<bool>,
-    /// For each node of the whole that is in the part, that of the part.
+    /// For each node of the whole that is in the subgraph, that of the subgraph.
     places: ByNode<Index>,
 }
 
-impl<T: Scalar> Part<T> {
-    /// What computes `roots`, where the values of the nodes in `known` are there. The work is proportional to the part.
+impl<T: Scalar> Subgraph<T> {
+    /// What computes `roots`, where the values of the nodes in `known` are there. The work is proportional to the subgraph.
     pub fn new<V>(whole: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
@@ -35,45 +35,45 @@ impl<T: Scalar> Part<T> {
         }
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
         nodes.sort_unstable();
-        let mut part = Part {
+        let mut subgraph = Subgraph {
             expression: Expression::new(),
             computed: nodes.iter().map(|node| needed[node]).collect(),
             places: nodes.iter().enumerate().map(|(place, &node)| (node, place as Index)).collect(),
             nodes,
         };
         let (mut read, mut others) = (0, 0);
-        for place in 0..part.nodes.len() {
-            let node = part.nodes[place];
-            let shape = part.expression.intern(whole.shape(node));
+        for place in 0..subgraph.nodes.len() {
+            let node = subgraph.nodes[place];
+            let shape = subgraph.expression.intern(whole.shape(node));
             let op = match whole.op(node) {
-                Op::Number(number) => part.expression.add_number(whole.number(number)),
-                _ if !part.computed[place] => {
+                Op::Number(number) => subgraph.expression.add_number(whole.number(number)),
+                _ if !subgraph.computed[place] => {
                     read += 1;
                     Op::Variable(read - 1)
                 }
-                Op::View(number) => part.expression.add_view(whole.view(number).clone()),
-                Op::Embed(number) => part.expression.add_embed(whole.view(number).clone()),
+                Op::View(number) => subgraph.expression.add_view(whole.view(number).clone()),
+                Op::Embed(number) => subgraph.expression.add_embed(whole.view(number).clone()),
                 Op::Other(_) => {
                     others += 1;
                     Op::Other(others - 1)
                 }
                 op => op,
             };
-            let operands = if part.computed[place] { whole.operands(node) } else { &[] };
-            let inputs: Vec<Index> = operands.iter().map(|input| part.places[input]).collect();
-            part.expression.push_any(op, &inputs, shape);
-            if part.computed[place] && whole.is_alias(node) {
-                part.expression.set_alias(place as Index);
+            let operands = if subgraph.computed[place] { whole.operands(node) } else { &[] };
+            let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
+            subgraph.expression.push_any(op, &inputs, shape);
+            if subgraph.computed[place] && whole.is_alias(node) {
+                subgraph.expression.set_alias(place as Index);
             }
         }
-        part
+        subgraph
     }
 
-    /// The node of the part that is `node` of the whole.
+    /// The node of the subgraph that is `node` of the whole.
     ///
     /// # Panics
     ///
-    /// If the part does not have it.
+    /// If the subgraph does not have it.
     pub fn place(&self, node: Index) -> Index {
         self.places[&node]
     }
@@ -83,7 +83,7 @@ impl<T: Scalar> Part<T> {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// The nodes of the whole up to `last` that the part computes, and that a later node of the part reads.
+    /// The nodes of the whole up to `last` that the subgraph computes, and that a later node of the subgraph reads.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));

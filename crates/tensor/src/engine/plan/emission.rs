@@ -1,0 +1,232 @@
+//! Emits the steps of a plan from the placement of its values.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use crate::engine::bound::BoundProgram;
+use crate::engine::plan::expression::Index;
+use crate::engine::plan::schedule::{Placement, Schedule};
+use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
+use crate::engine::plan::values::{Concatenation, Definition, Id};
+use crate::engine::plan::{concatenation, products};
+use crate::engine::program::{Output, Program};
+use crate::scalar::instruction::Instruction;
+use crate::thresholds::plan as limits;
+use crate::{Float, View};
+
+impl<T: Float> Schedule<'_, T> {
+    /// Emits the steps, in order, with the values that `outside` says in memory.
+    pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
+        let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
+        order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
+        order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
+        order.sort_unstable();
+        let written_out = self.written_out();
+        let mut buffers = BufferNumbers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
+        let mut steps = Vec::with_capacity(order.len());
+        for (_, fused, number) in order {
+            match fused {
+                true => steps.extend(self.fused(number, outside, &mut buffers)),
+                false => steps.push(self.single(number, written_out.contains(&number), &mut buffers)),
+            }
+        }
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
+            .collect();
+        let mut steps = products::accumulate(steps, &roots, buffers.count);
+        concatenation::side_by_side(&mut steps, &roots, buffers.count);
+        let concat_buffers = concatenation::in_place(&mut steps, &roots, buffers.count);
+        drops(&mut steps, &roots, buffers.count);
+        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots }
+    }
+
+    /// Returns where a value is read.
+    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef<T> {
+        match self.values.list[id as usize].definition {
+            Definition::Known(node) => OperandRef::Known(node),
+            Definition::Number(number) => OperandRef::Number(self.values.numbers[number as usize]),
+            _ => OperandRef::Buffer(buffers.of[id as usize]),
+        }
+    }
+
+    /// Returns the transposed matrices that are copied in order, because several products of few rows read them.
+    fn written_out(&self) -> Vec<Id> {
+        let mut readers: HashMap<Id, (usize, bool)> = HashMap::new();
+        for &(_, id) in &self.singles {
+            for (position, read) in self.reads(id).into_iter().enumerate() {
+                let rows = match self.values.list[id as usize].definition {
+                    Definition::Product((_, left), _) if position == 1 => {
+                        Some(&self.values.shapes[left as usize]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
+                    }
+                    _ => None,
+                };
+                let (count, all_few) = readers.entry(read).or_insert((0, true));
+                (*count, *all_few) =
+                    (*count + 1, *all_few && rows.is_some_and(|rows| rows <= limits::FEW_PRODUCT_ROWS));
+            }
+        }
+        let transposed = |&id: &Id| match self.values.list[id as usize].definition {
+            Definition::View(view, ..) => matches!(self.values.views[view as usize], View::Permute(_)),
+            _ => false,
+        };
+        let several = |id: Id, (count, all_few): (usize, bool)| (count > 1 && all_few).then_some(id);
+        readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
+    }
+
+    /// Returns the step of a value that is a step of its own. A view is copied in order if `written_out`.
+    fn single(&self, id: Id, written_out: bool, buffers: &mut BufferNumbers) -> Step<T> {
+        let value = self.values.list[id as usize];
+        let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
+        let work = match value.definition {
+            Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
+            Definition::View(view, from, _) => {
+                let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
+                if written_out {
+                    Work::Copy(view.clone(), from.clone())
+                } else {
+                    Work::View(view.clone(), from.clone())
+                }
+            }
+            Definition::Embed(view, (_, from), to) => {
+                let [from, to] = [from, to].map(|shape| self.values.shapes[shape as usize].clone());
+                Work::Embed(self.values.views[view as usize].clone(), [from, to])
+            }
+            Definition::Product((_, left), (_, right)) => {
+                Work::Product([left, right].map(|shape| self.values.shapes[shape as usize].clone()))
+            }
+            Definition::Cat(number) => {
+                let Concatenation { axis, parts } = &self.values.concatenations[number as usize];
+                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
+                Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
+            }
+            _ => {
+                let shapes =
+                    self.expression.operands(value.node).iter().map(|&input| self.expression.shape(input).clone());
+                Work::Node(value.node, shapes.collect())
+            }
+        };
+        Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
+    }
+
+    /// Returns the members of a kernel that its outputs need. The other members are computed again by their readers.
+    fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
+        let members = &self.kernels[number as usize].members;
+        let mut used = vec![false; members.len()];
+        for position in (0..members.len()).rev() {
+            let id = members[position];
+            used[position] |= matches!(self.placements[id as usize], Placement::Reduced(_))
+                || outside[id as usize] && self.home_kernel(id) == Some(number);
+            if used[position] {
+                for read in self.reads(id) {
+                    if let Ok(operand) = members.binary_search(&read) {
+                        used[operand] = true;
+                    }
+                }
+            }
+        }
+        members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
+    }
+
+    /// Returns the instruction of a value, whose operands have the numbers `at`.
+    fn instruction(&self, id: Id, at: impl Fn(Id) -> u32) -> Instruction {
+        match self.values.list[id as usize].definition {
+            Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
+            Definition::Binary(op, x, y) => Instruction::Binary(op, at(x), at(y)),
+            Definition::Compare(op, x, y) => Instruction::Compare(op, at(x), at(y)),
+            Definition::Select(mask, x, y) => Instruction::Select(at(mask), at(x), at(y)),
+            Definition::Reduce(op, x, _) => Instruction::Reduce(op, at(x)),
+            definition => unreachable!("{definition:?} is a step of its own"),
+        }
+    }
+
+    /// Returns the step of a kernel. `None` if its readers compute all of its values again.
+    fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+        let kernel = &self.kernels[number as usize];
+        let members = self.used(number, outside);
+        let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
+        let mut numbers: HashMap<Id, u32> = HashMap::with_capacity(2 * members.len());
+        // Operands that no member computes are inputs; how many they are is known only when all have been seen.
+        let instructions: Vec<Id> = members.iter().copied().filter(is_instruction).collect();
+        for &id in &instructions {
+            numbers.insert(id, 0);
+        }
+        let mut reads: SmallVec<[OperandRef<T>; 4]> = SmallVec::new();
+        for &member in &members {
+            for operand in self.reads(member) {
+                numbers.entry(operand).or_insert_with(|| {
+                    reads.push(self.source(operand, buffers));
+                    (reads.len() - 1) as u32
+                });
+            }
+        }
+        let inputs = reads.len() as u32;
+        for (position, id) in instructions.iter().enumerate() {
+            numbers.insert(*id, inputs + position as u32);
+        }
+        let at = |id: Id| numbers[&id];
+        let code = instructions.iter().map(|&id| self.instruction(id, at)).collect();
+        let mut outputs = Vec::new();
+        let mut writes = SmallVec::new();
+        for &id in &members {
+            let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
+                (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
+                (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
+                    debug_assert!(home != Placement::Dead);
+                    continue;
+                }
+                (Placement::PerRow(_), _) => Output::PerRow(at(id)),
+                _ => Output::Whole(at(id)),
+            };
+            outputs.push(output);
+            writes.push(buffers.add(id));
+        }
+        if outputs.is_empty() {
+            return None;
+        }
+        let node = members.last().map_or(0, |&id| self.values.list[id as usize].node);
+        let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
+        let space = self.values.shapes[kernel.space as usize].clone();
+        let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));
+        Some(Step { work, reads, writes, drops: SmallVec::new(), node })
+    }
+}
+
+/// The buffers of stored values.
+struct BufferNumbers {
+    of: Vec<u32>,
+    count: u32,
+}
+
+impl BufferNumbers {
+    fn add(&mut self, id: Id) -> u32 {
+        self.of[id as usize] = self.count;
+        self.count += 1;
+        self.count - 1
+    }
+}
+
+/// Notes with each step the buffers that no later step reads.
+fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
+    let mut done = vec![false; count as usize];
+    for (source, _) in roots {
+        if let OperandRef::Buffer(buffer) = source {
+            done[*buffer as usize] = true;
+        }
+    }
+    for step in steps.iter_mut().rev() {
+        let written = step.writes.iter().copied();
+        let buffers = step
+            .reads
+            .iter()
+            .filter_map(|read| if let OperandRef::Buffer(buffer) = read { Some(*buffer) } else { None });
+        let buffers: SmallVec<[u32; 8]> = buffers.chain(written).collect();
+        for buffer in buffers {
+            if !std::mem::replace(&mut done[buffer as usize], true) {
+                step.drops.push(buffer);
+            }
+        }
+    }
+}

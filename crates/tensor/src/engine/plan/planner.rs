@@ -1,0 +1,30 @@
+//! Plans an expression: values, their placement in kernels, and steps.
+
+use crate::Float;
+use crate::engine::plan::expression::{ByNode, Expression, Index};
+use crate::engine::plan::schedule::Schedule;
+use crate::engine::plan::steps::Plan;
+use crate::engine::plan::values::{Id, Values};
+
+/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`; simplified or not.
+pub fn plan<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index], simplify: bool) -> Plan<T> {
+    let values = Values::new(expression, known, roots, simplify);
+    let live = live(expression, &values, roots);
+    let mut schedule = Schedule::new(expression, &values, &live);
+    let outside = schedule.recompute(roots, &live);
+    schedule.steps(roots, &outside)
+}
+
+/// Returns for each value whether `roots` depend on it.
+fn live<T: Float>(expression: &Expression<T>, values: &Values<T>, roots: &[Index]) -> Vec<bool> {
+    let mut live = vec![false; values.list.len()];
+    for &root in roots {
+        live[values.of(root) as usize] = true;
+    }
+    for id in (0..live.len()).rev() {
+        if live[id] {
+            values.reads(expression, id as Id).iter().for_each(|&read| live[read as usize] = true);
+        }
+    }
+    live
+}

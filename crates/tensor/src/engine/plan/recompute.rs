@@ -1,0 +1,99 @@
+//! Chooses the values that several kernels compute again, because reading them from memory would take longer.
+
+use smallvec::SmallVec;
+
+use crate::Float;
+use crate::engine::plan::expression::Index;
+use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
+use crate::engine::plan::values::Id;
+use crate::thresholds::plan as limits;
+
+impl<T: Float> Schedule<'_, T> {
+    /// Adds to each kernel the values of other kernels that it computes again. Returns for each value whether it must be stored.
+    pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
+        let mut outside = vec![false; self.values.list.len()];
+        for &root in roots {
+            outside[self.values.of(root) as usize] = true;
+        }
+        for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
+            let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
+            for read in self.reads(id) {
+                // The reader is a step of its own, or of another shape.
+                if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
+                    outside[read as usize] = true;
+                }
+            }
+        }
+        let costs = self.costs(&outside);
+        for kernel in 0..self.kernels.len() as u32 {
+            let Kernel { space, .. } = self.kernels[kernel as usize];
+            let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
+            let mut has = vec![false; 0];
+            let mut open: Vec<Id> = Vec::new();
+            let elsewhere = |schedule: &Self, id: Id| schedule.home_kernel(id).is_some_and(|home| home != kernel);
+            for &member in &members {
+                open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
+            }
+            if !open.is_empty() {
+                has = vec![false; self.values.list.len()];
+            }
+            while let Some(id) = open.pop() {
+                if has[id as usize] || outside[id as usize] {
+                    continue;
+                }
+                let whole = matches!(self.placements[id as usize], Placement::Whole(_))
+                    && self.kernel_over(id, space).is_some();
+                if whole && costs[id as usize] <= limits::MAX_RECOMPUTED_COST {
+                    has[id as usize] = true;
+                    members.push(id);
+                    open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
+                } else {
+                    outside[id as usize] = true;
+                }
+            }
+            members.sort_unstable();
+            self.kernels[kernel as usize].members = members;
+        }
+        outside
+    }
+
+    /// Returns for each value its cost since memory: the additions per element from operands in memory, those of other shapes not
+    /// counted. An expensive value that another kernel reads, or that is `outside` anyway, counts as in memory: the derivative of a
+    /// sigmoid is computed again from the sigmoid, which is stored. Values that need more than two loads have no bound, because
+    /// reading the value itself is one load.
+    fn costs(&self, outside: &[bool]) -> Vec<usize> {
+        let mut shared = outside.to_vec();
+        for kernel in 0..self.kernels.len() as u32 {
+            for &member in &self.kernels[kernel as usize].members {
+                for read in self.reads(member) {
+                    shared[read as usize] |= self.home_kernel(read).is_some_and(|home| home != kernel);
+                }
+            }
+        }
+        let mut costs = vec![0usize; self.values.list.len()];
+        let mut loads: Vec<SmallVec<[Id; 2]>> = vec![SmallVec::new(); self.values.list.len()];
+        for (id, value) in self.values.list.iter().enumerate() {
+            let Some(own_cost) = value.definition.cost() else {
+                loads[id].push(id as Id);
+                continue;
+            };
+            costs[id] = own_cost;
+            let same = |operand: &Id| self.values.list[*operand as usize].shape == value.shape;
+            for x in value.definition.operands().into_iter().filter(same) {
+                let (before, own) = loads.split_at_mut(id);
+                let (cost, read) = match shared[x as usize] && costs[x as usize] > limits::MAX_RECOMPUTED_COST {
+                    true => (0, &[x][..]),
+                    false => (costs[x as usize], &before[x as usize][..]),
+                };
+                costs[id] = costs[id].saturating_add(cost);
+                let new: SmallVec<[Id; 2]> = read.iter().copied().filter(|load| !own[0].contains(load)).collect();
+                own[0].extend(new);
+            }
+            if loads[id].len() > 2 {
+                costs[id] = usize::MAX;
+                loads[id].truncate(3);
+            }
+        }
+        costs
+    }
+}
