@@ -1,6 +1,6 @@
-//! Batching as a program transformation: records what was recorded for one example for a whole batch.
+//! Batching as a program transformation: records the operations of one example again, for a whole batch.
 //!
-//! What was recorded for the example is not changed, and never computed if nobody asks for its values.
+//! The nodes of the example are not changed. They are never computed unless their values are requested.
 
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site};
@@ -9,8 +9,8 @@ use crate::tape::BatchedCall;
 use crate::{Error, Tape, Var, rules};
 
 impl<'t, T: Float> Tape<T> {
-    /// Each of `outputs` for a batch of `size` examples, the batch dimension first: every input is replaced by the variable beside
-    /// it, which has the batch dimension first. An output that depends on no input is repeated.
+    /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. Every input is replaced by the variable
+    /// beside it, which has the batch dimension first. An output that depends on no input is repeated.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeated(size, at))).collect())
     }
 
-    /// Whether one of `nodes` depends on one of `sources`, in any way.
+    /// Returns true if one of `nodes` depends on one of `sources` through any inputs.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
         let path = self.dependents(sources, last, any_input);
@@ -63,7 +63,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Batching goes through all inputs, those that have no derivative too.
+/// Passes through all inputs, even those without a derivative.
 fn any_input(_: Op) -> Option<usize> {
     Some(0)
 }

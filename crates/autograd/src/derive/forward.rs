@@ -11,8 +11,8 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// The directional derivative of each of `outputs` as each input moves along its tangent, as variables on the same tape; zeros
-    /// for an output that depends on no input. PyTorch: `torch.func.jvp`.
+    /// Records the directional derivative of each of `outputs` as each input moves along its tangent. It is zero for an output that
+    /// depends on no input. PyTorch: `torch.func.jvp`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -111,7 +111,7 @@ fn transposed_twice<'t, T: Float>(
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// The directional derivative of this variable as each input moves along its tangent, as a variable on the same tape.
+    /// Records the directional derivative of this variable as each input moves along its tangent.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Gradients as owned tensors, looked up by parameter or variable, that outlive the tape.
+//! Gradients as owned tensors that outlive the tape, looked up by parameter or variable.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -13,7 +13,7 @@ use crate::{Error, Parameter, Var};
 
 /// The gradients of one loss, by [`Parameter`] or variable, and the changes of buffers that its tape recorded.
 ///
-/// Without a dependence of the loss there is no gradient: [`get`](Self::get) then returns `None`, [`of`](Self::of) panics, and
+/// A parameter that the loss does not depend on has no gradient: [`get`](Self::get) returns `None`, [`of`](Self::of) panics, and
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
 ///
 /// ```
@@ -34,25 +34,25 @@ use crate::{Error, Parameter, Var};
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float = f32> {
     tape: u64,
-    /// Of variables that are no parameters, by node, ascending.
+    /// The gradients of variables that are no parameters, by node, ascending.
     variables: Vec<(Index, Tensor<T>)>,
-    /// By the parameter's number, ascending.
+    /// The gradients of parameters, by the parameter's number, ascending.
     parameters: Vec<(u64, Tensor<T>)>,
-    /// By the buffer's number, in the order of recording.
+    /// The changes of buffers, by the buffer's number, in the order of recording.
     changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
 /// The key of a gradient: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
 pub trait Key {
-    /// The key's gradient among `gradients`, if the loss depends on it.
+    /// Returns the key's gradient, if the loss depends on the key.
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
-    /// Why there is none.
+    /// Returns the error that says why the key has no gradient.
     fn missing<T: Float>(&self, gradients: &Gradients<T>, at: Site) -> Error;
 }
 
 #[twins]
 impl<T: Float> Gradients<T> {
-    /// `by_node` must be in ascending order; so must `nodes`, those of the tape's parameters.
+    /// Sorts gradients by parameter and variable. `by_node` and `nodes`, the nodes of the tape's parameters, must be in ascending order.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,
@@ -72,8 +72,8 @@ impl<T: Float> Gradients<T> {
         Gradients { tape, variables, parameters, changes }
     }
 
-    /// Gradients that were computed elsewhere, in another process or by hand: those of parameters by [`Parameter::id`], and changes of
-    /// buffers by [`Buffer::id`] in the order in which they are to be made. Of two gradients of one parameter the last counts.
+    /// Returns gradients that were computed in another process or by hand. Gradients of parameters come by [`Parameter::id`]; of two for
+    /// one parameter the last counts. Changes of buffers come by [`Buffer::id`], in the order in which they are applied.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -87,22 +87,22 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // No tape has this number: there are no variables.
+        // No tape has this number, because there are no variables.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
 
-    /// The changes of buffers that the loss's tape recorded, by [`Buffer::id`], in the order of recording.
+    /// Returns the changes of buffers that the loss's tape recorded, by [`Buffer::id`], in the order of recording.
     pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
         &self.changes
     }
 
-    /// The gradient with respect to `key`, or `None` if the loss does not depend on it.
+    /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it.
     pub fn get(&self, key: impl Key) -> Option<&Tensor<T>> {
         key.find(self)
     }
 
-    /// The gradient with respect to `key`.
+    /// Returns the gradient with respect to `key`.
     ///
     /// # Errors
     ///
@@ -112,40 +112,40 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
-    /// The gradient with respect to a parameter, zeros if the loss does not depend on it.
+    /// Returns the gradient with respect to a parameter, or zeros if the loss does not depend on it.
     #[track_caller]
     pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
     }
 
-    /// The gradients of parameters, by [`Parameter::id`], ascending.
+    /// Returns the gradients of parameters, by [`Parameter::id`], ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
         self.parameters.iter().map(|(id, gradient)| (*id, gradient))
     }
 
-    /// Number of gradients.
+    /// Returns the number of gradients.
     pub fn len(&self) -> usize {
         self.variables.len() + self.parameters.len()
     }
 
-    /// Whether there are no gradients.
+    /// Returns true if there are no gradients.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The Euclidean norm of all gradients as one vector. NaN if an element is. PyTorch: `get_total_norm`.
+    /// Returns the Euclidean norm of all gradients as one vector. NaN if an element is NaN. PyTorch: `get_total_norm`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()
     }
 
-    /// Whether all elements are finite.
+    /// Returns true if all elements are finite.
     pub fn is_finite(&self) -> bool {
         self.all().all(|gradient| gradient.iter().all(T::is_finite))
     }
 
     /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm that they had. As in PyTorch, the factor
-    /// is `max_norm / (norm + 1e-6)` where that is below 1. A norm that is not finite leaves NaN or zeros: look at what is returned.
+    /// is `max_norm / (norm + 1e-6)` where that is below 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
     /// PyTorch: `clip_grad_norm_`.
     #[track_caller]
     pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
@@ -157,7 +157,7 @@ impl<T: Float> Gradients<T> {
         norm
     }
 
-    /// Limits every element to the range from `-max` to `max`. NaN stays. PyTorch: `clip_grad_value_`.
+    /// Limits every element to the range from `-max` to `max`. NaN stays NaN. PyTorch: `clip_grad_value_`.
     #[track_caller]
     pub fn clip_value(&mut self, max: f64) {
         for gradient in self.all_mut() {
@@ -165,7 +165,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Multiplies all gradients by `factor`: the mean over accumulated batches, or the scale of a loss taken back.
+    /// Multiplies all gradients by `factor`: for the mean over accumulated batches, or to undo the scale of a loss.
     #[track_caller]
     pub fn scale(&mut self, factor: f64) {
         for gradient in self.all_mut() {
@@ -173,7 +173,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Makes the recorded changes of `buffer`, in their order. An optimiser's step does this for all buffers of the model.
+    /// Applies the recorded changes of `buffer`, in their order. An optimiser's step does this for all buffers of the model.
     #[track_caller]
     pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
         let id = buffer.id();
@@ -185,7 +185,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Counts in `buffer` what was recorded for it. An optimiser's step does this for all buffers of the model.
+    /// Adds the recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
     #[track_caller]
     pub fn update_count(&self, buffer: &mut Buffer<i64>) {
         let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
@@ -206,8 +206,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// The sum over several batches: gradients of parameters are added (one that only one side has is kept), changes of buffers follow
-/// one another. Gradients of variables are kept only where both are of the same tape.
+/// Adds the gradients of another batch. A gradient that only one side has is kept, and changes of buffers follow one another. Gradients
+/// of variables are kept only if both sides belong to one tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

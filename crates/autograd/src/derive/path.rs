@@ -1,4 +1,4 @@
-//! The part of a tape between the inputs and outputs of a transformation, and the source lines under which its nodes are recorded.
+//! The nodes of a tape between the inputs and outputs of a transformation, and the source lines of the nodes that it records.
 
 use std::panic::Location;
 
@@ -8,18 +8,22 @@ use wengert_tensor::{Float, Site, compat};
 use crate::rules::Primitive;
 use crate::{Tape, Var};
 
-/// The first input of an operation that a transformation passes through, with all later ones; `None` if there is none.
+/// Returns the first input of an operation through which a transformation passes; it passes through all later inputs too. `None` if it
+/// passes through no input.
 pub(crate) type Through = fn(Op) -> Option<usize>;
 
-/// For the nodes starting at `first`, whether a transformation passes through them.
+/// The nodes through which a transformation passes.
 pub(crate) struct Path {
+    /// The first node, which has slot 0.
     pub(crate) first: Index,
+    /// For each slot, whether the transformation passes through its node.
     pub(crate) marks: Vec<bool>,
     through: Through,
 }
 
 impl Path {
-    /// The position of a node on the path.
+    /// Returns the slot of a node. `None` if it is not on the path.
+    #[inline]
     pub(crate) fn position(&self, index: Index) -> Option<usize> {
         let slot = index.checked_sub(self.first)? as usize;
         self.marks.get(slot).copied().unwrap_or(false).then_some(slot)
@@ -27,7 +31,7 @@ impl Path {
 }
 
 impl<'t, T: Float> Tape<T> {
-    /// The nodes up to `last` that depend on one of `sources` (which are included) through the inputs that `through` says.
+    /// Returns the nodes up to `last` that depend on one of `sources` through the inputs that `through` allows, with `sources` themselves.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index, through: Through) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
@@ -46,7 +50,7 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks, through }
     }
 
-    /// Which nodes of `path` an output depends on.
+    /// Returns for each slot of `path` whether an output depends on its node.
     pub(crate) fn reaching(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
@@ -65,7 +69,7 @@ impl<'t, T: Float> Tape<T> {
         reaching
     }
 
-    /// Starts to record a derivative, or a batch.
+    /// Starts the recording of a derivative or a batch.
     pub(crate) fn derive(&'t self) -> Deriving<'t, T> {
         Deriving {
             tape: self,
@@ -75,8 +79,8 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// While this exists, recorded nodes get the line of the operation that they differentiate or batch, and the compatibility rules are not
-/// applied: they were when that operation was recorded.
+/// A guard for the recording of derivatives. While it exists, new nodes get the line of the operation that they differentiate or batch. The
+/// compatibility rules are not applied, because they were applied to that operation.
 ///
 /// Dropping it restores the previous state, because a rule may take derivatives itself.
 pub(crate) struct Deriving<'t, T: Float> {

@@ -1,4 +1,4 @@
-//! Gradients that are recorded now and computed later, each handed over as soon as it is there.
+//! Gradients that are recorded now and computed later. Each is handed to a sink as soon as it is computed.
 
 use std::cell::RefCell;
 
@@ -12,27 +12,27 @@ use crate::parameter::Change;
 use crate::tape::Record;
 use crate::{Error, Var};
 
-/// What takes the gradients of [`RecordedGradients`] while others are still computed, and may give parameters that are not in the
-/// model's memory.
+/// A receiver of the gradients of [`RecordedGradients`], which gets each gradient while others are still computed. It may also supply
+/// parameters that are not in the model's memory.
 pub trait GradientSink<T: Float = f32> {
     /// Takes the gradient of the parameter with this [`id`](crate::Parameter::id).
     ///
     /// # Errors
     ///
-    /// Whatever ends the evaluation.
+    /// An error ends the evaluation.
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), Error>;
 
-    /// Whether the values of this parameter are elsewhere, and not those that the model has.
+    /// Returns true if the values of this parameter are not in the model's memory, so that [`fetch`](Self::fetch) supplies them.
     fn is_elsewhere(&self, _parameter: u64) -> bool {
         false
     }
 
-    /// The values of a parameter that is [elsewhere](Self::is_elsewhere). Each step of the evaluation that reads it asks for it, and
-    /// keeps nothing.
+    /// Returns the values of a parameter that is [elsewhere](Self::is_elsewhere). Each step of the evaluation that reads the parameter
+    /// fetches it again.
     ///
     /// # Errors
     ///
-    /// Whatever ends the evaluation.
+    /// An error ends the evaluation.
     fn fetch(&mut self, parameter: u64) -> Result<Tensor<T>, Error> {
         unreachable!("the parameter with the number {parameter} is in the model's memory")
     }
@@ -75,8 +75,8 @@ pub struct RecordedGradients<'t, T: Float = f32> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the gradients of this single number with respect to every parameter of the tape that it depends on, to be computed
-    /// later: [`backward`](Self::backward) in two parts.
+    /// Records the gradients of this single number with respect to every parameter of the tape that it depends on.
+    /// [`evaluate`](RecordedGradients::evaluate) computes them. Both together are [`backward`](Self::backward).
     ///
     /// # Errors
     ///
@@ -97,12 +97,12 @@ impl<'t, T: Float> Var<'t, T> {
 }
 
 impl<'t, T: Float> RecordedGradients<'t, T> {
-    /// The numbers of the parameters that have a gradient.
+    /// Returns the numbers of the parameters that have a gradient.
     pub fn parameters(&self) -> impl Iterator<Item = u64> {
         self.parameters.iter().map(|&(id, _)| id)
     }
 
-    /// The changes of buffers that the tape has recorded, by [`Buffer::id`](crate::Buffer::id), with the statistics as variables.
+    /// Returns the changes of buffers that the tape has recorded, by [`Buffer::id`](crate::Buffer::id), with the statistics as variables.
     pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
         let tape = self.loss.tape;
         let variable = move |&(id, ref change): &(u64, Change<Index>)| {
@@ -115,13 +115,13 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         self.changes.iter().map(variable)
     }
 
-    /// Computes everything, handing each gradient to `follow` as soon as it is complete: those of the last layers first. Returns the
-    /// loss, and `Gradients` of which only the changes of buffers are left.
+    /// Computes everything, and hands each gradient to `sink` as soon as it is complete. The last layers come first. Returns the loss, and
+    /// `Gradients` that contain the changes of buffers alone.
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, a custom operation fails, or `follow` refuses something.
-    pub fn evaluate(self, follow: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
+    /// If there is not enough memory, or if a custom operation or `sink` returns an error.
+    pub fn evaluate(self, sink: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         let RecordedGradients { loss, parameters, changes, at } = self;
         let record = loss.tape.record.borrow();
         let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
@@ -131,11 +131,11 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let places: Vec<Index> = roots.iter().map(|&node| part.place(node)).collect();
         let plan = plan_for(&part.expression, &ByNode::<()>::default(), &places);
         let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
-        let owners = record.parameters.iter().filter(|(id, _)| follow.is_elsewhere(*id));
+        let owners = record.parameters.iter().filter(|(id, _)| sink.is_elsewhere(*id));
         let elsewhere = owners.map(|&(id, node)| (node, id)).collect();
-        let following = SinkEvaluation { record: &record, part, elsewhere, follow: RefCell::new(follow) };
-        following.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
-            Some(&(id, _)) => following.follow.borrow_mut().gradient(id, value),
+        let evaluation = SinkEvaluation { record: &record, part, elsewhere, sink: RefCell::new(sink) };
+        evaluation.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
+            Some(&(id, _)) => evaluation.sink.borrow_mut().gradient(id, value),
             None => {
                 values[position - parameters.len()] = Some(value);
                 Ok(())
@@ -148,17 +148,17 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 }
 
-/// What is to be computed of a record, and who follows.
+/// The evaluation of a part of a record for a sink.
 struct SinkEvaluation<'r, T: Float, F> {
     record: &'r Record<T>,
     part: Subgraph<T>,
     /// The nodes of parameters whose values are elsewhere.
     elsewhere: ByNode<u64>,
-    follow: RefCell<&'r mut F>,
+    sink: RefCell<&'r mut F>,
 }
 
 impl<T: Float, F: GradientSink<T>> SinkEvaluation<'_, T, F> {
-    /// The node's number on the tape.
+    /// Returns the number on the tape of a node of the subgraph.
     fn node(&self, node: Index) -> Index {
         self.part.nodes[node as usize]
     }
@@ -188,7 +188,7 @@ impl<T: Float, F: GradientSink<T>> Evaluate<T> for SinkEvaluation<'_, T, F> {
     }
 
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Error> {
-        self.follow.borrow_mut().fetch(self.elsewhere[&self.node(node)])
+        self.sink.borrow_mut().fetch(self.elsewhere[&self.node(node)])
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::{Buffer, Parameter, Share, Tape};
 
-    /// Keeps gradients, and has the values of parameters that the model has not.
+    /// A sink that keeps gradients, and supplies the values of some parameters.
     #[derive(Default)]
     struct Keeping {
         values: HashMap<u64, Tensor<f64>>,
@@ -288,7 +288,7 @@ mod tests {
         let mut keeping = Keeping::default();
         let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
-        // A loss that depends on nothing is refused where it is recorded.
+        // A loss that depends on no parameter is refused at its recording.
         let constant = tape.constant(&Tensor::scalar(1.0));
         assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
     }

@@ -14,12 +14,12 @@ use crate::parameter::Change;
 use crate::rules;
 use crate::{Error, Tape, Var};
 
-/// A loss, its gradients, and other values that were asked for.
+/// A loss, its gradients, and other requested values.
 pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// Records a loss on this tape, and computes its value and its gradients. The tape is gone when they are returned, so that an
+    /// Records a loss on this tape, and computes its value and its gradients. The tape is dropped before they are returned, so that an
     /// optimiser can update the parameters in place. JAX: `value_and_grad`.
     ///
     /// ```
@@ -43,8 +43,8 @@ impl<T: Float> Tape<T> {
         Ok((value, gradients))
     }
 
-    /// [`value_and_gradients`](Self::value_and_gradients) of a function that returns the loss and other variables, whose values
-    /// are computed with it: outputs of the model for a metric. JAX: `value_and_grad(…, has_aux=True)`.
+    /// Does the same as [`value_and_gradients`](Self::value_and_gradients) for a function that returns the loss and other variables.
+    /// Their values are computed with the loss: outputs of the model for a metric. JAX: `value_and_grad(…, has_aux=True)`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl<T: Float> Tape<T> {
 
 #[twins]
 impl<'t, T: Float> Tape<T> {
-    /// Gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the outputs do not
+    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`, as variables on the same tape. `None` if the outputs do not
     /// depend on the input. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
@@ -122,7 +122,7 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
-        // An input that is reached only through zero derivatives has zeros.
+        // An input that the outputs reach through zero derivatives alone has the gradient zero.
         let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
         let reaching = if inputs.iter().any(without) {
             self.reaching(&path, outputs.iter().map(|&(output, _)| output))
@@ -145,9 +145,9 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..path.marks.len()).rev() {
             let Some(g) = adjoints.get(self, slot) else { continue };
             let primitive = deriving.primitive(path.first + slot as Index, at);
-            for (position, &input) in primitive.inputs.iter().enumerate() {
-                let below = path.position(input).filter(|_| rules::flows(primitive.op, position));
-                let Some(below) = below else { continue };
+            let Some(first) = rules::flows_from(primitive.op) else { continue };
+            for position in first..primitive.inputs.len() {
+                let Some(below) = path.position(primitive.inputs[position]) else { continue };
                 if let Some(term) = primitive.vjp(position, g)? {
                     adjoints.add(self, below, term, at)?;
                 }
@@ -157,7 +157,7 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// The nodes of the statistics that buffers move towards.
+/// Returns the nodes of the statistics that buffers move towards.
 pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
     changes.iter().filter_map(|(_, change)| match change {
         Change::Blend { new, .. } => Some(*new),
@@ -165,7 +165,7 @@ pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item
     })
 }
 
-/// The changes with the values of their [`statistics`].
+/// Returns the changes with the values of their [`statistics`], which `value` returns one after the other.
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
     value: &mut impl FnMut() -> Tensor<T>,
@@ -183,7 +183,7 @@ pub(super) fn with_values<T: Float>(
 /// No node.
 const NONE: Index = Index::MAX;
 
-/// For each slot of a path, the node of the adjoint so far.
+/// For each slot of a path, the node of the sum of the terms so far, or [`NONE`].
 struct Adjoints(Vec<Index>);
 
 impl Adjoints {
@@ -200,8 +200,8 @@ impl Adjoints {
 
 #[twins]
 impl<'t, T: Float> Var<'t, T> {
-    /// The gradient of this single number with respect to each of `inputs`, as variables on the same tape: they can be
-    /// differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
+    /// Records the gradient of this single number with respect to each of `inputs`. The gradients are variables on the same tape and can
+    /// be differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
     ///
     /// # Panics
     ///
@@ -215,7 +215,7 @@ impl<'t, T: Float> Var<'t, T> {
         }
     }
 
-    /// [`grad`](Self::grad), with the error as a value.
+    /// Does the same as [`grad`](Self::grad), but returns the error.
     ///
     /// # Errors
     ///
@@ -230,12 +230,12 @@ impl<'t, T: Float> Var<'t, T> {
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.described(), at }))
             .collect::<Result<_, _>>()?;
-        // Read one by one, they are still computed together.
+        // Gradients that are read one by one are still computed together.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
         Ok(gradients)
     }
 
-    /// [`grad`](Self::grad), with zeros for inputs that this does not depend on. PyTorch: `materialize_grads=True`.
+    /// Does the same as [`grad`](Self::grad), with zeros for inputs that this does not depend on. PyTorch: `materialize_grads=True`.
     ///
     /// # Errors
     ///
@@ -271,8 +271,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients)
     }
 
-    /// [`backward`](Self::backward), and the values of `others`, from the same evaluation: outputs of the model for a metric,
-    /// statistics of the batch.
+    /// Does the same as [`backward`](Self::backward), and returns the values of `others` from the same evaluation: outputs of the model
+    /// for a metric, statistics of the batch.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -296,7 +296,7 @@ impl<'t, T: Float> Var<'t, T> {
         Ok((gradients, others))
     }
 
-    /// The value of this loss, its gradients, and the values of `others`.
+    /// Computes the value of this loss, its gradients, and the values of `others`.
     fn gradients_and<const N: usize>(self, others: [Var<'t, T>; N], at: Site) -> Result<LossWith<T, N>, Error> {
         for other in others {
             self.check_tape(other, at)?;
@@ -305,7 +305,7 @@ impl<'t, T: Float> Var<'t, T> {
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
-        // The value of the loss is usually requested next, and costs nothing here.
+        // The loss is computed on the way, and its value is usually requested next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
@@ -317,7 +317,7 @@ impl<'t, T: Float> Var<'t, T> {
         Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
-    /// Records the gradients of this single number with respect to all variables that it depends on: each leaf with its gradient.
+    /// Records the gradients of this single number with respect to all variables that it depends on. Returns each leaf with its gradient.
     pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
         let seed = self.one(at)?;
         let leaves: Vec<Var<'t, T>> = {
@@ -330,7 +330,7 @@ impl<'t, T: Float> Var<'t, T> {
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
-    /// The seed of a gradient: one, provided this is a single number.
+    /// Records the seed of a gradient: one. Refuses a variable that is not a single number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

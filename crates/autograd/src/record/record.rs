@@ -1,5 +1,4 @@
-//! The contents of a tape: an expression, and beside it what the expression does not contain, which is data, operations with
-//! parameters, and lines of code.
+//! The contents of a tape: an expression, with data, operations with parameters, and lines of code beside it.
 
 use std::ops::Deref;
 use std::panic::Location;
@@ -7,30 +6,32 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Shape, Tensor, View};
 
-/// The operation that passes on its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its mark is
-/// the number of the refusing operation's name.
+/// The operation that returns its input but stops gradients. Any other [`Op::Alias`] refuses to be differentiated; its number is the
+/// index of the refusing operation's name.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// The contents of a tape; `O` is the type of operations with parameters, of which only the name is known here.
+/// The contents of a tape. `O` is the type of operations with parameters; this file uses their names alone.
 pub(crate) struct Record<T: Float, O> {
     expression: Expression<T>,
-    /// The line that recorded each node. An operation's own constant (the number of `x + 2.0`) has none until the operation is
+    /// The line that recorded each node. A constant of an operation (the number of `x + 2.0`) has no line until the operation is
     /// recorded.
     locations: Vec<Option<&'static Location<'static>>>,
     /// Number of nodes without a line.
     unlocated: usize,
+    /// Operations with parameters, each with its name.
     operations: Vec<(O, &'static str)>,
+    /// The data of leaves.
     data: Vec<Tensor<T>>,
     /// Names of operations that refuse to be differentiated.
     names: Vec<&'static str>,
     /// Values that were requested.
     pub(crate) values: ByNode<Tensor<T>>,
-    /// Nodes that are evaluated together: the number of each one's list among `together`.
+    /// For each node that is evaluated together with others, the number of their list in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
     /// The last node of which a value was requested, and how often values were computed.
     pub(crate) evaluated: Option<(Index, usize)>,
-    /// How many nodes were computed in order to read values, by evaluations after the first.
+    /// Number of nodes that evaluations after the first have computed.
     pub(crate) work: usize,
     /// The node of each parameter on this tape.
     pub(crate) parameters: Vec<(u64, Index)>,
@@ -38,9 +39,9 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) bound: Vec<(u64, Index)>,
     /// Nodes that are identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// While this is not 0, nodes whose values are requested are noted.
+    /// The number of active observers. While there is one, nodes whose values are requested are noted.
     pub(crate) watchers: usize,
-    /// Nodes whose values were requested while someone watched.
+    /// Nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
     /// While a derivative is recorded: the line of the operation that it differentiates.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
@@ -100,7 +101,7 @@ impl<T: Float, O> Record<T, O> {
         self.on_behalf_of = None;
     }
 
-    /// Nodes whose values are computed together when one of them is requested.
+    /// Registers nodes whose values are computed together as soon as one of them is requested.
     pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
         let nodes: Vec<Index> = nodes.collect();
         if nodes.len() > 1 {
@@ -109,30 +110,32 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// The nodes that are evaluated together with `node`, itself included; none if it is evaluated alone.
+    /// Returns the nodes that are evaluated together with `node`, with `node` itself. Empty if it is evaluated alone.
     pub(crate) fn group_of(&self, node: Index) -> &[Index] {
         self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
 
-    /// The line that recorded a node; for a constant whose operation was refused, this file's line.
+    /// Returns the line that recorded a node. For a constant whose operation was refused, it is a line of this file.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
 
+    /// Returns the data with this number.
     pub(crate) fn leaf_data(&self, number: u32) -> &Tensor<T> {
         &self.data[number as usize]
     }
 
+    /// Returns the operation with parameters that has this number.
     pub(crate) fn operation(&self, number: u32) -> &O {
         &self.operations[number as usize].0
     }
 
-    /// Whether gradients can be taken with respect to a node that holds data.
+    /// Returns true if a node is a leaf with respect to which gradients can be taken.
     pub(crate) fn is_variable(&self, index: Index) -> bool {
         matches!(self.op(index), Op::Variable(_))
     }
 
-    /// The number of `shape`; each shape is stored once.
+    /// Returns the number of `shape`; each shape is stored once.
     #[inline]
     pub(crate) fn intern(&mut self, shape: &Shape) -> u32 {
         self.expression.intern(shape)
@@ -144,28 +147,28 @@ impl<T: Float, O> Record<T, O> {
         (self.data.len() - 1) as u32
     }
 
-    /// The operation for this constant number.
+    /// Stores a number and returns its operation.
     pub(crate) fn add_number(&mut self, number: T) -> Op {
         self.expression.add_number(number)
     }
 
-    /// The operation for `view`.
+    /// Stores a view and returns its operation.
     pub(crate) fn add_view(&mut self, view: View) -> Op {
         self.expression.add_view(view)
     }
 
-    /// The operation for the adjoint of `view`.
+    /// Stores a view and returns the operation of its adjoint.
     pub(crate) fn add_embed(&mut self, view: View) -> Op {
         self.expression.add_embed(view)
     }
 
-    /// The operation that passes on its input but refuses to be differentiated, on behalf of `name`.
+    /// Returns an operation that returns its input and refuses to be differentiated. The error names `name`.
     pub(crate) fn add_opaque(&mut self, name: &'static str) -> Op {
         self.names.push(name);
         Op::Alias((self.names.len() - 1) as u32)
     }
 
-    /// The data of a node, if it is a leaf.
+    /// Returns the data of a node, if it is a leaf.
     pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
         match self.op(index) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
@@ -190,7 +193,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Appends a node for an operation with parameters, which is stored beside the nodes with its name.
+    /// Appends a node for an operation with parameters, which is stored with its name.
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),
@@ -240,7 +243,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// PyTorch's name of a node's operation.
+    /// Returns PyTorch's name of a node's operation.
     pub(crate) fn name(&self, index: Index) -> &'static str {
         match self.op(index) {
             Op::Constant(_) | Op::Number(_) => "constant",

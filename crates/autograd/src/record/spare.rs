@@ -1,4 +1,4 @@
-//! Memory of dropped tapes, which later tapes of the thread reuse.
+//! The reuse of the memory of dropped tapes by later tapes of the same thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,10 +8,10 @@ use wengert_tensor::Float;
 
 use crate::record::record::Record;
 
-/// Maximum number of records kept for a thread.
+/// Records that a thread keeps, at most: as many as tapes usually exist at once.
 const MAX_RECORDS: usize = 4;
 
-/// Maximum number of nodes in a kept record: the memory of longer programs is freed.
+/// Nodes of a kept record, at most, so that a thread keeps a few megabytes. The memory of longer programs is freed.
 const MAX_NODES: usize = 1 << 16;
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {
-    /// An empty record, in memory of an earlier one if possible.
+    /// Returns an empty record, in the memory of an earlier one if there is one.
     pub(crate) fn take() -> Self {
         let spare = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
@@ -49,7 +49,7 @@ impl<T: Float, O: 'static> Drop for RecycledRecord<T, O> {
     fn drop(&mut self) {
         let Some(mut record) = self.0.take().filter(|record| record.borrow().len() <= MAX_NODES) else { return };
         record.get_mut().clear();
-        // Does nothing while the thread is ending.
+        // Fails while the thread ends; the record is then dropped.
         let _ = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();
             if spares.len() < MAX_RECORDS {

@@ -1,9 +1,8 @@
-//! The batching rule of every primitive: from inputs of which some have a batch dimension first, the results for all examples, the
-//! batch dimension first.
+//! The batching rule of every primitive. Some inputs have the batch dimension first; the result for all examples has it first too.
 //!
 //! An input that is the same for all examples is expanded. Operands have equal shapes when an operation is recorded, so elementwise
-//! operations need nothing else, and where dimensions are named, their numbers are one larger. The rules of operations with
-//! parameters are the method [`Operation::batch`](crate::Operation::batch), beside their derivatives.
+//! operations need nothing else. The number of each named dimension grows by one. The rules of operations with parameters are the
+//! method [`Operation::batch`](crate::Operation::batch), beside their derivatives.
 
 use std::rc::Rc;
 
@@ -15,7 +14,7 @@ use super::linear;
 use crate::tape::BatchedCall;
 use crate::{Error, Operation, Tape, Var};
 
-/// What node `index` computes, for all examples. `op` is the node's; an input is batched.
+/// Records the operation `op` of node `index` for all examples. At least one input is batched.
 pub(crate) fn batched<'t, T: Float>(
     tape: &'t Tape<T>,
     index: Index,
@@ -32,7 +31,7 @@ pub(crate) fn batched<'t, T: Float>(
         Op::Compare(op) => x.apply_compare(op, &call.batched(1), at),
         Op::Select => TensorLike::apply_select(&x, &call.batched(1), &call.batched(2), at),
         Op::Expand => {
-            // Ones between the batch dimension and the others align the ranks.
+            // Dimensions of size 1 after the batch dimension align the ranks.
             let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
             let aligned = if aligned == x.shape() { x } else { x.apply_view(View::Reshape(aligned), at)? };
             aligned.apply_view(View::Expand(shape), at)
@@ -69,7 +68,7 @@ pub(crate) fn batched<'t, T: Float>(
     }
 }
 
-/// The operation recorded for each example, and the results stacked.
+/// Records the operation for each example, and stacks the results.
 fn one_by_one<'t, T: Float>(
     tape: &'t Tape<T>,
     operation: &Rc<dyn Operation<T>>,
@@ -77,7 +76,7 @@ fn one_by_one<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let at = call.at;
     if call.size == 0 {
-        // Every batched input is as empty as the result.
+        // Every batched input is empty, like the result.
         let position = (0..call.arity()).find(|&position| call.is_batched(position)).unwrap_or_default();
         return call.input(position).apply_view(View::Reshape(call.shape()), at);
     }
@@ -96,7 +95,7 @@ fn one_by_one<'t, T: Float>(
     Var::apply_cat(&results, 0, at)
 }
 
-/// Element number `example` along the first dimension.
+/// Returns element number `example` along the first dimension.
 pub(crate) fn example_of<'t, T: Float>(x: Var<'t, T>, example: usize, at: tensor::Site) -> Result<Var<'t, T>, Error> {
     let slice = x.apply_view(View::Slice { axis: 0, start: example, len: 1, step: 1 }, at)?;
     let shape: Shape = x.shape()[1..].into();

@@ -26,6 +26,7 @@ pub(crate) fn flows_from(op: Op) -> Option<usize> {
 }
 
 /// Returns true if the operation is differentiable with respect to input number `input`.
+#[inline]
 pub(crate) fn flows(op: Op, input: usize) -> bool {
     flows_from(op).is_some_and(|first| input >= first)
 }
@@ -191,8 +192,13 @@ pub(crate) fn accumulate<'t, T: Float>(
     term: Var<'t, T>,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    match total {
-        Some(total) => movement::added(total, term, at).unwrap_or_else(|| total.apply_binary(Binary::Add, &term, at)),
-        None => Ok(term),
+    let Some(total) = total else { return Ok(term) };
+    let is_custom = matches!(total.tape.record.borrow().op(total.index), Op::Other(_));
+    match is_custom.then(|| movement::added(total, term, at)).flatten() {
+        Some(sum) => sum,
+        None => {
+            let shape = |record: &mut Record<T>| record.node(term.index).shape;
+            total.tape.push(Op::Binary(Binary::Add), [total.index, term.index], shape, at)
+        }
     }
 }

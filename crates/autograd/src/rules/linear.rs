@@ -9,6 +9,7 @@ use super::movement;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
+/// Records the derivative with respect to input number `input`, applied to `v`.
 pub(super) fn derivative<'t, T: Float>(
     input: usize,
     x: Var<'t, T>,
@@ -19,7 +20,7 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // For a transposed matrix, (gᵀ x)ᵀ gives the gradient the strides of the matrix.
+        // If y is a transposed view, the gradient (gᵀ x)ᵀ has the same strides as y.
         (Mode::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))
@@ -30,8 +31,8 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// The products of all examples: one product of all their rows or columns where one matrix is the same for all. Where the rows or
-/// columns are those of the identity, as in a Jacobian, it is that matrix.
+/// Records the products of all examples. If one matrix is the same for all, it is one product with all rows or columns of the other.
+/// A product with the identity, as in a Jacobian, is the matrix itself.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());
@@ -52,7 +53,7 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
     }
 }
 
-/// Whether `x` has the elements of an identity matrix of these sizes.
+/// Returns true if `x` is recorded as an identity matrix of these sizes.
 fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     let record = x.tape.record.borrow();
     let mut node = x.index;
@@ -62,6 +63,7 @@ fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     rows == columns && record.identities.contains(&node)
 }
 
+/// Returns true if `y` is a transposed view.
 fn is_transposed<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
     matches!(record.node(y.index).op, Op::View(number) if movement::is_transpose(record.view(number)))

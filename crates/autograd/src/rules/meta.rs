@@ -1,4 +1,4 @@
-//! Operations that return their input unchanged, with another derivative or subject to a condition.
+//! Operations that return their input unchanged, but have another derivative or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -6,17 +6,18 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The values of the first input, with a derivative over the others.
+/// An operation whose result is its first input and whose derivative is a formula over the other inputs.
 pub(crate) struct WithDerivative<D>(pub(crate) D);
 
-/// What a [`WithDerivative`] has in place of the derivative of its values.
+/// The derivative of a [`WithDerivative`].
 pub(crate) trait Derivative: 'static {
+    /// Returns the name of the operation.
     fn name(&self) -> &'static str;
 
-    /// The derivative with respect to input number `input`, not the first, applied to `v`.
+    /// Records the derivative with respect to input number `input`, which is not the first, applied to `v`.
     fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
-    /// The same for inputs with one dimension more, in front.
+    /// Returns the derivative for inputs with a batch dimension in front.
     fn batched(&self) -> Self;
 }
 
@@ -50,23 +51,23 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
     }
 }
 
-/// Σ slope · d input.
+/// The derivative Σ slope · d input.
 #[derive(Clone)]
 pub(crate) struct Slopes {
-    /// For each input after the first: the position of its slope (`None` for 1), or that it is a slope itself.
+    /// The role of each input after the first.
     roles: Vec<Role>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// Has a derivative: the slope at this position, or 1.
+    /// An input with a derivative: the slope at this position, or 1 if there is none.
     Input(Option<usize>),
-    /// The slope of another input; a constant for this derivative.
+    /// The slope of another input, which is a constant for this derivative.
     Slope,
 }
 
 impl Slopes {
-    /// The derivative and the inputs after the first.
+    /// Returns the derivative, and the inputs after the first.
     pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());
         for (input, slope) in terms {
@@ -87,7 +88,7 @@ impl Derivative for Slopes {
     }
 
     fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        // Elementwise, so the same in both modes.
+        // An elementwise derivative is the same in both modes.
         match self.roles[input - 1] {
             Role::Input(Some(slope)) => Some(v * call.input(slope)),
             Role::Input(None) => Some(v),
@@ -100,7 +101,7 @@ impl Derivative for Slopes {
     }
 }
 
-/// That of the softmax along a dimension, which the values are, or of its logarithm.
+/// The derivative of softmax along a dimension, or of its logarithm, computed from the output.
 pub(crate) struct Softmax {
     pub(crate) axis: usize,
     pub(crate) log: bool,
@@ -125,7 +126,7 @@ impl Derivative for Softmax {
     }
 }
 
-/// The input unchanged; evaluation fails if an element violates a condition.
+/// An operation that returns its input. Its evaluation fails if an element violates a condition.
 pub(crate) struct Guard<T> {
     pub(crate) holds: fn(T) -> bool,
     pub(crate) message: &'static str,

@@ -1,11 +1,11 @@
 //! The derivative of every primitive.
 //!
-//! Letters: `x`, `y` inputs, `z` output, `g` incoming gradient, `v` a tangent. A rule is a formula over recorded variables,
-//! so it serves every order of derivative. No rule mentions broadcasting: by the time an operation is recorded, `expand`
-//! has been recorded before it, and its adjoint is a sum.
+//! Letters: `x`, `y` are inputs, `z` the output, `g` the incoming gradient, `v` a tangent or either of both. A rule is a formula over
+//! recorded variables, so it serves every order of derivative. No rule mentions broadcasting, because `expand` is an operation of its
+//! own, recorded before the operation that needs it. Its adjoint is a sum.
 //!
-//! An elementwise operation has a diagonal derivative: the same formula, ∂z/∂x · v, serves the incoming gradient in reverse
-//! mode and the tangent in forward mode. The others have one formula for each.
+//! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and
+//! the tangent in forward mode. The other operations have one formula for each mode.
 //!
 //! | file | primitives |
 //! |---|---|
@@ -21,10 +21,10 @@
 //! | [`windows`] | convolutions; maximum and mean pooling |
 //! | [`meta`] | operations that change no value: another derivative, a condition |
 //!
-//! The second rule of every primitive is how it works on a batch: in [`batching`] those of the primitives without parameters, in the
-//! method `batch` the others.
+//! Every primitive has a second rule, for batches. [`batching`] has the rules of the primitives without parameters; those with parameters
+//! have the method `batch`.
 //!
-//! `docs/derivatives.md` lists all the formulas and says why each primitive is one. A test fails if it lacks one.
+//! `docs/derivatives.md` lists all formulas, with the reason for each primitive. A test fails if a primitive is missing there.
 
 mod batching;
 mod binary;

@@ -1,5 +1,5 @@
-//! Views and their adjoints, gather and scatter-add, concatenation: linear operations that move elements. The derivative in forward
-//! mode is the operation itself; in reverse mode its adjoint.
+//! Linear operations that move elements: views and their adjoints, gather and scatter-add, concatenation. The forward derivative is the
+//! operation itself, the reverse derivative its adjoint.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 use super::mode::{Mode, recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or zeros to which
-/// elements are added.
+/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`. The adjoint is another view, or zeros to
+/// which elements are added.
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -34,7 +34,7 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Whether a view transposes the last two dimensions and nothing else.
+/// Returns true if a view transposes the last two dimensions and nothing else.
 pub(super) fn is_transpose(view: &View) -> bool {
     let View::Permute(order) = view else { return false };
     let Some(rows) = order.len().checked_sub(2) else { return false };
@@ -76,7 +76,7 @@ pub(super) fn concatenated<'t, T: Float>(
     }
 }
 
-/// Reads elements at positions. Its adjoint is [`ScatterAdd`].
+/// An operation that reads elements at positions. Its adjoint is [`ScatterAdd`].
 pub(crate) struct Take(pub(crate) Tensor<i64>);
 
 impl<T: Float> Operation<T> for Take {
@@ -102,14 +102,14 @@ impl<T: Float> Operation<T> for Take {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
-        // The same elements of every example: a row of them each.
+        // Every example is a row, and the same columns of each row are read.
         let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
         let rows = recorded(x.apply_view(View::Reshape(rows), call.at))?;
         recorded(rows.apply_index_select(1, &self.0, call.at))
     }
 }
 
-/// Adds elements to zeros at positions. Its adjoint is [`Take`].
+/// An operation that adds elements to zeros at positions. Its adjoint is [`Take`].
 pub(crate) struct ScatterAdd {
     pub(crate) positions: Tensor<i64>,
     pub(crate) shape: Shape,
@@ -143,7 +143,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 }
 
-/// Copies slices along dimension `axis` by number. Its adjoint is [`IndexAdd`].
+/// An operation that copies slices along dimension `axis` by number. Its adjoint is [`IndexAdd`].
 pub(crate) struct IndexSelect {
     pub(crate) axis: usize,
     pub(crate) index: Tensor<i64>,
@@ -176,16 +176,17 @@ impl<T: Float> Operation<T> for IndexSelect {
     }
 }
 
-/// Adds the slices of each input along dimension `axis` to `size` zeros by number. Its adjoint for one input is [`IndexSelect`].
+/// An operation that adds the slices of each input along dimension `axis` to `size` zeros by number. Its adjoint for one input is
+/// [`IndexSelect`].
 pub(crate) struct IndexAdd {
     pub(crate) axis: usize,
-    /// Of each input.
+    /// For each input, the numbers of its slices.
     pub(crate) indices: Vec<Tensor<i64>>,
     pub(crate) size: usize,
 }
 
 impl IndexAdd {
-    /// Each input with its index.
+    /// Returns each input with its slice numbers.
     fn terms<'i, A>(&'i self, inputs: &'i [A]) -> Vec<(&'i A, &'i Tensor<i64>)> {
         inputs.iter().zip(&self.indices).collect()
     }
@@ -218,11 +219,11 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// Terms of a sum of slices, at most: each sum is recorded anew with its next term.
-const MOST: usize = 16;
+/// Terms of one sum of slices, at most. Each new term records the sum again, so recording costs the square of this number.
+const MAX_TERMS: usize = 16;
 
-/// The sum of two arrays that are sums of slices, as one: the gradient of an embedding that is looked up several times is filled with
-/// zeros once, and never added to another. `None` of others.
+/// Records the sum of two [`IndexAdd`]s as one. The gradient of an embedding that is looked up several times is then filled with zeros
+/// once. `None` if the arrays are not two fitting [`IndexAdd`]s.
 pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Option<Result<Var<'t, T>, Error>> {
     let record = x.tape.record.borrow();
     let sum_of = |var: Var<'t, T>| match record.op(var.index) {
@@ -233,7 +234,7 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
         _ => None,
     };
     let ((first, of_first), (second, of_second)) = (sum_of(x)?, sum_of(y)?);
-    let many = first.indices.len() + second.indices.len() > MOST;
+    let many = first.indices.len() + second.indices.len() > MAX_TERMS;
     if many || (first.axis, first.size) != (second.axis, second.size) || !x.same_shape(&y) {
         return None;
     }
@@ -248,7 +249,7 @@ pub(super) fn added<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, at: Site) -> Opt
 mod tests {
     use crate::prelude::*;
 
-    /// One array of zeros, to which the slices of all are added; its derivative takes slices again.
+    /// All slices are added to one array of zeros. The derivative of that reads slices again.
     #[test]
     fn an_array_that_is_looked_up_several_times_has_one_gradient() {
         let indices = [vec![1, 3, 1, 1], vec![4, 1], vec![0]].map(Tensor::from);

@@ -1,8 +1,8 @@
 //! The derivative of the p-norm, z = (Σ |x|ᵖ)^(1/p): ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
-//! At singular points the formulas are those of PyTorch's `norm_backward`, and have its first and second derivatives: 0 at the zero
-//! vector for every p; 0 at zero entries for p < 1; an equal share for all ties for ±∞; and a second derivative of the 2-norm at
-//! the zero vector that is NaN, not 0.
+//! At singular points the formulas are those of PyTorch's `norm_backward`, with its first and second derivatives. The derivative is 0
+//! at the zero vector for every p, and 0 at zero entries for p < 1. For ±∞ all ties share it equally. The second derivative of the
+//! 2-norm at the zero vector is NaN, not 0.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -10,14 +10,14 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::{recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The `ord`-norm over `axes`, which keep size 1.
+/// The operation that computes the `ord`-norm over `axes`, which keep size 1.
 pub(crate) struct Norm {
     pub(crate) ord: f64,
     pub(crate) axes: Axes,
 }
 
 impl Norm {
-    /// The derivative as a factor of every element.
+    /// Records the derivative as a factor of every element.
     fn per_element<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
         let over = z.expand(x.shape());
         let p = self.ord;
@@ -36,7 +36,7 @@ impl Norm {
         }
     }
 
-    /// The derivative as a factor of every result, applied to `v`.
+    /// Records the derivative as a factor of every result, applied to `v`.
     fn per_result<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let p = self.ord;
         if p == 1.0 || p == 2.0 {
@@ -51,7 +51,7 @@ impl Norm {
     }
 }
 
-/// Ones where the magnitude equals the norm or is NaN.
+/// Records ones where the magnitude equals the norm or is NaN, and zeros elsewhere.
 fn tied<'t, T: Float>(x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
     let size = x.abs();
     size.eq(z).logical_or(size.isnan())

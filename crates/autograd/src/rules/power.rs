@@ -43,7 +43,8 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// x to the power 1/2, or -1/2 if `inverse`. Its derivative is that of a power, which differs from that of a root at -0.
+/// The operation x to the power 1/2, or -1/2 if `inverse`. Its derivative is the derivative of a power, which differs from the
+/// derivative of a root at -0.
 pub(crate) struct Root {
     pub(crate) inverse: bool,
 }

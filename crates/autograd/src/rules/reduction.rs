@@ -1,4 +1,4 @@
-//! Derivatives of reductions. Reduced dimensions have size 1 in the node's shape, so that it expands to the input's shape.
+//! Derivatives of reductions. Reduced dimensions have size 1 in the result's shape, so that the result expands to the input's shape.
 
 use std::rc::Rc;
 
@@ -9,6 +9,7 @@ use super::mode::{Mode, elementwise, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
+/// Records the derivative of the reduction z of x, applied to `v`.
 pub(super) fn derivative<'t, T: Float>(
     op: Reduction,
     x: Var<'t, T>,
@@ -21,8 +22,8 @@ pub(super) fn derivative<'t, T: Float>(
         (Reduction::Sum, Mode::Vjp) => v.expand(&from),
         (Reduction::Sum, Mode::Jvp) => v.sum_to(&to),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
-            // Ties share the gradient equally. With a NaN no element is equal: 0/0 makes the whole gradient of `amax` NaN; that of
-            // `max` goes to the NaNs.
+            // Ties share the gradient equally. With a NaN no element is equal, so 0/0 makes the whole gradient of `amax` NaN. The
+            // gradient of `max` goes to the NaNs.
             let equal = x.eq(z.expand(&from));
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
@@ -32,19 +33,19 @@ pub(super) fn derivative<'t, T: Float>(
                 Mode::Jvp => (v * share).sum_to(&to),
             }
         }
-        // Prod is recorded as a tree of products, which have their own rules.
+        // `prod` is recorded as a tree of products, which have their own rules.
         _ => unreachable!("{} is not recorded", op.name()),
     }
 }
 
-/// The product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
-/// factors are zero, where dividing by each factor would fail.
+/// Records the product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
+/// factors are zero; a division by each factor would fail there.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
     let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], &x.shape(), at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
-            // The value is one, but still a function of `x`: a gradient through it is empty, not missing.
+            // The value is one, but it depends on `x`: the gradient is empty, not missing.
             let zeros = x.apply_reduce(Reduction::Sum, &[axis], at)?;
             x = zeros.apply_binary(Binary::Add, &zeros.filled(&zeros.shape(), T::ONE), at)?;
             continue;
@@ -63,10 +64,10 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
     Ok(x)
 }
 
-/// The factors of a product. Their derivative is the product's, except for PyTorch's convention at ∞ and NaN, which divides the
-/// product by the factor and gives NaN unless a factor is zero.
+/// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention at factors of ∞ and NaN:
+/// the product divided by the factor, which is NaN, unless a factor is zero.
 struct Factors {
-    /// So many leading dimensions are of batches: each element along them has a product of its own.
+    /// Number of leading batch dimensions: each element along them has a product of its own.
     outer: usize,
 }
 

@@ -10,16 +10,16 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::{recorded, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The variance over `axes`, which keep size 1.
+/// The operation that computes the variance over `axes`, which keep size 1.
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// Whether it is over all dimensions, without naming them.
+    /// True if the caller named no dimensions, so that it is over all.
     pub(crate) is_total: bool,
 }
 
 impl Variance {
-    /// The result's shape.
+    /// Returns the result's shape.
     pub(crate) fn reduced(&self, shape: &Shape) -> Shape {
         let mut shape = shape.clone();
         for &axis in &self.axes {
@@ -28,7 +28,7 @@ impl Variance {
         shape
     }
 
-    /// ∂z/∂x for every element as two factors: a number, and the remaining formula.
+    /// Returns ∂z/∂x for every element as two factors: a number, and the remaining formula.
     fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
         let count = self.axes.iter().map(|&axis| shape[axis]).collect::<Shape>().numel() as f64;
@@ -70,7 +70,7 @@ impl<T: Float> Operation<T> for Variance {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        // One number is all there is in its example.
+        // A single number has no deviation in its example.
         let is_total = self.is_total || call.shape().rank() == 1;
         recorded(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }

@@ -12,7 +12,7 @@ use super::mode::{recorded, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// A function of two of a convolution's three arrays, linear in each, that computes the third.
+/// An operation that computes one of a convolution's three arrays from the other two, and is linear in each.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,
@@ -49,8 +49,8 @@ impl<T: Float> Operation<T> for Convolution {
         recorded(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
     }
 
-    /// With one weight for all examples: a convolution of all their images. With a weight for each: groups, the channels of all
-    /// examples side by side.
+    /// Records the convolutions of all examples. With one weight for all, it is a convolution of all images. With a weight for each, the
+    /// channels of all examples are side by side, as groups.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let (at, size, operands) = (call.at, call.size, self.slot.others());
         let is_shared = (0..2).any(|position| operands[position] == Slot::Weight && !call.is_batched(position));
@@ -76,8 +76,8 @@ impl<T: Float> Operation<T> for Convolution {
     }
 }
 
-/// The elements of the second input at which the first is largest in its window. The derivative with respect to the first is zero,
-/// or undefined at ties.
+/// The operation that reads the second input at the positions where the first is largest in its window. The derivative with respect to
+/// the first is zero, or undefined at ties.
 struct Choose {
     form: PoolingForm,
     nothing: f64,
@@ -117,7 +117,7 @@ impl<T: Float> Operation<T> for Choose {
     }
 }
 
-/// The adjoint of [`Choose`]: scatters the second input to the positions at which the first is largest.
+/// The adjoint of [`Choose`]. It scatters the second input to the positions at which the first is largest.
 struct ScatterToLargest {
     form: PoolingForm,
 }
@@ -156,7 +156,7 @@ impl<T: Float> Operation<T> for ScatterToLargest {
     }
 }
 
-/// The mean of every window.
+/// The operation that computes the mean of every window.
 struct Mean {
     form: MeanForm,
 }
@@ -188,7 +188,7 @@ impl<T: Float> Operation<T> for Mean {
     }
 }
 
-/// The adjoint of [`Mean`]: spreads each window's value equally over its elements.
+/// The adjoint of [`Mean`]. It spreads each window's value equally over its elements.
 struct Spread {
     form: MeanForm,
 }
@@ -220,12 +220,12 @@ impl<T: Float> Operation<T> for Spread {
     }
 }
 
-/// Input number `position` of a batch, the images of all examples in one dimension: of shape `shape`.
+/// Returns input number `position` of a batch over `shape`, with the images of all examples in one dimension.
 fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }
 
-/// The results of all images, by example.
+/// Separates the results of all images by example.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     recorded(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }

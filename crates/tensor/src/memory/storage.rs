@@ -69,7 +69,9 @@ impl<T: Scalar> ConcatMemory<T> {
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
             return None;
         }
-        self.taken.insert(range.start, range.end);
+        if !range.is_empty() {
+            self.taken.insert(range.start, range.end);
+        }
         let range = MemoryRange { memory: Arc::clone(&self.memory), range, parts: Vec::new() };
         Some(Storage::Large(Arc::new(Buffer::Range(range))))
     }
@@ -406,13 +408,18 @@ mod tests {
 
     #[test]
     fn parts_are_written_apart_and_read_together() {
-        let lengths = [300, 0, 500];
-        let mut parts: Vec<Storage<f64>> = Storage::divided(lengths.into_iter()).unwrap();
+        let mut memory = ConcatMemory::<f64>::new(800).unwrap();
+        let mut parts: Vec<Storage<f64>> = [0..300, 300..300, 300..800].map(|range| memory.take(range).unwrap()).into();
         for (number, part) in parts.iter_mut().enumerate() {
-            assert_eq!(part.len(), lengths[number]);
+            assert_eq!(part.len(), [300, 0, 500][number]);
             part.get_mut().unwrap().fill(number as f64);
         }
-        let other = Storage::divided([300].into_iter()).unwrap();
+        // No element is handed out twice, nor one outside the memory.
+        assert!(memory.take(300..300).is_some());
+        for range in [0..1, 299..301, 300..500, 799..800, 0..800, 800..801] {
+            assert!(memory.take(range).is_none());
+        }
+        let other = [ConcatMemory::new(300).unwrap().take(0..300).unwrap()];
         assert!(Storage::joined(vec![parts[0].clone(), parts[2].clone()]).is_some());
         assert!(Storage::joined(vec![parts[2].clone(), parts[0].clone()]).is_none());
         assert!(Storage::joined(vec![parts[2].clone(), other[0].clone()]).is_none());
@@ -426,8 +433,7 @@ mod tests {
         drop(all);
         first.get_mut().unwrap()[0] = 7.0;
         assert_eq!(first.into_vec().err().unwrap().as_slice()[..2], [7.0, 0.0]);
-        assert!(Storage::<f64>::divided([usize::MAX, 2].into_iter()).is_err());
-        assert!(Storage::<f64>::divided([usize::MAX / 2].into_iter()).is_err());
+        assert!(ConcatMemory::<f64>::new(usize::MAX / 2).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From a plan to tensors: step by step, each buffer released after its last use.
+//! Runs plans: step by step, with each buffer released after its last use.
 
 use std::ops::Deref;
 
@@ -12,46 +12,46 @@ use crate::memory::storage::{ConcatMemory, Storage};
 use crate::ops::TensorLike;
 use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
-/// An expression with what evaluation needs beside it.
+/// The host of an expression: it has the data and the operations that the expression refers to.
 pub trait Evaluate<T: Float> {
     /// The error of a failed evaluation.
     type Error: From<Error>;
 
-    /// The expression.
+    /// Returns the expression.
     fn expression(&self) -> &Expression<T>;
 
-    /// The value of a node that is data, or was computed before.
+    /// Returns the value of a node that is data or was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
-    /// The line that recorded a node; the error names it where memory cannot hold the node's value.
+    /// Returns the line that recorded a node, for errors.
     fn site(&self, node: Index) -> Site;
 
-    /// The value of a node that is an [`Op::Other`].
+    /// Runs the operation of a node that is an [`Op::Other`].
     ///
     /// # Errors
     ///
-    /// Where the operation refuses these operands.
+    /// If the operation refuses these operands.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
-    /// Whether the data of a node is elsewhere: [`fetch`](Self::fetch) then gets it for each step that reads it.
+    /// Returns true if the data of a node is elsewhere, so that [`fetch`](Self::fetch) gets it for each step that reads it.
     fn is_elsewhere(&self, _node: Index) -> bool {
         false
     }
 
-    /// The data of a node that is [elsewhere](Self::is_elsewhere). It is not kept.
+    /// Returns the data of a node that is [elsewhere](Self::is_elsewhere). The evaluation does not keep it.
     ///
     /// # Errors
     ///
-    /// Where it cannot be got.
+    /// If the host cannot get it.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression; gives the values of its roots.
+    /// Runs the steps of a plan of the expression, and returns the values of its roots.
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold a value, or an operation refuses its operands.
+    /// If memory cannot hold a value, or an operation refuses its operands.
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
@@ -63,12 +63,12 @@ pub trait Evaluate<T: Float> {
         plan.roots.iter().map(|(source, shape)| Ok(buffers.over(source, shape, at)?.clone())).collect()
     }
 
-    /// [`run`](Self::run), where `ready` gets the value of each root, by its position, as soon as it is computed. A value that no later
-    /// step reads is not kept.
+    /// Does the same as [`run`](Self::run), but hands the value of each root, with its position, to `ready` as soon as it is computed.
+    /// Values that no later step reads are released.
     ///
     /// # Errors
     ///
-    /// As for `run`, and what `ready` refuses.
+    /// As for `run`, and the errors of `ready`.
     fn run_each(
         &self,
         plan: &Plan<T>,
@@ -102,11 +102,12 @@ pub trait Evaluate<T: Float> {
         Ok(())
     }
 
-    /// The value of one node from its inputs' values: what a plan does not fuse, and the specification of what it does.
+    /// Computes the value of one node from the values of its inputs. Steps that are not fused call it, and tests compare fused steps with
+    /// it.
     ///
     /// # Errors
     ///
-    /// Where memory cannot hold the value, or the operation refuses its operands.
+    /// If memory cannot hold the value, or the operation refuses its operands.
     fn compute(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error> {
         let (expression, at) = (self.expression(), self.site(node));
         let shape = expression.shape(node);
@@ -136,25 +137,25 @@ pub trait Evaluate<T: Float> {
     }
 }
 
-/// The values of the steps that have run, as long as they are read.
+/// The values of the steps that have run, until their last use.
 struct Buffers<'a, T: Float, E: ?Sized> {
     host: &'a E,
     values: Vec<Option<Tensor<T>>>,
-    /// Data that was fetched for the step that is running, and views of it.
+    /// Data that was fetched for the current step, and views of it.
     fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
-    /// By buffer, the views of data that is elsewhere: made for each step that reads them.
+    /// For each buffer that is a view of data elsewhere, the step of the view. It runs again for each reader.
     views: Vec<Option<&'a Step<T>>>,
     concatenations: Concatenations<'a, T>,
 }
 
-/// Where a fetched value is read.
+/// The key of a fetched value.
 #[derive(Clone, Copy, PartialEq)]
 enum FetchKey {
     Known(Index),
     Buffer(u32),
 }
 
-/// The buffers that a step reads and writes.
+/// Returns the buffers that a step reads and writes.
 fn used<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
     let read = step
         .reads
@@ -170,7 +171,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Whether a step is a view of data that is elsewhere, to be made where it is read.
+    /// Returns true if a step is a view of data elsewhere, and notes it, so that it runs for each reader.
     fn postponed(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -188,7 +189,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         false
     }
 
-    /// Gets what a step reads and is not here.
+    /// Fetches an operand whose data is elsewhere.
     #[inline]
     fn fetch(&mut self, source: &OperandRef<T>) -> Result<(), E::Error> {
         match *source {
@@ -252,6 +253,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
+    /// Returns the value of an operand that is not a number.
     fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
@@ -263,7 +265,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// The value over `shape`: a view, nothing is copied.
+    /// Returns an operand over `shape`, as a view.
     fn over(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Operand<'_, T>, E::Error> {
         let value = match (source, self.tensor(source)) {
             (OperandRef::Number(value), _) => Operand::New(Tensor::scalar(*value)),
@@ -273,7 +275,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         if value.shape() == shape {
             return Ok(value);
         }
-        // Values are kept over the dimensions along which they vary; leading sizes of 1 come and go.
+        // Values are stored over the dimensions along which they vary, so leading sizes of 1 may be missing or superfluous.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
             Some(extra @ 1..) => Operand::New(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
@@ -348,12 +350,13 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Storage::joined(parts)
     }
 
+    /// Returns the operands of a step over these shapes.
     fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
         let over = |(read, shape)| self.over(read, shape, at).map(|operand| operand.clone());
         step.reads.iter().zip(shapes).map(over).collect()
     }
 
-    /// The product of two operands, added to a third: in the memory of that one if this is the last that reads it.
+    /// Runs a product that is added to a third operand, in the memory of that operand if no later step reads it.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
@@ -395,11 +398,11 @@ impl<T: Float> Concatenations<'_, T> {
     }
 }
 
-/// A value as one of its readers sees it.
+/// The value of an operand over the shape at which a step reads it.
 enum Operand<'a, T: Float> {
-    /// As it is kept.
+    /// The stored value.
     Borrowed(&'a Tensor<T>),
-    /// Expanded to a shape.
+    /// A view of the stored value, or a number.
     New(Tensor<T>),
 }
 
@@ -414,6 +417,7 @@ impl<T: Float> Deref for Operand<'_, T> {
     }
 }
 
+/// Returns the dimensions of a set.
 fn axes_of(set: AxisSet) -> SmallVec<[usize; 6]> {
     (0..AxisSet::BITS as usize).filter(|&axis| set >> axis & 1 == 1).collect()
 }

@@ -1,8 +1,8 @@
-//! Expressions: primitives over shapes, as nodes in an order in which each comes after those it reads.
+//! Expressions: primitives over shapes, as nodes in an order in which each node comes after its inputs.
 //!
-//! A node is small: its operation, the numbers of its inputs, the number of its shape. Shapes (each once), views and numbers
-//! are kept beside the nodes; data is not, an expression knows only where it is read. A recorded tape holds an expression; so
-//! does an eager operation that is made of several primitives.
+//! A node is small: its operation, the numbers of its inputs, and the number of its shape. Shapes (each once), views and numbers are
+//! kept beside the nodes. Data is not: an expression has only the numbers under which its host, the tape or the eager operation that
+//! made it, keeps data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,23 +12,23 @@ use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
 
-/// Position of a node in its expression.
+/// The position of a node in its expression.
 pub type Index = u32;
 
-/// Positions of a node's inputs.
+/// The positions of a node's inputs.
 pub type Inputs = SmallVec<[Index; 3]>;
 
-/// What a node does. The inputs' and the result's shapes say the rest. Numbers in parentheses count tables of the expression,
-/// or of whoever made it.
+/// The operation of a node. The shapes of the inputs and the result complete it. Numbers in parentheses are indices into lists of the
+/// expression or of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Data that does not vary, by the host's number.
+    /// Data through which no derivative flows, by the host's number.
     Constant(u32),
-    /// Data that the expression is a function of, by the host's number.
+    /// Data with respect to which derivatives are taken, by the host's number.
     Variable(u32),
-    /// A number, by its place in [`Expression::number`].
+    /// A number, by its index in [`Expression::number`].
     Number(u32),
-    /// The input itself, under a mark of the host's.
+    /// The input itself, with a number whose meaning the host defines.
     Alias(u32),
     /// A function of each element.
     Unary(Unary),
@@ -36,13 +36,13 @@ pub enum Op {
     Binary(Binary),
     /// A comparison of each pair of elements, as 0 and 1.
     Compare(Compare),
-    /// Inputs: mask, x, y.
+    /// A selection of elements. Inputs: mask, x, y.
     Select,
-    /// To the node's shape.
+    /// The input broadcast to the node's shape.
     Expand,
-    /// To the node's shape.
+    /// The elements of the input in row-major order, in the node's shape.
     Reshape,
-    /// Over the dimensions in which the input's shape and the node's differ.
+    /// A reduction over the dimensions in which the input's shape and the node's shape differ.
     Reduce(Reduction),
     /// The matrix product.
     Matmul,
@@ -57,21 +57,21 @@ pub enum Op {
     Other(u32),
 }
 
-/// One operation of an [`Expression`].
+/// One node of an [`Expression`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Up to three inputs. For an [`Op::Cat`] or [`Op::Other`]: the position of its inputs in the expression's list, their number, and 1
     /// if the result is the first input.
     operands: [Index; 3],
     arity: u8,
-    /// The number of its shape.
+    /// The number of the shape of its value.
     pub shape: u32,
 }
 
 impl Node {
-    /// The inputs, where they are two.
+    /// Returns the inputs, if there are two.
     #[inline]
     pub fn pair(&self) -> Option<[Index; 2]> {
         let [x, y, _] = self.operands;
@@ -83,10 +83,10 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Expression<T> {
     nodes: Vec<Node>,
-    /// Inputs of the nodes that are [`Op::Other`].
+    /// The inputs of nodes with any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The numbers of shapes, of those after the first [`MAX_SCANNED`].
+    /// The number of each shape after the first [`MAX_SCANNED`].
     shape_numbers: HashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
@@ -99,7 +99,7 @@ impl<T: Scalar> Default for Expression<T> {
 }
 
 impl<T: Scalar> Expression<T> {
-    /// An empty one.
+    /// Returns an empty expression.
     pub fn new() -> Self {
         Expression {
             nodes: Vec::new(),
@@ -111,7 +111,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Removes all nodes; keeps the memory they were in.
+    /// Removes all nodes, and keeps their memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.inputs.clear();
@@ -121,46 +121,46 @@ impl<T: Scalar> Expression<T> {
         self.numbers.clear();
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[inline]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Returns true if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// What a node does.
+    /// Returns the operation of a node.
     #[inline]
     pub fn op(&self, index: Index) -> Op {
         self.nodes[index as usize].op
     }
 
-    /// A node.
+    /// Returns a node.
     #[inline]
     pub fn node(&self, index: Index) -> Node {
         self.nodes[index as usize]
     }
 
-    /// The shape of a node's value.
+    /// Returns the shape of a node's value.
     #[inline]
     pub fn shape(&self, index: Index) -> &Shape {
         &self.shapes[self.node(index).shape as usize]
     }
 
-    /// The number of an [`Op::Number`].
+    /// Returns the number of an [`Op::Number`].
     pub fn number(&self, number: u32) -> T {
         self.numbers[number as usize]
     }
 
-    /// The view of an [`Op::View`].
+    /// Returns the view of an [`Op::View`] or [`Op::Embed`].
     pub fn view(&self, number: u32) -> &View {
         &self.views[number as usize]
     }
 
-    /// The positions of a node's inputs.
+    /// Returns the positions of a node's inputs.
     #[inline]
     pub fn operands(&self, index: Index) -> &[Index] {
         let node = &self.nodes[index as usize];
@@ -170,15 +170,20 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// [`operands`](Self::operands), to be kept.
+    /// Returns the positions of a node's inputs as a list of their own.
+    #[inline]
     pub fn inputs(&self, index: Index) -> Inputs {
-        Inputs::from_slice(self.operands(index))
+        let node = &self.nodes[index as usize];
+        match node.op {
+            Op::Cat(_) | Op::Other(_) => Inputs::from_slice(self.operands(index)),
+            _ => Inputs::from_buf_and_len(node.operands, usize::from(node.arity)),
+        }
     }
 
-    /// The number of `shape`, which is kept once.
+    /// Returns the number of `shape`, which is kept once.
     pub fn intern(&mut self, shape: &Shape) -> u32 {
         let scanned = &self.shapes[..self.shapes.len().min(MAX_SCANNED)];
-        // Compared size by size: they are too short for a call of `memcmp`.
+        // A loop over the sizes: for so few a call of `memcmp` takes longer.
         let same = |known: &Shape| known.len() == shape.len() && known.iter().zip(shape.iter()).all(|(x, y)| x == y);
         if let Some(number) = scanned.iter().position(same) {
             return number as u32;
@@ -194,18 +199,18 @@ impl<T: Scalar> Expression<T> {
         number
     }
 
-    /// The operation that is this number.
+    /// Stores a number and returns its operation.
     pub fn add_number(&mut self, number: T) -> Op {
         self.numbers.push(number);
         Op::Number((self.numbers.len() - 1) as u32)
     }
 
-    /// The operation that is `view`. The first few views are kept once.
+    /// Stores a view and returns its operation. Each of the first few views is stored once.
     pub fn add_view(&mut self, view: View) -> Op {
         Op::View(self.view_number(view))
     }
 
-    /// The operation that is the adjoint of `view`.
+    /// Stores a view and returns the operation of its adjoint.
     pub fn add_embed(&mut self, view: View) -> Op {
         Op::Embed(self.view_number(view))
     }
@@ -219,7 +224,7 @@ impl<T: Scalar> Expression<T> {
         number as u32
     }
 
-    /// Appends a node; `None` where no number is left for it.
+    /// Appends a node. `None` if there are as many nodes as an index can count.
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
         let index = self.nodes.len();
@@ -270,7 +275,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Whether both have the same nodes over the same shapes, with the same views and numbers.
+    /// Returns true if both have the same nodes over the same shapes, with the same views and numbers.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()
@@ -283,7 +288,7 @@ impl<T: Scalar> Expression<T> {
     }
 }
 
-/// A hash of a node's position: positions are spread well enough by a multiplication.
+/// A hash function for positions of nodes: a multiplication spreads them well enough.
 #[derive(Debug, Default)]
 pub struct IndexHasher(u64);
 

@@ -1,9 +1,21 @@
-//! The planner: from an expression to the steps that compute the values asked for, as few passes over memory as it can.
+//! The planner: turns an expression into steps that compute the requested values in few passes over memory.
 //!
-//! `values` says what must be computed, `schedule` in which steps, `products` which of them accumulate, `concatenation` which write
-//! into parts of a result. None of them looks at data, so a plan serves every expression with the same nodes, shapes and numbers:
-//! `cache` keeps the last ones, and a training loop makes its plans in the first step only. What is read while an expression still
-//! grows is planned as a `part` of it.
+//! | file | duty |
+//! |---|---|
+//! | `expression` | the input: nodes over shapes |
+//! | `values` | the values that must be computed, each once |
+//! | `sums` | rewrites sums of gradients: one concatenation, one product |
+//! | `schedule` | places values in fused kernels |
+//! | `recompute` | chooses values that several kernels compute again |
+//! | `emission` | emits the steps |
+//! | `products` | fuses sums with products |
+//! | `concatenation` | writes operands of concatenations where they belong |
+//! | `planner` | calls the files above in order |
+//! | `cache` | keeps the last plans |
+//! | `subgraph` | plans one part of an expression that still grows |
+//!
+//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans in the
+//! first step alone.
 
 mod cache;
 mod concatenation;

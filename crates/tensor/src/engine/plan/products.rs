@@ -1,6 +1,5 @@
-//! Sums with products: a product that is read only to be added to something is accumulated onto it, C + A B in one step, and never
-//! written by itself. Terms are added in the order of the sum, but not always rounded at the same places: the last bits of a result
-//! may differ.
+//! Fuses sums with products: a product that is only added to another value is accumulated onto it, C + A B in one step, and not written
+//! by itself. Terms are added in the order of the sum, but not always rounded at the same places, so the last bits may differ.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -9,7 +8,7 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Replaces steps that only add products, to each other or to one other value, by products that accumulate in the same order.
+/// Replaces steps that add products to each other, or to one other value, by products that accumulate in the same order.
 pub(super) fn accumulate<T: Float>(
     steps: Vec<Step<T>>,
     roots: &[(OperandRef<T>, Shape)],
@@ -36,14 +35,14 @@ pub(super) fn accumulate<T: Float>(
             continue;
         };
         let product_of = |source: &OperandRef<T>| match *source {
-            // Values are kept without leading sizes of 1.
+            // Values are stored without leading sizes of 1.
             OperandRef::Buffer(buffer) => products[buffer as usize]
                 .as_ref()
                 .filter(|(_, own)| own.ends_with(&shape) && own.numel() == shape.numel())
                 .map(|&(position, _)| position),
             OperandRef::Known(_) | OperandRef::Number(_) => None,
         };
-        // What the products are accumulated onto: the first term, or the second if that is no product.
+        // The products are accumulated onto the first term, or onto the second if the second is not a product.
         let mut terms: SmallVec<[OperandRef<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
@@ -77,7 +76,7 @@ fn product_shape([left, right]: &[Shape; 2]) -> Shape {
     shape
 }
 
-/// The shape of a step whose result is the sum of its operands, from left to right, and their order.
+/// Returns the shape and the operands, in their order, of a step whose result is the sum of its operands.
 fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
@@ -85,7 +84,7 @@ fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     Some((bound.shape().clone(), terms))
 }
 
-/// The inputs in the order in which they are added, if their sum is all that a program computes.
+/// Returns the inputs in the order of their addition, if a program computes their sum and nothing else.
 fn terms_of(program: &Program) -> Option<SmallVec<[u32; 4]>> {
     let (inputs, instructions) = (program.inputs(), program.instructions());
     let last = inputs + instructions.len() as u32 - 1;

@@ -1,12 +1,12 @@
-//! Whether plans are simplified.
+//! The switch for the simplification of plans.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// 0 until it is known; 1 off, 2 on.
 static SIMPLIFY: AtomicU8 = AtomicU8::new(0);
 
-/// Whether evaluation leaves out what changes nothing (a factor of 1) and computes equal values once. On, unless the
-/// environment variable `WENGERT_SIMPLIFY` is `0` or [`set_simplification`] has switched it off.
+/// Returns true if plans are simplified. Equal values are then computed once, identities such as a factor of 1 are left out, and sums of
+/// gradients are rewritten. On, unless the environment variable `WENGERT_SIMPLIFY` is `0` or [`set_simplification`] has switched it off.
 pub fn simplification() -> bool {
     match SIMPLIFY.load(Ordering::Relaxed) {
         0 => {
@@ -18,8 +18,8 @@ pub fn simplification() -> bool {
     }
 }
 
-/// Switches simplification on or off, for all threads. It changes no value but the sign of a NaN; this is for those who want
-/// to see every recorded operation run.
+/// Switches the simplification of plans on or off, for all threads. Off, every recorded operation runs as it was recorded. Rewritten sums
+/// of gradients may differ in the last bits; all other values differ at most in the sign of a NaN.
 pub fn set_simplification(on: bool) {
     SIMPLIFY.store(1 + u8::from(on), Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! A plan: steps in order, and where their operands and results are.
+//! Plans: steps in order, with the places of their operands and results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,29 +10,29 @@ use crate::engine::plan::expression::Index;
 use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
-/// Where a value comes from.
+/// The source of an operand.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandRef<T> {
-    /// A step before, which put it into this buffer.
+    /// The result of an earlier step, in this buffer.
     Buffer(u32),
-    /// It is data, or was there before: the value of this node.
+    /// Data, or a value that was known before: the value of this node.
     Known(Index),
     /// A number.
     Number(T),
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Debug)]
 pub enum Work {
-    /// A fused program, which remembers how it was bound to its operands the last time.
+    /// A fused program, with its binding to the layouts of its last operands.
     Fused(RefCell<BoundProgram>),
     /// A reduction of a value of this shape.
     Reduce(Reduction, AxisSet, Shape),
     /// A view of a value of this shape.
     View(View, Shape),
-    /// The same, its elements written out in order.
+    /// A view of a value of this shape, copied in row-major order.
     Copy(View, Shape),
-    /// The matrix product of the first two operands, added to the third; over these shapes.
+    /// The matrix product of the first two operands added to the third; the operands' shapes.
     AddedProduct([Shape; 3]),
     /// The matrix product of two operands of these shapes.
     Product([Shape; 2]),
@@ -54,15 +54,15 @@ pub enum Work {
 /// One step of a plan.
 #[derive(Debug)]
 pub struct Step<T> {
-    /// What it does.
+    /// The work.
     pub work: Work,
-    /// Its operands.
+    /// The operands.
     pub reads: SmallVec<[OperandRef<T>; 4]>,
-    /// The buffers of its results.
+    /// The buffers of the results.
     pub writes: SmallVec<[u32; 4]>,
-    /// Buffers that no later step reads.
+    /// The buffers that no later step reads.
     pub drops: SmallVec<[u32; 4]>,
-    /// The node to blame where memory fails.
+    /// The node that the error names if memory runs out.
     pub node: Index,
 }
 
@@ -84,15 +84,15 @@ pub struct ConcatBuffers {
     pub offsets: HashMap<u32, (Offset, usize)>,
 }
 
-/// Steps, in order.
+/// The steps that compute values.
 #[derive(Debug)]
 pub struct Plan<T> {
-    /// The steps.
+    /// The steps, in order.
     pub steps: Vec<Step<T>>,
-    /// Number of buffers.
+    /// The number of buffers.
     pub buffers: usize,
     /// Memory that several buffers share.
     pub concat_buffers: ConcatBuffers,
-    /// What was asked for, each with the shape it has for those who ask.
+    /// The requested values, each with the shape of its node.
     pub roots: Vec<(OperandRef<T>, Shape)>,
 }

@@ -1,5 +1,5 @@
-//! The subgraph of an expression that computes some of its nodes from values that are there: as an expression of its own, in which the
-//! number of nodes before it, and of values that were computed before, leaves no trace. Equal parts have equal plans.
+//! Subgraphs: the nodes of an expression that compute some values from known ones, as an expression of their own. The nodes are
+//! renumbered, so that equal subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
@@ -7,18 +7,18 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
 pub struct Subgraph<T> {
-    /// The nodes of the subgraph; what it reads are variables, numbered in their order.
+    /// The nodes of the subgraph. The values that it reads are variables, numbered in their order.
     pub expression: Expression<T>,
-    /// For each node of the subgraph, that of the whole.
+    /// For each node of the subgraph, its number in the whole expression.
     pub nodes: Vec<Index>,
-    /// Which nodes of the subgraph are computed, not read.
+    /// For each node of the subgraph, true if it is computed and false if it is read.
     computed: Vec<bool>,
-    /// For each node of the whole that is in the subgraph, that of the subgraph.
+    /// For each node of the whole expression that is in the subgraph, its number there.
     places: ByNode<Index>,
 }
 
 impl<T: Scalar> Subgraph<T> {
-    /// What computes `roots`, where the values of the nodes in `known` are there. The work is proportional to the subgraph.
+    /// Returns the nodes that compute `roots` from the values of the nodes in `known`. This takes time proportional to the subgraph.
     pub fn new<V>(whole: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
@@ -69,21 +69,21 @@ impl<T: Scalar> Subgraph<T> {
         subgraph
     }
 
-    /// The node of the subgraph that is `node` of the whole.
+    /// Returns the number in the subgraph of a node of the whole expression.
     ///
     /// # Panics
     ///
-    /// If the subgraph does not have it.
+    /// If the node is not in the subgraph.
     pub fn place(&self, node: Index) -> Index {
         self.places[&node]
     }
 
-    /// Number of nodes that are computed.
+    /// Returns the number of nodes that are computed.
     pub fn work(&self) -> usize {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// The nodes of the whole up to `last` that the subgraph computes, and that a later node of the subgraph reads.
+    /// Returns the nodes of the whole expression up to `last` that the subgraph computes and a later node of the subgraph reads.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));

@@ -1,12 +1,12 @@
-//! From the nodes of an expression to the values that must be computed: every value once, over the dimensions along which it varies.
+//! Turns the nodes of an expression into the values that must be computed, each once and over the dimensions along which it varies.
 //!
-//! An expansion has no value of its own: it is the same numbers over more dimensions. So an operation on expanded operands is
-//! computed at the size they had before, a sum over an expanded dimension is a multiplication by its size, and the gradient
-//! of a sum, however large, is one number.
+//! An expansion has no value of its own: it is the same numbers over more dimensions. An operation on expanded operands is computed at
+//! their size before the expansion. A sum over an expanded dimension is a multiplication by its size. The gradient of a sum, however
+//! large, is one number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once,
-//! operations on numbers are computed while planning, and identities (a factor of 1) are removed. All of these are exact: no
-//! sum is reordered, and no infinity or NaN appears or vanishes.
+//! operations on numbers are computed while planning, and identities (a factor of 1) are removed. These are exact: no infinity or NaN
+//! appears or vanishes. Sums of gradients are rewritten by [`sums`], which reorders them.
 
 use std::collections::HashMap;
 use std::mem::take;
@@ -21,33 +21,33 @@ use crate::scalar::instruction::Instruction;
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Compare, Float, Reduction, Shape, Unary, View};
 
-/// Number of a value. Values come after their operands.
+/// The number of a value. Values come after their operands.
 pub(super) type Id = u32;
 
-/// Number of a shape among those of values.
+/// The number of a shape in [`Values::shapes`].
 pub(super) type ShapeId = u32;
 
-/// How a value is computed.
+/// The way in which a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
-    /// Data of a leaf, or a value that was known before.
+    /// The data of a leaf, or a known value of a node.
     Known(Index),
-    /// A number, among [`Values::numbers`].
+    /// A number, by its index in [`Values::numbers`].
     Number(u32),
     Unary(Unary, Id),
     Binary(Binary, Id, Id),
     Compare(Compare, Id, Id),
     Select(Id, Id, Id),
     Reduce(Reduction, Id, AxisSet),
-    /// A view, among [`Values::views`], of an operand of this shape, leading sizes of 1 included.
+    /// A view, by its index in [`Values::views`], of an operand of this shape, leading sizes of 1 included.
     View(u32, ShapeId, Id),
-    /// The adjoint of a view, among [`Values::views`]: from an operand to the second shape.
+    /// The adjoint of a view, by the view's index in [`Values::views`]: from an operand to the last shape.
     Embed(u32, Shaped, ShapeId),
     /// The matrix product of two operands.
     Product(Shaped, Shaped),
-    /// A concatenation, among [`Values::concatenations`].
+    /// A concatenation, by its index in [`Values::concatenations`].
     Cat(u32),
-    /// By the operation of this node, of whole operands: a custom one.
+    /// The operation of this node, applied to whole operands: an operation of the host.
     Node(Index),
 }
 
@@ -104,6 +104,7 @@ impl Definition {
     }
 }
 
+/// A value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) definition: Definition,
@@ -123,12 +124,12 @@ pub(super) struct Values<T> {
     shape_ids: HashMap<Shape, ShapeId>,
     known: HashMap<Definition, Id>,
     known_concatenations: HashMap<Concatenation, u32>,
-    /// By node.
+    /// For each node, its value.
     pub(super) of: Vec<Id>,
     simplify: bool,
 }
 
-/// Dimensions that an [`AxisSet`] can hold; a reduction over more is a step of its own.
+/// The dimensions of an [`AxisSet`]. A reduction over an array of more dimensions is a step of its own.
 const AXES: usize = AxisSet::BITS as usize;
 
 /// No value.
@@ -138,7 +139,7 @@ pub(super) const NONE: Id = Id::MAX;
 const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
-    /// The values of the nodes that must be computed for `roots`, and of those that they read, of which `known` are there.
+    /// Returns the values of the nodes that `roots` need, given the values of the nodes in `known`.
     pub(super) fn new<V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index], simplify: bool) -> Self {
         let order = needed(expression, known, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
@@ -167,7 +168,7 @@ impl<T: Float> Values<T> {
         if simplify { sums::rewritten(values, expression, roots) } else { values }
     }
 
-    /// Takes shapes, numbers and views over into values of the same expression, of which there is none yet.
+    /// Moves shapes, numbers and views into an empty list of values.
     pub(super) fn emptied(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -192,7 +193,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// The value of a node.
+    /// Returns the value of a node.
     pub(super) fn of(&self, node: Index) -> Id {
         self.of[node as usize]
     }
@@ -201,7 +202,7 @@ impl<T: Float> Values<T> {
         &self.shapes[self.list[id as usize].shape as usize]
     }
 
-    /// Makes a value of a node that is an input of what is computed, unless there is one.
+    /// Defines the value of a node that is known, unless it is defined.
     fn define_input(&mut self, expression: &Expression<T>, node: Index) {
         if self.of[node as usize] == NONE {
             let id = match expression.node(node).op {
@@ -215,6 +216,7 @@ impl<T: Float> Values<T> {
         }
     }
 
+    /// Returns the value of a node whose inputs have values.
     fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
@@ -313,12 +315,13 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// The number of a shape without its leading sizes of 1.
+    /// Returns the number of a shape without its leading sizes of 1.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
+    /// Returns the number of a shape.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
@@ -330,6 +333,7 @@ impl<T: Float> Values<T> {
         id
     }
 
+    /// Returns the value of a number.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
         let bits = value.to_f64().to_bits();
         let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
@@ -339,7 +343,7 @@ impl<T: Float> Values<T> {
         self.intern(Definition::Number(position as u32), SCALAR, node)
     }
 
-    /// The value of this definition: where plans are simplified, one for all equal definitions.
+    /// Returns the value of a definition. If plans are simplified, equal definitions have one value.
     pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
         if !self.simplify {
             return self.push(definition, shape, node);
@@ -352,6 +356,7 @@ impl<T: Float> Values<T> {
         id
     }
 
+    /// Returns the number that a value is.
     fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
@@ -359,6 +364,7 @@ impl<T: Float> Values<T> {
         }
     }
 
+    /// Returns the value of an elementwise definition, simplified.
     pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
             if let Some(id) = self.trivial(definition) {
@@ -375,7 +381,7 @@ impl<T: Float> Values<T> {
         self.intern(definition, shape, node)
     }
 
-    /// The value that `definition` equals, where there is one already.
+    /// Returns the existing value that `definition` equals.
     fn trivial(&self, definition: Definition) -> Option<Id> {
         let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
         match definition {
@@ -396,7 +402,7 @@ impl<T: Float> Values<T> {
         self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
     }
 
-    /// The number that `definition` gives, where its operands are numbers.
+    /// Returns the result of `definition` if its operands are numbers.
     fn folded(&self, definition: Definition) -> Option<T> {
         let splat = |id: Id| self.as_number(id).map(Operand::Splat);
         let mut result = [T::ZERO];
@@ -408,7 +414,7 @@ impl<T: Float> Values<T> {
         Some(result[0])
     }
 
-    /// The shape that two values have in one operation.
+    /// Returns the shape to which two shapes broadcast.
     fn broadcast_shape(&mut self, x: ShapeId, y: ShapeId) -> ShapeId {
         if x == y || y == SCALAR {
             return x;
@@ -422,13 +428,13 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// `view`, from the shape `from` to the shape `to`, of `x`. Two permutations or reshapes in a row are one.
+    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Two permutations or reshapes in a row are one.
     pub(super) fn view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {
             let own = self.list[x as usize];
-            // Only leading sizes of 1 differ.
+            // The shapes differ in leading sizes of 1 alone.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
             if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;
@@ -467,7 +473,7 @@ impl<T: Float> Values<T> {
         number as u32
     }
 
-    /// `op` of `x`, which has the shape `from` when expanded, over the dimensions in which `from` and `to` differ.
+    /// Returns the value of the reduction of `x`, expanded to `from`, over the dimensions in which `from` and `to` differ.
     fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let core = self.shape(x).clone();
         let missing = from.len() - core.len();
@@ -497,13 +503,13 @@ impl<T: Float> Values<T> {
     }
 }
 
-/// Operations that floating-point numbers do not have: evaluation refuses them.
+/// Returns true if the operation is defined for integers alone. The evaluation of such a node returns an error.
 fn is_of_integers(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
-/// The nodes that must be computed for `roots`, ascending.
+/// Returns the nodes that must be computed for `roots`, ascending.
 fn needed<T: Float, V>(expression: &Expression<T>, known: &ByNode<V>, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
