@@ -41,16 +41,16 @@ mod data;
 mod error;
 mod flat;
 mod group;
-mod held;
 mod launch;
 #[cfg(feature = "mpi")]
 mod panics;
 mod parallel;
+mod parameter_shards;
 mod payload;
-mod pieces;
 mod recorded;
 mod reduction;
 mod replicas;
+mod sharded_step;
 mod sync;
 mod sync_batch_norm;
 mod transport;

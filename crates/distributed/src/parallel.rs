@@ -10,7 +10,7 @@ use wengert_tensor::{Element, Float, Tensor};
 use crate::collective::add;
 use crate::flat::{Layout, Leaves};
 use crate::group::Group;
-use crate::pieces::Pieces;
+use crate::parameter_shards::ParameterShards;
 use crate::reduction::{BLOCK, Cut, Division, Summing};
 use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
@@ -212,7 +212,7 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     largest: usize,
     clip: Option<f64>,
     fast: bool,
-    pub(crate) pieces: Option<Pieces<T>>,
+    pub(crate) parameter_shards: Option<ParameterShards<T>>,
     bucket: usize,
 }
 
@@ -226,7 +226,16 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         group.broadcast_model(model)?;
         group.check_equal(model)?;
         let (largest, bucket) = (usize::MAX, BUCKET / size_of::<T>());
-        Ok(DataParallel { group, optimizer, shards: SHARDS, largest, clip: None, fast: false, pieces: None, bucket })
+        Ok(DataParallel {
+            group,
+            optimizer,
+            shards: SHARDS,
+            largest,
+            clip: None,
+            fast: false,
+            parameter_shards: None,
+            bucket,
+        })
     }
 
     /// With another number of shards of a batch. The result depends on it, and there can be no more ranks.
@@ -262,7 +271,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// sees to it, which [`checkpoint`](Self::checkpoint) checks. States are not sharded then.
     #[must_use]
     pub fn fast(self) -> Self {
-        DataParallel { fast: true, pieces: None, ..self }
+        DataParallel { fast: true, parameter_shards: None, ..self }
     }
 
     /// With the optimiser's states divided among the ranks (ZeRO, stage 1), which have 1/N of them each. The result is the same,
@@ -270,9 +279,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     #[must_use]
     pub fn sharded(mut self, model: &(impl Module<T> + ?Sized)) -> Self {
         self.fast = false;
-        let pieces = Pieces::new(model, self.division(Pieces::length(model), 0).slice(self.group.rank()));
-        pieces.divide(model, &mut self.optimizer);
-        self.pieces = Some(pieces);
+        let parameter_shards =
+            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
+        parameter_shards.divide(model, &mut self.optimizer);
+        self.parameter_shards = Some(parameter_shards);
         self
     }
 
@@ -296,9 +306,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Lost`]; memory that does not suffice.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        let division = self.division(Pieces::length(model), 0);
-        match self.pieces.as_mut().filter(|pieces| pieces.held) {
-            Some(pieces) => pieces.give(model, &division),
+        let division = self.division(ParameterShards::length(model), 0);
+        match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
+            Some(parameter_shards) => parameter_shards.give(model, &division),
             None => Ok(()),
         }
     }
@@ -306,23 +316,25 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Divides the parameters among the ranks again, after [`gather`](Self::gather). Nothing happens without
     /// [`sharded`](Self::sharded) states.
     pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) {
-        if let Some(pieces) = self.pieces.as_mut().filter(|pieces| !pieces.held) {
-            pieces.take(model);
+        if let Some(parameter_shards) =
+            self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values)
+        {
+            parameter_shards.take(model);
         }
     }
 
     /// Bytes of the parameters on this rank.
     pub fn parameter_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
-        let held = self.pieces.as_ref().filter(|pieces| pieces.held);
-        let kept = |own: &&Parameter<T>| held.is_none() || own.is_frozen();
+        let sharded = self.parameter_shards.as_ref().filter(|parameter_shards| parameter_shards.has_values);
+        let kept = |own: &&Parameter<T>| sharded.is_none() || own.is_frozen();
         let whole: usize = model.parameters().into_iter().filter(kept).map(|own| own.value.numel()).sum();
-        whole * size_of::<T>() + held.map_or(0, Pieces::value_bytes)
+        whole * size_of::<T>() + sharded.map_or(0, ParameterShards::value_bytes)
     }
 
     /// Refuses what needs the model's own parameters.
     fn need_whole(&self, reason: &'static str) -> Result<()> {
-        let held = self.pieces.as_ref().is_some_and(|pieces| pieces.held);
-        if held { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
+        let sharded = self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values);
+        if sharded { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
     }
 
     /// The optimiser: its settings. With sharded states it has those of this rank.
@@ -337,15 +349,15 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Bytes of the optimiser's states on this rank.
     pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
-        if let Some(pieces) = &self.pieces {
-            return pieces.state_bytes(&self.optimizer);
+        if let Some(parameter_shards) = &self.parameter_shards {
+            return parameter_shards.state_bytes(&self.optimizer);
         }
         let states = model.parameters().into_iter().filter_map(|own| self.optimizer.common().states(own));
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
     pub(crate) fn division(&self, length: usize, tail: usize) -> Division<'g> {
-        let cut = if self.pieces.is_some() { Cut::Slices } else { Cut::Buckets };
+        let cut = if self.parameter_shards.is_some() { Cut::Slices } else { Cut::Buckets };
         Division { group: self.group, length, tail, bucket: self.bucket, cut }
     }
 
@@ -390,7 +402,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         };
         let length = layout.gradient_length();
         let tail = layout.length() - length;
-        if self.pieces.is_some() {
+        if self.parameter_shards.is_some() {
             let division = self.division(length, tail);
             let sums = division.sum(&plan, flat_of, false)?;
             return self.step_slice(model, &leaves, &layout, &division, sums);
@@ -423,11 +435,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         if count == 0 {
             return Err(Error::NoRows);
         }
-        let held = self.pieces.as_ref().is_some_and(|pieces| pieces.held);
-        if held && !rows.is_multiple_of(shards) {
+        let sharded = self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values);
+        if sharded && !rows.is_multiple_of(shards) {
             return Err(Error::ShardedParameters("the rows of a batch must be a multiple of the shards"));
         }
-        let plan = if held { Plan::by_rounds(count, size) } else { Plan::new(count, size, self.largest) };
+        let plan = if sharded { Plan::by_rounds(count, size) } else { Plan::new(count, size, self.largest) };
         Ok(Planned { count, seed: generator.next_u64(), plan })
     }
 
@@ -465,9 +477,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             layout = layout.or_else(|| Some(Layout::from_words(&words)));
         }
         let layout = layout.unwrap_or_default();
-        let way = match &self.pieces {
+        let way = match &self.parameter_shards {
             None => "states whole",
-            Some(pieces) if pieces.held => "parameters sharded",
+            Some(parameter_shards) if parameter_shards.has_values => "parameters sharded",
             Some(_) => "states sharded",
         };
         let how = format!("{rows} rows, {} in {}, {way}", layout.description(), T::DTYPE);
@@ -485,24 +497,26 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         mut sums: Vec<T>,
     ) -> Result<Step> {
         let length = layout.gradient_length();
-        let norm = self.step_pieces(model, layout, division, &mut sums)?;
+        let norm = self.step_shard(model, layout, division, &mut sums)?;
         let flat = division.all(sums)?;
-        if let Some(pieces) = &self.pieces {
-            pieces.put(model, &flat)?;
+        if let Some(parameter_shards) = &self.parameter_shards {
+            parameter_shards.put(model, &flat)?;
         }
         update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?);
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
-    /// The step of the pieces on this rank along its slice of the sums; gives the norm of the whole gradient where it is clipped.
-    pub(crate) fn step_pieces<M: Module<T>>(
+    /// Updates the parameter shards of this rank with its slice of the sums. Returns the norm of the whole gradient if it is clipped.
+    pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
         layout: &Layout,
         division: &Division<'_>,
         sums: &mut [T],
     ) -> Result<Option<f64>> {
-        let Some(pieces) = self.pieces.as_mut().filter(|pieces| pieces.fits(model)) else {
+        let Some(parameter_shards) =
+            self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.fits(model))
+        else {
             return Err(Error::FrozenChanged);
         };
         let length = layout.gradient_length();
@@ -534,7 +548,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 Some(norm)
             }
         };
-        pieces.step(model, &mut self.optimizer, sums, &slice)?;
+        parameter_shards.step(model, &mut self.optimizer, sums, &slice)?;
         Ok(norm)
     }
 
@@ -549,10 +563,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.need_whole("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;
         let first = self.group.is_first();
-        let Some(pieces) = &self.pieces else {
+        let Some(parameter_shards) = &self.parameter_shards else {
             return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
         };
-        let united = pieces.united(model, &self.optimizer, &self.division(Pieces::length(model), 0))?;
+        let united =
+            parameter_shards.united(model, &self.optimizer, &self.division(ParameterShards::length(model), 0))?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
     }
 
@@ -567,8 +582,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.need_whole("`gather` them before others are loaded")?;
         saved.load_model(model)?;
         saved.load_optimizer(name, &mut self.optimizer, model)?;
-        if let Some(pieces) = &self.pieces {
-            pieces.divide(model, &mut self.optimizer);
+        if let Some(parameter_shards) = &self.parameter_shards {
+            parameter_shards.divide(model, &mut self.optimizer);
         }
         self.group.check_equal(model)
     }

@@ -80,7 +80,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         }
 
         let length = layout.gradient_length();
-        if self.pieces.as_ref().is_some_and(|pieces| pieces.held) {
+        if self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values) {
             if !layout.points.is_empty() {
                 let reason = "SyncBatchNorm needs them whole; shard the optimiser's states only";
                 return Err(Error::ShardedParameters(reason));
@@ -91,8 +91,8 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 None => Ok(record(model, place)?.0),
             };
             let weight = T::from_f64(1.0 / count as f64);
-            let sums = self.held_sums((&leaves, &layout), &plan, weight, &mut next)?;
-            return self.step_held(model, &leaves, &layout, sums);
+            let sums = self.sharded_sums((&leaves, &layout), &plan, weight, &mut next)?;
+            return self.step_sharded(model, &leaves, &layout, sums);
         }
         let division = self.division(length, layout.length() - length);
         let mut sum = Summing::new(&division, &plan, self.sums_by_mpi());
@@ -127,7 +127,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 place += 1;
             }
         }
-        if self.pieces.is_some() {
+        if self.parameter_shards.is_some() {
             let sums = sum.finish(false)?;
             return self.step_slice(model, &leaves, &layout, &division, sums);
         }

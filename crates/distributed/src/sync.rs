@@ -76,7 +76,7 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
 }
 
 /// Where a layer asks for the statistics of all ranks.
-pub(crate) enum Place {
+pub(crate) enum SyncScope {
     /// In no step: those of its input are all that there are.
     Alone,
     /// In a step that computes one shard after the other.
@@ -85,11 +85,11 @@ pub(crate) enum Place {
     Together,
 }
 
-pub(crate) fn place() -> Place {
+pub(crate) fn sync_scope() -> SyncScope {
     WITHIN.with_borrow(|within| match within {
-        None => Place::Alone,
-        Some(Within::Computing) => Place::OneByOne,
-        Some(Within::Recording { .. }) => Place::Together,
+        None => SyncScope::Alone,
+        Some(Within::Computing) => SyncScope::OneByOne,
+        Some(Within::Recording { .. }) => SyncScope::Together,
     })
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn moments<'t, T: Float>(
 }
 
 /// The operation of a new point of the shard that is recorded.
-fn point<T: Float>(kind: Kind, channels: usize) -> Waiting<T> {
+fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
     WITHIN.with_borrow_mut(|within| {
         let (weight, points) = match within {
             Some(Within::Recording { weight, points }) => (*weight, Some(points)),
@@ -116,7 +116,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> Waiting<T> {
         if let Some(points) = points {
             points.push(Rc::<Point<T>>::clone(&point));
         }
-        Waiting(point)
+        SyncOperation(point)
     })
 }
 
@@ -173,9 +173,9 @@ impl<T: Float> Point<T> {
 }
 
 /// The operation of a point.
-struct Waiting<T: Float>(Rc<Point<T>>);
+struct SyncOperation<T: Float>(Rc<Point<T>>);
 
-impl<T: Float> Operation<T> for Waiting<T> {
+impl<T: Float> Operation<T> for SyncOperation<T> {
     fn name(&self) -> &'static str {
         NAME
     }

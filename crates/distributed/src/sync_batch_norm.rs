@@ -8,7 +8,7 @@ use wengert_nn::{Error, Layer, Module};
 use wengert_tensor::Site;
 use wengert_tensor::ops::{BatchNormed, try_stack};
 
-use crate::sync::{Place, moments, place};
+use crate::sync::{SyncScope, moments, sync_scope};
 
 /// Batch normalization of `[n, c, …]` by the mean and variance of the whole batch, on all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
@@ -110,14 +110,14 @@ impl<T: Float> SyncBatchNorm<T> {
             let (mean, variance) = (tape.constant(&self.running_mean.value), tape.constant(&self.running_var.value));
             return x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps);
         }
-        let BatchNormed { output, mean, variance } = match place() {
-            Place::Alone => x.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?,
-            Place::OneByOne => {
+        let BatchNormed { output, mean, variance } = match sync_scope() {
+            SyncScope::Alone => x.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?,
+            SyncScope::OneByOne => {
                 let message = "`step` computes one shard of the batch after the other, so that the statistics of all \
                                are not there: use `step_recorded`";
                 return Err(refused(message.to_owned()).into());
             }
-            Place::Together => {
+            SyncScope::Together => {
                 let axes: Vec<isize> = (0..shape.rank() as isize).filter(|&axis| axis != 1).collect();
                 let by_channel: Vec<usize> =
                     (0..shape.rank()).map(|axis| if axis == 1 { self.num_features } else { 1 }).collect();

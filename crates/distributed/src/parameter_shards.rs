@@ -17,15 +17,15 @@ use crate::flat::Leaves;
 use crate::reduction::Division;
 
 /// For each parameter of a model, at the same path, what is in this rank's slice: a vector, maybe an empty one.
-pub(crate) struct Pieces<T: Float> {
-    pieces: Vec<Piece<T>>,
+pub(crate) struct ParameterShards<T: Float> {
+    parameter_shards: Vec<ParameterShard<T>>,
     /// Whether the values are here, and the model has none.
-    pub(crate) held: bool,
+    pub(crate) has_values: bool,
 }
 
-struct Piece<T: Float> {
+struct ParameterShard<T: Float> {
     path: String,
-    /// The piece, as the optimiser knows it.
+    /// The shard, as the optimiser knows it.
     parameter: Parameter<T>,
     /// Where the parameter begins in the vector, and its elements. A frozen one has no place.
     place: Range<usize>,
@@ -33,21 +33,21 @@ struct Piece<T: Float> {
     part: Range<usize>,
 }
 
-impl<T: Float> Module<T> for Pieces<T> {
+impl<T: Float> Module<T> for ParameterShards<T> {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        self.pieces.iter().for_each(|piece| each(&piece.path, &piece.parameter));
+        self.parameter_shards.iter().for_each(|shard| each(&shard.path, &shard.parameter));
     }
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        self.pieces.iter_mut().for_each(|piece| each(&piece.path, &mut piece.parameter));
+        self.parameter_shards.iter_mut().for_each(|shard| each(&shard.path, &mut shard.parameter));
     }
 }
 
-impl<T: Float> Pieces<T> {
-    /// The pieces of this rank's `slice` of the parameters that are not frozen.
+impl<T: Float> ParameterShards<T> {
+    /// Returns the shards in this rank's `slice` of the parameters that are not frozen.
     pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
         let mut at = 0;
-        let pieces = model.named_parameters().into_iter().map(|(path, own)| {
+        let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {
             let count = if own.is_frozen() { 0 } else { own.value.numel() };
             let place = at..at + count;
             at += count;
@@ -55,9 +55,9 @@ impl<T: Float> Pieces<T> {
             let part = part.start..part.end.max(part.start);
             let mut parameter = Parameter::new(Tensor::zeros([part.len()]));
             parameter.set_frozen(own.is_frozen());
-            Piece { path, parameter, place, part }
+            ParameterShard { path, parameter, place, part }
         });
-        Pieces { pieces: pieces.collect(), held: false }
+        ParameterShards { parameter_shards: parameter_shards.collect(), has_values: false }
     }
 
     /// How many elements the parameters have that are not frozen.
@@ -69,8 +69,8 @@ impl<T: Float> Pieces<T> {
     /// Whether `model` still has the same parameters frozen.
     pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
         let parameters = model.parameters();
-        let same = |(piece, own): (&Piece<T>, &&Parameter<T>)| piece.parameter.is_frozen() == own.is_frozen();
-        parameters.len() == self.pieces.len() && self.pieces.iter().zip(&parameters).all(same)
+        let same = |(shard, own): (&ParameterShard<T>, &&Parameter<T>)| shard.parameter.is_frozen() == own.is_frozen();
+        parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
     }
 
     /// One step of the slice along its `sums`, of which the gradients come first; they become the new parameters, unless those are
@@ -82,22 +82,22 @@ impl<T: Float> Pieces<T> {
         sums: &mut [T],
         slice: &Range<usize>,
     ) -> Result<()> {
-        let mut gradients = Vec::with_capacity(self.pieces.len());
-        for (piece, whole) in self.pieces.iter_mut().zip(model.parameters()) {
+        let mut gradients = Vec::with_capacity(self.parameter_shards.len());
+        for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters()) {
             if whole.is_frozen() {
                 continue;
             }
-            if !self.held {
-                piece.cut(whole);
+            if !self.has_values {
+                shard.cut(whole);
             }
-            let Piece { parameter, part, .. } = piece;
+            let ParameterShard { parameter, part, .. } = shard;
             let along = sums[within(part, slice)].to_vec();
             gradients.push((parameter.id(), Tensor::from(along)));
         }
         optimizer.try_step(self, &Gradients::from_parts(gradients, []))?;
-        for piece in self.pieces.iter_mut().filter(|piece| !self.held && !piece.part.is_empty()) {
-            let value = std::mem::replace(&mut piece.parameter.value, Tensor::zeros([0]));
-            for (to, from) in sums[within(&piece.part, slice)].iter_mut().zip(value.iter()) {
+        for shard in self.parameter_shards.iter_mut().filter(|shard| !self.has_values && !shard.part.is_empty()) {
+            let value = std::mem::replace(&mut shard.parameter.value, Tensor::zeros([0]));
+            for (to, from) in sums[within(&shard.part, slice)].iter_mut().zip(value.iter()) {
                 *to = from;
             }
         }
@@ -106,10 +106,10 @@ impl<T: Float> Pieces<T> {
 
     /// Takes the values from the model, which has NaN in their place: one number in memory for each parameter.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
-        self.held = true;
-        for (piece, whole) in self.pieces.iter_mut().zip(model.parameters_mut()) {
+        self.has_values = true;
+        for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
             if !whole.is_frozen() {
-                piece.cut(whole);
+                shard.cut(whole);
                 whole.value = Tensor::scalar(T::from_f64(f64::NAN)).expand(whole.value.shape());
             }
         }
@@ -117,35 +117,35 @@ impl<T: Float> Pieces<T> {
 
     /// Gives the values back to the model, those of the other ranks too.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
-        let trained = self.pieces.iter().filter(|piece| !piece.parameter.is_frozen());
-        let own = trained.flat_map(|piece| piece.parameter.value.iter().collect::<Vec<T>>()).collect();
+        let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
+        let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
         self.put(model, &division.all(own)?)?;
-        self.held = false;
-        self.pieces.iter_mut().for_each(|piece| piece.parameter.value = Tensor::zeros([0]));
+        self.has_values = false;
+        self.parameter_shards.iter_mut().for_each(|shard| shard.parameter.value = Tensor::zeros([0]));
         Ok(())
     }
 
     /// Bytes of the values that are held here.
     pub(crate) fn value_bytes(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.parameter.value.numel() * size_of::<T>()).sum()
+        self.parameter_shards.iter().map(|shard| shard.parameter.value.numel() * size_of::<T>()).sum()
     }
 
     /// The parameters whose values are held, by their number in the model `leaves`: their position.
-    pub(crate) fn held(&self, leaves: &Leaves) -> HashMap<u64, usize> {
-        let positions = self.pieces.iter().enumerate().filter(|(_, piece)| !piece.parameter.is_frozen());
+    pub(crate) fn positions(&self, leaves: &Leaves) -> HashMap<u64, usize> {
+        let positions = self.parameter_shards.iter().enumerate().filter(|(_, shard)| !shard.parameter.is_frozen());
         positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
     }
 
     /// The part of the parameter at `position` that `rank` owns, counted from where the parameter begins.
     pub(crate) fn part(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
-        let (place, slice) = (&self.pieces[position].place, division.slice(rank));
+        let (place, slice) = (&self.parameter_shards[position].place, division.slice(rank));
         let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
         part.start - place.start..part.end.max(part.start) - place.start
     }
 
     /// The values of the parameter at `position`, from all ranks, of which each comes here in the same order.
     pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
-        let own = self.pieces[position].parameter.value.try_to_vec()?;
+        let own = self.parameter_shards[position].parameter.value.try_to_vec()?;
         let count = |rank| self.part(position, rank, division).len();
         let parts = division.group.gather_parts("parameters", own, count)?;
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
@@ -153,10 +153,10 @@ impl<T: Float> Pieces<T> {
 
     /// Sets the parameters from the vector of all.
     pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
-        for (piece, whole) in self.pieces.iter().zip(model.parameters_mut()) {
+        for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
             if !whole.is_frozen() {
                 let shape = whole.value.shape().clone();
-                whole.value = Tensor::try_from_vec(flat[piece.place.clone()].to_vec(), &shape)?;
+                whole.value = Tensor::try_from_vec(flat[shard.place.clone()].to_vec(), &shape)?;
             }
         }
         Ok(())
@@ -164,24 +164,24 @@ impl<T: Float> Pieces<T> {
 
     /// Bytes of the states that this rank has.
     pub(crate) fn state_bytes(&self, optimizer: &impl Optimizer<T>) -> usize {
-        let states = self.pieces.iter().filter_map(|piece| optimizer.common().states(&piece.parameter));
+        let states = self.parameter_shards.iter().filter_map(|shard| optimizer.common().states(&shard.parameter));
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
     /// Takes from `optimizer`, which has the states of all of `model`, those of the slice, and forgets the rest.
     pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
-        for (piece, whole) in self.pieces.iter().zip(model.parameters()) {
+        for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
             let Some(States { steps, tensors }) = optimizer.common_mut().take_states(whole) else {
                 continue;
             };
-            let own = piece.part.start - piece.place.start..piece.part.end - piece.place.start;
+            let own = shard.part.start - shard.place.start..shard.part.end - shard.place.start;
             let cut = |tensor: Tensor<T>| match tensor.rank() {
                 // One number for the whole parameter, on every rank.
                 0 if *tensor.shape() != *whole.value.shape() => tensor,
                 _ => Tensor::from(tensor.iter().skip(own.start).take(own.len()).collect::<Vec<T>>()),
             };
             let tensors = tensors.into_iter().map(cut).collect();
-            optimizer.common_mut().set_states(&piece.parameter, States { steps, tensors });
+            optimizer.common_mut().set_states(&shard.parameter, States { steps, tensors });
         }
     }
 
@@ -193,17 +193,17 @@ impl<T: Float> Pieces<T> {
         division: &Division<'_>,
     ) -> Result<Option<O>> {
         let slice = division.slice(division.group.rank());
-        let states = |piece: &Piece<T>| optimizer.common().states(&piece.parameter).cloned();
-        let own: Vec<Option<States<T>>> = self.pieces.iter().map(states).collect();
+        let states = |shard: &ParameterShard<T>| optimizer.common().states(&shard.parameter).cloned();
+        let own: Vec<Option<States<T>>> = self.parameter_shards.iter().map(states).collect();
         let most = own.iter().flatten().map(|states| states.tensors.len()).max().unwrap_or_default();
         // One vector for each state, as the parameters have one.
         let mut whole = Vec::with_capacity(most);
         for number in 0..most {
             let mut flat = vec![T::ZERO; slice.len()];
-            for (piece, states) in self.pieces.iter().zip(&own) {
+            for (shard, states) in self.parameter_shards.iter().zip(&own) {
                 let tensor = states.as_ref().and_then(|states| states.tensors.get(number));
                 if let Some(tensor) = tensor.filter(|tensor| tensor.rank() == 1) {
-                    for (to, from) in flat[within(&piece.part, &slice)].iter_mut().zip(tensor.iter()) {
+                    for (to, from) in flat[within(&shard.part, &slice)].iter_mut().zip(tensor.iter()) {
                         *to = from;
                     }
                 }
@@ -214,15 +214,15 @@ impl<T: Float> Pieces<T> {
             return Ok(None);
         }
         let mut united = optimizer.clone();
-        for ((piece, states), parameter) in self.pieces.iter().zip(own).zip(model.parameters()) {
-            united.common_mut().take_states(&piece.parameter);
+        for ((shard, states), parameter) in self.parameter_shards.iter().zip(own).zip(model.parameters()) {
+            united.common_mut().take_states(&shard.parameter);
             let Some(States { steps, tensors }) = states else {
                 continue;
             };
             let unite = |(number, tensor): (usize, Tensor<T>)| {
                 let flat = whole.get(number).filter(|_| tensor.rank() == 1);
                 flat.map_or(Ok(tensor), |flat: &Vec<T>| {
-                    Tensor::try_from_vec(flat[piece.place.clone()].to_vec(), parameter.value.shape())
+                    Tensor::try_from_vec(flat[shard.place.clone()].to_vec(), parameter.value.shape())
                 })
             };
             let tensors = tensors.into_iter().enumerate().map(unite).collect::<std::result::Result<_, _>>()?;
@@ -232,8 +232,8 @@ impl<T: Float> Pieces<T> {
     }
 }
 
-impl<T: Float> Piece<T> {
-    /// Takes the values of the piece from the parameter.
+impl<T: Float> ParameterShard<T> {
+    /// Takes the values of the shard from the parameter.
     fn cut(&mut self, whole: &Parameter<T>) {
         let own = self.part.start - self.place.start..self.part.end - self.place.start;
         let values = match whole.value.as_slice() {

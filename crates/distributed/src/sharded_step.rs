@@ -13,43 +13,43 @@ use wengert_tensor::{Float, Site, Tensor};
 use crate::collective::add;
 use crate::flat::{Layout, Leaves, push};
 use crate::parallel::{DataParallel, Step};
+use crate::parameter_shards::ParameterShards;
 use crate::payload::Payload;
-use crate::pieces::Pieces;
 use crate::reduction::Division;
 use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
 /// The sums of this rank's slice of the gradients, and of what comes after them.
-pub(crate) struct HeldSums<T> {
+pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     /// Computes this rank's shards, which `next` records; each has the part `weight` of the batch.
-    pub(crate) fn held_sums<'t>(
+    pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
         plan: &Plan,
         weight: T,
         mut next: impl FnMut(usize) -> Result<RecordedGradients<'t, T>>,
-    ) -> Result<HeldSums<T>>
+    ) -> Result<ShardSums<T>>
     where
         T: 't,
     {
         let (group, length) = (self.group, layout.gradient_length());
         let (division, after) = (self.division(length, 0), layout.length() - length);
-        let Some(pieces) = &self.pieces else {
+        let Some(parameter_shards) = &self.parameter_shards else {
             return Err(Error::FrozenChanged);
         };
         let mut lockstep = Lockstep {
-            pieces,
+            parameter_shards,
             division: &division,
             leaves,
             plan,
             round: 0,
-            held: pieces.held(leaves),
+            sharded: parameter_shards.positions(leaves),
             weight,
             sums: BTreeMap::new(),
             events: Vec::new(),
@@ -79,19 +79,19 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
             }
         }
         let slice = lockstep.sums.into_values().filter_map(|sums| sums.total(&mut add)).flatten().collect();
-        Ok(HeldSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
+        Ok(ShardSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
     }
 
     /// The step of the parameters that this rank holds.
-    pub(crate) fn step_held<M: Module<T>>(
+    pub(crate) fn step_sharded<M: Module<T>>(
         &mut self,
         model: &mut M,
         leaves: &Leaves,
         layout: &Layout,
-        HeldSums { mut slice, tail }: HeldSums<T>,
+        ShardSums { mut slice, tail }: ShardSums<T>,
     ) -> Result<Step> {
         let division = self.division(layout.gradient_length(), 0);
-        let norm = self.step_pieces(model, layout, &division, &mut slice)?;
+        let norm = self.step_shard(model, layout, &division, &mut slice)?;
         update_buffers(model, &layout.gradients(leaves, &tail, true)?);
         Ok(Step { loss: tail.last().map_or(0.0, |loss| loss.to_f64()), norm })
     }
@@ -99,13 +99,13 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
 
 /// What all ranks do together while each computes a shard.
 struct Lockstep<'s, 'g, T: Float> {
-    pieces: &'s Pieces<T>,
+    parameter_shards: &'s ParameterShards<T>,
     division: &'s Division<'g>,
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
     /// The positions of the parameters that the ranks hold, by their number.
-    held: HashMap<u64, usize>,
+    sharded: HashMap<u64, usize>,
     weight: T,
     /// By position, the sums of this rank's part of the gradient.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
@@ -124,13 +124,13 @@ enum Event {
 
 impl<T: Float> Lockstep<'_, '_, T> {
     fn values(&self, position: usize) -> Result<Tensor<T>> {
-        self.pieces.fetch(position, &self.leaves.parameters[position].1, self.division)
+        self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
     /// Gives each rank its part of this rank's gradient, where it has one, and adds up those of the others.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
-        let part = |rank| self.pieces.part(position, rank, division);
+        let part = |rank| self.parameter_shards.part(position, rank, division);
         let mut exchange = Exchange::default();
         if let Some(own) = own {
             let sends = group.others().filter(|&rank| !part(rank).is_empty());
@@ -167,7 +167,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
     }
 
     /// Keeps the error; the evaluation ends with another one.
-    fn ended<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
+    fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();
             self.failed = Some(error);
@@ -178,24 +178,24 @@ impl<T: Float> Lockstep<'_, '_, T> {
 
 impl<T: Float> GradientSink<T> for Lockstep<'_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
-        let Some(&position) = self.held.get(&parameter) else {
+        let Some(&position) = self.sharded.get(&parameter) else {
             return Ok(());
         };
         self.events.push(Event::Gradient(position));
         let mut own = Vec::with_capacity(gradient.numel());
         push(&mut own, &gradient, self.weight);
         let added = self.add(position, Some(&own));
-        self.ended(added)
+        self.stop_on_error(added)
     }
 
     fn is_elsewhere(&self, parameter: u64) -> bool {
-        self.held.contains_key(&parameter)
+        self.sharded.contains_key(&parameter)
     }
 
     fn fetch(&mut self, parameter: u64) -> Result<Tensor<T>, wengert_autograd::Error> {
-        let position = self.held[&parameter];
+        let position = self.sharded[&parameter];
         self.events.push(Event::Fetch(position));
         let values = self.values(position);
-        self.ended(values)
+        self.stop_on_error(values)
     }
 }
