@@ -1,32 +1,33 @@
-//! Available memory.
+//! The memory that is available to the process.
 //!
-//! An operating system may promise memory that it does not have and kill the process on first use. So large requests are first
-//! compared with what the machine and the process's control groups have available.
+//! An operating system may promise memory that it does not have, and kill the process when it uses the memory. So large requests
+//! are first compared with the available memory of the machine and of the process's control groups.
 
 use std::fs::read_to_string;
 
-/// There is not enough memory for the request.
+/// An error: there is not enough memory for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationError;
 
-/// Bytes of `len` elements, or an error if no allocation may be that large.
+/// Returns the bytes of `len` elements, or an error if no allocation may be that large.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(AllocationError)
 }
 
-/// Available bytes, if the system reports them (Linux): the minimum of `MemAvailable` and what the control groups leave.
+/// Returns the available bytes if the system reports them (Linux): the minimum of `MemAvailable` and the rest that each control group
+/// allows.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &str| read_to_string(path).ok();
     let machine = 1024 * field(&read("/proc/meminfo")?, "MemAvailable:")?;
     Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
 }
 
-/// The number after `name` at the beginning of a line.
+/// Returns the number in the line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// The memory left by the control groups (version 2 or 1) of this process and their ancestors.
+/// Returns the bytes that the control groups (version 2 or 1) of this process and their ancestors still allow.
 fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {

@@ -1,8 +1,11 @@
-//! The only place that splits buffers among the tasks of an operation and proves that no two parts overlap.
+//! Splits buffers among the tasks of an operation, so that no two parts overlap. Nothing else in the crate splits buffers.
 //!
-//! A [`Partition`] splits a buffer into consecutive ranges, a [`Grid`] splits a matrix into rectangles; tuples, arrays and lists of
-//! them split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries, and no choice
-//! can make parts overlap: a part ends where the next one begins.
+//! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
+//! partitions split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice
+//! can make parts overlap, because each part ends where the next one begins.
+//!
+//! Most callers choose boundaries from shapes alone. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
+//! threads. Their tasks compute each element in the same way wherever a part begins, so results do not depend on the boundaries.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -14,12 +17,12 @@ use smallvec::SmallVec;
 use crate::memory::available::AllocationError;
 use crate::memory::threads::{self, Schedule};
 
-/// The boundaries of the parts of a length.
+/// The boundaries between parts of a buffer.
 #[derive(Clone, Copy)]
 enum Boundaries<'a> {
-    /// Into equal parts of this length; the last one may be shorter.
+    /// Equal parts of this length; the last one may be shorter.
     Equal(usize),
-    /// Where each part ends, in ascending order.
+    /// The end of each part, in ascending order.
     Ends(&'a [usize]),
 }
 
@@ -29,8 +32,8 @@ impl<'a> Boundaries<'a> {
         Boundaries::Ends(ends)
     }
 
-    /// Part `number` of `len` elements. It starts at the end of the part before it: `start(n) <= end(n) == start(n + 1) <= len`.
-    /// Parts after the last one are empty.
+    /// Returns the range of part `number` in a buffer of `len` elements: `start(n) <= end(n) == start(n + 1) <= len`. Parts after the
+    /// last one are empty.
     fn range(self, number: usize, len: usize) -> Range<usize> {
         let start = |number: usize| match self {
             Boundaries::Equal(size) => number.saturating_mul(size).min(len),
@@ -42,12 +45,12 @@ impl<'a> Boundaries<'a> {
     }
 }
 
-/// Buffers that are split into numbered parts.
+/// One or more buffers split into numbered parts.
 pub(crate) trait Split: Sync {
     /// The part passed to a task.
     type Part;
 
-    /// Part `number`.
+    /// Returns part `number`.
     ///
     /// # Safety
     ///
@@ -55,14 +58,14 @@ pub(crate) trait Split: Sync {
     unsafe fn part(&self, number: usize) -> Self::Part;
 }
 
-/// The memory of a slice that is mutably borrowed for `'a`, shared by several threads.
+/// The memory of a mutably borrowed slice, shared by several threads.
 struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads access the elements through parts only, each of which goes to one thread, as a `&mut [T]` may where `T: Send`.
+// SAFETY: threads access the elements through parts only. Each part goes to one thread, as a `&mut [T]` may if `T: Send`.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
@@ -78,12 +81,12 @@ pub(crate) struct Partition<'a, T> {
 }
 
 impl<'a, T: Send> Partition<'a, T> {
-    /// Parts of `size` elements; the last one may be shorter, and parts after it are empty.
+    /// Splits `buffer` into parts of `size` elements. The last one may be shorter, and parts after it are empty.
     pub(crate) fn chunks(buffer: &'a mut [T], size: usize) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::Equal(size) }
     }
 
-    /// Parts that end at `ends`, in ascending order; the part after the last of them holds the remainder.
+    /// Splits `buffer` at `ends`, in ascending order. The part after the last end holds the remainder.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
         Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
     }
@@ -100,18 +103,18 @@ impl<'a, T: Send> Split for Partition<'a, T> {
     }
 }
 
-/// A row-major matrix split into rectangles, which are numbered row by row.
+/// A row-major matrix split into rectangles, numbered row by row.
 pub(crate) struct Grid<'a, T> {
     buffer: SharedSlice<'a, T>,
     width: usize,
     rows: Boundaries<'a>,
     columns: Boundaries<'a>,
-    /// Rectangles side by side.
+    /// Number of rectangles side by side.
     across: usize,
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Rows of `width` elements, split into rectangles of `size` rows and columns; the last ones may be smaller.
+    /// Splits rows of `width` elements into rectangles of so many rows and columns. The last ones may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
         Grid {
@@ -123,7 +126,7 @@ impl<'a, T: Send> Grid<'a, T> {
         }
     }
 
-    /// Rows of `width` elements, split at the given ends of row parts and column parts, in ascending order.
+    /// Splits rows of `width` elements at the given ends of row parts and column parts, in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
         Grid {
@@ -152,46 +155,46 @@ pub struct Tile<'a, T> {
     /// Start and row width of the matrix.
     start: *mut T,
     width: usize,
-    /// The rows and columns of the matrix that belong to this tile alone.
+    /// The rows and columns that only this tile may access.
     rows: Range<usize>,
     columns: Range<usize>,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T> Tile<'a, T> {
-    /// The whole matrix.
+    /// Returns a tile that covers the whole matrix.
     pub(crate) fn whole(buffer: &'a mut [T], width: usize) -> Self {
         let rows = 0..buffer.len() / width.max(1);
         Tile { start: buffer.as_mut_ptr(), width, rows, columns: 0..width, borrowed: PhantomData }
     }
 
-    /// The tile's first row and first column in the matrix.
+    /// Returns the tile's first row and first column in the matrix.
     pub(crate) fn first(&self) -> (usize, usize) {
         (self.rows.start, self.columns.start)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn height(&self) -> usize {
         self.rows.len()
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub(crate) fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Where the tile's first element is, and how many elements there are from one of its rows to the next. For the tile's elements,
-    /// and as long as it is borrowed.
+    /// Returns a pointer to the tile's first element, and the distance between its rows in elements. The pointer may access the
+    /// tile's elements only, while the tile is borrowed.
     pub(crate) fn start(&mut self) -> (*mut T, usize) {
         (self.start.wrapping_add(self.rows.start * self.width + self.columns.start), self.width)
     }
 
-    /// The elements of row `number` of the tile.
+    /// Returns the elements of row `number` of the tile.
     pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
         assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
         let first = (self.rows.start + number) * self.width + self.columns.start;
-        // SAFETY: the tile's rows and columns lie within the matrix and no other tile has them (`Grid::part`, `whole`); the matrix
-        // is borrowed mutably for `'a`, and the tile for as long as the row.
+        // SAFETY: the tile's rows and columns lie within the matrix, and no other tile has them (`Grid::part`, `whole`). The matrix
+        // is borrowed mutably for `'a`, and the tile as long as the row.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
     }
 }
@@ -200,7 +203,7 @@ impl<A: Split, B: Split> Split for (A, B) {
     type Part = (A::Part, B::Part);
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: by the caller's promise, which each component needs.
+        // SAFETY: the caller requests each part once, so each component's part is requested once.
         unsafe { (self.0.part(number), self.1.part(number)) }
     }
 }
@@ -209,7 +212,7 @@ impl<S: Split, const N: usize> Split for [S; N] {
     type Part = [S::Part; N];
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: by the caller's promise, which each component needs.
+        // SAFETY: the caller requests each part once, so each component's part is requested once.
         self.each_ref().map(|split| unsafe { split.part(number) })
     }
 }
@@ -218,7 +221,7 @@ impl<S: Split> Split for SmallVec<[S; 4]> {
     type Part = SmallVec<[S::Part; 4]>;
 
     unsafe fn part(&self, number: usize) -> Self::Part {
-        // SAFETY: by the caller's promise, which each component needs.
+        // SAFETY: the caller requests each part once, so each component's part is requested once.
         self.iter().map(|split| unsafe { split.part(number) }).collect()
     }
 }
@@ -239,7 +242,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// [`run`] with tasks that may fail. After a failure, the remaining tasks still run.
+/// Runs tasks that may fail, as [`run`] does. After a failure, the remaining tasks still run.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,
@@ -255,7 +258,7 @@ pub(crate) fn try_run<S: Split>(
     if failed.into_inner() { Err(AllocationError) } else { Ok(()) }
 }
 
-/// [`chunks`] with tasks that may fail.
+/// Runs tasks that may fail, as [`chunks`] does.
 pub(crate) fn try_chunks<T: Send>(
     out: &mut [T],
     size: usize,
@@ -265,9 +268,10 @@ pub(crate) fn try_chunks<T: Send>(
     try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
 }
 
-/// Calls `task` with ranges of consecutive units of `size` elements of `out` (the last may be shorter), at least `least` units
-/// each: the number of the first unit, and the range. The number of units in a range depends on the number of threads; the results
-/// of `task` must not depend on it.
+/// Splits `out` into units of `size` elements (the last may be shorter), and calls `task` with ranges of at least `least` consecutive
+/// units: the number of the first unit, and the elements.
+///
+/// There is one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(
     out: &mut [T],
     size: usize,

@@ -1,10 +1,11 @@
 //! A pool of released buffers, kept for later requests of similar size.
 //!
 //! Fresh memory costs a page fault for each 4 KiB at first use, more than the arithmetic that fills it. A training step requests
-//! the same sizes in every iteration and gets the same memory each time. Sizes are rounded up to one of four classes for each power
-//! of two, so at most a fifth is wasted. Buffers that would exceed the pool's capacity return to the system at once. Buffers are
-//! aligned to cache lines: vectors that cross lines cost a third of the speed. Large ones use huge pages, where the system has
-//! them, to save TLB misses.
+//! the same sizes in every iteration, and gets the same memory each time. Sizes are rounded up to one of four classes for each power
+//! of two, so at most a fifth is wasted. Buffers that would exceed the pool's capacity return to the system at once.
+//!
+//! Buffers are aligned to cache lines: vectors that cross lines cost a third of the speed. Large buffers use huge pages if the system
+//! has them, to save TLB misses.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -18,10 +19,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::memory::available::AllocationError;
 use crate::{DType, Scalar};
 
-/// Smaller buffers, in bytes, come from the allocator, which is as fast.
+/// Minimum size of a pooled buffer, in bytes. For smaller buffers the allocator is as fast.
 pub(crate) const MIN_BYTES: usize = 1 << 10;
 
-/// Maximum number of bytes in the pool, unless [`set_pool_capacity`] changes it.
+/// Default for the maximum number of bytes in the pool; see [`set_pool_capacity`].
 const CAPACITY: usize = 1 << 30;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(CAPACITY);
@@ -36,7 +37,7 @@ struct Pool {
     buffers: usize,
 }
 
-/// The pool's contents and counters.
+/// Contents and counters of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolStatistics {
     /// Bytes held for reuse now.
@@ -51,7 +52,7 @@ pub struct PoolStatistics {
     pub fresh: u64,
 }
 
-/// The pool's contents and counters. Requests below 1 KiB are not counted: they do not use the pool.
+/// Returns the pool's contents and counters. Requests below 1 KiB do not use the pool and are not counted.
 pub fn pool_statistics() -> PoolStatistics {
     let pool = lock();
     PoolStatistics {
@@ -84,21 +85,22 @@ fn lock() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Types of the same kind can reuse one another's buffers: every bit pattern of one is valid for the other.
+/// Returns the kind of a type. Types of the same kind can reuse each other's buffers, because every bit pattern of one is valid for
+/// the other.
 fn kind<T: Scalar>() -> u8 {
     u8::from(T::DTYPE == DType::Bool)
 }
 
-/// Bytes of a cache line.
+/// Size of a cache line, in bytes.
 const CACHE_LINE: usize = 64;
 
-/// Bytes of a huge page.
+/// Size of a huge page, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Buffers of at least this many bytes use huge pages.
+/// Minimum size of a buffer in huge pages, in bytes. Smaller buffers would waste much of a page.
 const HUGE_PAGES_FROM: usize = 4 << 20;
 
-/// `bytes` initialised bytes, aligned at least to a cache line; released when dropped.
+/// Initialised memory, aligned at least to a cache line; released when dropped.
 struct Allocation {
     start: NonNull<u8>,
     bytes: usize,
@@ -115,12 +117,12 @@ impl Allocation {
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// All zeros; large sizes in huge pages if the system has them.
+    /// Allocates `bytes` zeros, in huge pages if there are many and the system has huge pages.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");
-        // SAFETY: the layout's size is not 0. `bytes` bytes from `start` on were allocated just now, which the advice does
-        // not change, and are written.
+        // SAFETY: the layout's size is not 0. The `bytes` bytes from `start` on were allocated just now and are written here. The
+        // advice does not change their contents.
         unsafe {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
@@ -143,9 +145,9 @@ impl Drop for Allocation {
     }
 }
 
-/// A buffer of the pool, which returns to it when dropped.
+/// A buffer that returns to the pool when it is dropped.
 pub(crate) struct PooledBuffer<T> {
-    /// `Some` until it is dropped; starts with `len` elements of `T`, and all its bytes are valid for `T`.
+    /// `Some` until the buffer is dropped. The memory starts with `len` elements of `T`, and all its bytes are valid for `T`.
     memory: Option<Allocation>,
     len: usize,
     kind: u8,
@@ -153,7 +155,7 @@ pub(crate) struct PooledBuffer<T> {
 }
 
 impl<T: Scalar> PooledBuffer<T> {
-    /// `memory` must be zeroed or come from a block whose elements are of the same [`kind`].
+    /// Returns a buffer of `len` elements. `memory` must be zeroed, or come from a buffer of the same [`kind`].
     fn new(memory: Allocation, len: usize) -> Self {
         assert!(len <= memory.bytes / size_of::<T>() && align_of::<T>() <= CACHE_LINE);
         PooledBuffer { memory: Some(memory), len, kind: kind::<T>(), elements: PhantomData }
@@ -170,15 +172,15 @@ impl<T> Deref for PooledBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `new` saw that `len` aligned elements lie in the memory, which is there until `drop`; it was zeroed, or written as
-        // elements of a type whose bit patterns are valid for `T` (`kind`).
+        // SAFETY: `new` checked that the memory has room for `len` aligned elements, and the memory exists until `drop`. It was
+        // zeroed, or written as elements of a type whose bit patterns are valid for `T` (`kind`).
         unsafe { std::slice::from_raw_parts(self.start(), self.len) }
     }
 }
 
 impl<T> DerefMut for PooledBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the block is borrowed mutably.
+        // SAFETY: as above, and the buffer is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
@@ -198,19 +200,19 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Bytes of the smallest class that holds `bytes`: a multiple of a quarter of the next lower power of two.
+/// Returns the size of the smallest class that holds `bytes`: a multiple of a quarter of the next lower power of two.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
 }
 
-/// Whether the pool handles buffers of `len` elements.
+/// Returns true if the pool handles buffers of `len` elements.
 pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
     len.saturating_mul(size_of::<T>()) >= MIN_BYTES && LIMIT.load(Ordering::Relaxed) > 0
 }
 
-/// A buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must [serve](serves) this
-/// length.
+/// Returns a buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must
+/// [serve](serves) this length.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
     let bytes = class(bytes);
     let mut pool = lock();
@@ -222,7 +224,7 @@ pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<
     Some(PooledBuffer::new(memory, len))
 }
 
-/// Like [`reuse`], from fresh zeroed memory.
+/// Returns a buffer of `len` elements (`bytes` bytes) from fresh, zeroed memory.
 pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let memory = Allocation::zeroed(class(bytes))?;
     FRESH.fetch_add(1, Ordering::Relaxed);

@@ -4,17 +4,19 @@ use crate::memory::available::{AllocationError, available, bytes_of};
 use crate::memory::pool::{self, PooledBuffer};
 use crate::{Error, Scalar, Shape, Site};
 
-/// Smaller requests are not compared with the available memory: the check costs more than it is worth.
+/// Minimum size, in bytes, of requests that are compared with the available memory. The check reads files, which takes longer than a small
+/// allocation.
 const SMALL: usize = 256 << 20;
 
-/// A vector of `len` zeros.
+/// Returns a vector of `len` zeros.
 pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     let mut data = with_capacity(len)?;
     data.resize(len, T::ZERO);
     Ok(data)
 }
 
-/// A buffer of `len` elements with unspecified values, for callers that write all of them. The pool [`serves`](pool::serves) it.
+/// Returns a buffer of `len` elements with unspecified values, for callers that write all of them. The pool must
+/// [serve](pool::serves) this length.
 pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
     if let Some(block) = pool::reuse(len, bytes) {
@@ -36,7 +38,7 @@ fn check(bytes: usize) -> Result<(), AllocationError> {
     Ok(())
 }
 
-/// A vector with room for `len` elements.
+/// Returns an empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     check(bytes_of::<T>(len)?)?;
     let mut data = Vec::new();
@@ -44,11 +46,11 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
     Ok(data)
 }
 
-/// The number of elements of `shape`, checked: no tensor is larger than `isize::MAX` bytes, expanded or not.
+/// Returns the number of elements of `shape`. No tensor is larger than `isize::MAX` bytes, expanded or not.
 ///
 /// # Errors
 ///
-/// If it would be larger.
+/// [`Error::TooLarge`] if a tensor of this shape would be larger.
 pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
     match shape.checked_numel() {
         Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),

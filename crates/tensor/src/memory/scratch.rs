@@ -7,14 +7,14 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, PooledBuffer};
 use crate::memory::reserve;
 
-/// A temporary buffer whose elements are unspecified until they are written: from the pool, or a vector if the pool does not serve
-/// its size.
+/// A temporary buffer with unspecified elements, from the pool, or a vector of zeros if the pool does not serve its size.
 pub(crate) enum Scratch<T> {
     Pooled(PooledBuffer<T>),
     Own(Vec<T>),
 }
 
 impl<T: Scalar> Scratch<T> {
+    /// Returns a buffer of `len` elements, for callers that write all of them.
     pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
         if pool::serves::<T>(len) {
             return reserve::scratch(len).map(Scratch::Pooled);
@@ -22,7 +22,7 @@ impl<T: Scalar> Scratch<T> {
         reserve::zeroed(len).map(Scratch::Own)
     }
 
-    /// All zeros.
+    /// Returns a buffer of `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Result<Self, AllocationError> {
         let mut scratch = Self::new(len)?;
         scratch.fill(T::ZERO);

@@ -1,7 +1,7 @@
-//! Buffers: shared between tensors, copied when one of several holders writes.
+//! Buffers that tensors share. A tensor copies its buffer before it writes, if another tensor holds the buffer too.
 //!
-//! A buffer owns its memory, or refers to foreign memory whose owner it keeps alive (an `ndarray`). Foreign memory is only read:
-//! even if no other tensor holds the buffer, others may read the owner's memory.
+//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps its owner alive. Foreign memory is only read:
+//! even if no other tensor holds the buffer, other arrays may read the same memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -19,7 +19,7 @@ use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. Cloning shares it.
 pub(crate) enum Storage<T> {
-    /// Owned memory next to its reference count: for few elements, where a second allocation would take longer than the operation.
+    /// Few elements in one allocation with their reference count. A second allocation would take longer than the operation.
     Small(Arc<[T]>),
     Large(Arc<Buffer<T>>),
 }
@@ -77,15 +77,15 @@ impl<T: Scalar> ConcatMemory<T> {
     }
 }
 
-// SAFETY: the memory is owned and goes with it; through a shared reference only `start` is read, and what it leads to is
-// borrowed as the parts are.
+// SAFETY: the memory is owned and moves with this value. Through a shared reference only `start` is read, and the elements that it
+// points to are borrowed as the parts are.
 unsafe impl<T: Send + Sync> Send for Divided<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Divided<T> {}
 
-/// Memory shared with arrays. The `len` elements at `start` are part of the vector that the owner shares with other arrays. The
-/// vector is fully initialised and stays at the same address until the last array is dropped. The others copy on write as long as
-/// the owner holds it, so nobody writes to it.
+/// Memory shared with arrays. The `len` elements at `start` are part of a vector that the owner shares with other arrays. The
+/// vector is initialised and stays at the same address until the last array is dropped. The other arrays copy before they write, as
+/// long as the owner holds the vector, so nobody writes to it.
 pub(crate) struct Foreign<T> {
     start: *const T,
     len: usize,
@@ -99,30 +99,34 @@ unsafe impl<T: Sync> Send for Foreign<T> {}
 unsafe impl<T: Sync> Sync for Foreign<T> {}
 
 impl<T: Scalar> Storage<T> {
-    /// Takes over the vector's memory without a copy.
+    /// Returns a buffer that takes over the vector's memory.
     pub(crate) fn from_vec(data: Vec<T>) -> Self {
         Storage::Large(Arc::new(Buffer::Own(data)))
     }
 
-    /// One element.
+    /// Returns a buffer of one element.
     pub(crate) fn one(value: T) -> Self {
         Storage::Small(Arc::new([value]))
     }
 
-    /// A buffer of `len` elements, unspecified at first, all of which `fill` must write. An error if memory runs out or `fill`
-    /// returns one.
+    /// Returns a buffer of `len` elements that `fill` has written. `fill` gets unspecified elements and must write all of them.
+    ///
+    /// # Errors
+    ///
+    /// If memory runs out, or `fill` returns an error.
     pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
         let mut fresh = Fresh::new(len)?;
         fill(fresh.elements()).filled()?;
         Ok(fresh.shared())
     }
 
-    /// A buffer of `len` elements with unspecified values, for callers that write all of them.
+    /// Returns a buffer of `len` elements with unspecified values, for callers that write all of them.
     pub(crate) fn scratch(len: usize) -> Result<Self, AllocationError> {
         Self::build(len, |_| {})
     }
 
-    /// An array's elements and layout: its memory is taken over if nothing else holds it, otherwise shared. Nothing is copied.
+    /// Returns an array's elements and layout. The buffer takes over the array's memory if nothing else holds it, and shares it
+    /// otherwise. Nothing is copied.
     pub(crate) fn from_arc_array<D: Dimension>(array: ArcArray<T, D>) -> (Self, Layout) {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         if shape.numel() == 0 {
@@ -143,14 +147,14 @@ impl<T: Scalar> Storage<T> {
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// A view's shared elements and layout. `None` if the view has gaps, which might be written through another view of the same
-    /// memory.
+    /// Returns a view's elements, which stay shared, and its layout. `None` if the view has gaps: another view of the same memory may
+    /// write to the gaps.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // With every element once: a view without gaps is then a slice.
+        // Removes repeated elements. A view without gaps is then a slice.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -161,7 +165,7 @@ impl<T: Scalar> Storage<T> {
         Some((Storage::Large(Arc::new(Buffer::Lent(Box::new(data)))), layout))
     }
 
-    /// The elements of `layout` as an `ndarray` view; `None` if `ndarray` cannot represent the layout. Nothing is copied.
+    /// Returns the elements of `layout` as an `ndarray` view, or `None` if `ndarray` cannot represent the layout. Nothing is copied.
     ///
     /// # Panics
     ///
@@ -175,7 +179,7 @@ impl<T: Scalar> Storage<T> {
         isize::try_from(layout.numel()).ok()?;
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
-        // Strides are made positive, starting at the lowest element; reversed axes are inverted below.
+        // The view starts at the lowest element with positive strides. Axes with negative strides are inverted below.
         let lowest = &data[layout.extent().0..];
         let mut view = ArrayViewD::from_shape(IxDyn(shape).strides(IxDyn(&steps)), lowest).ok()?;
         for axis in (0..shape.rank()).filter(|&axis| stride(axis) < 0) {
@@ -184,7 +188,7 @@ impl<T: Scalar> Storage<T> {
         Some(view)
     }
 
-    /// All elements.
+    /// Returns all elements.
     pub(crate) fn as_slice(&self) -> &[T] {
         let buffer = match self {
             Storage::Small(data) => return data,
@@ -230,12 +234,12 @@ impl<T: Scalar> Storage<T> {
         Some(Storage::Large(Arc::new(Buffer::Range(MemoryRange { memory, range, parts }))))
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    /// The elements for writing, if the memory is owned and no other tensor holds it.
+    /// Returns the elements for writing, or `None` if the memory is foreign or another tensor holds it.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         let buffer = match self {
             Storage::Small(data) => return Arc::get_mut(data),
@@ -253,7 +257,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// The elements as a vector if no other tensor holds them (few elements are copied); otherwise the unchanged storage.
+    /// Returns the elements as a vector if the buffer is a vector that no other tensor holds, or has few elements. Otherwise returns
+    /// the unchanged buffer.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
             Storage::Small(mut data) => {
@@ -271,7 +276,7 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Whether both are the same buffer.
+    /// Returns true if both are the same buffer.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),
@@ -289,7 +294,7 @@ enum Fresh<T: Scalar> {
 }
 
 impl<T: Scalar> Fresh<T> {
-    /// Of `len` elements with unspecified values.
+    /// Returns a buffer of `len` elements with unspecified values.
     fn new(len: usize) -> Result<Self, AllocationError> {
         if len.saturating_mul(size_of::<T>()) < pool::MIN_BYTES {
             return Ok(Fresh::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
@@ -303,8 +308,8 @@ impl<T: Scalar> Fresh<T> {
 
     fn elements(&mut self) -> &mut [T] {
         match self {
-            // SAFETY: the elements, all initialised, have been held by `data` alone since `new` made it: this type hands out no
-            // clone. `Arc::get_mut` would check that with a locked instruction.
+            // SAFETY: the elements are initialised, and `data` has been their only holder since `new`, because this type never
+            // clones it. `Arc::get_mut` would check this with a locked instruction.
             Fresh::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
             Fresh::Pooled(block) => block,
             Fresh::Own(data) => data,
@@ -320,7 +325,7 @@ impl<T: Scalar> Fresh<T> {
     }
 }
 
-/// The result of filling a buffer.
+/// The result of a function that fills a buffer and may fail.
 pub(crate) trait Filled {
     fn filled(self) -> Result<(), AllocationError>;
 }
@@ -337,8 +342,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// The number of elements below the first one, and the size of the range that the elements span. The array exists, so no sum
-/// overflows.
+/// Returns the number of elements below the first one, and the length of the range that the elements span. The array exists, so no
+/// sum overflows.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
@@ -348,7 +353,7 @@ fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     (before, before + after + 1)
 }
 
-/// The layout, which was valid at its source.
+/// Returns the layout of an existing array.
 fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
     Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
 }
