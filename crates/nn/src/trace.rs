@@ -1,42 +1,43 @@
-//! The shapes that layers give, noted while somebody asks for them.
+//! The shapes of the outputs of layers, which are recorded while [`outputs`] runs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use wengert_tensor::Shape;
 
-/// A module by its address and kind: the first field of a struct has the address of the struct.
-type Place = (usize, &'static str);
+/// The key of a module: its address and kind. The address alone is not enough, because the first field of a struct has
+/// the address of the struct.
+type ModuleKey = (usize, &'static str);
 
 thread_local! {
-    static OUTPUTS: RefCell<Option<HashMap<Place, Shape>>> = const { RefCell::new(None) };
+    static OUTPUTS: RefCell<Option<HashMap<ModuleKey, Shape>>> = const { RefCell::new(None) };
 }
 
-/// Where `module`, of this kind, is.
-pub(crate) fn place<M: ?Sized>(module: &M, kind: &'static str) -> Place {
+/// Returns the key of `module`, which has this kind.
+pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
     (std::ptr::from_ref(module).cast::<()>().addr(), kind)
 }
 
-/// Notes the shape of an output, where somebody listens.
-pub(crate) fn note(place: impl FnOnce() -> Place, shape: impl FnOnce() -> Shape) {
+/// Records the shape of an output while [`outputs`] runs; otherwise does nothing.
+pub(crate) fn record(key: impl FnOnce() -> ModuleKey, shape: impl FnOnce() -> Shape) {
     OUTPUTS.with_borrow_mut(|outputs| {
         if let Some(outputs) = outputs {
-            outputs.insert(place(), shape());
+            outputs.insert(key(), shape());
         }
     });
 }
 
-/// The last output of each layer that is called on this thread while `run` runs.
-pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<Place, Shape> {
-    /// Ends the listening also where `run` panics.
-    struct Listening;
-    impl Drop for Listening {
+/// Runs `run`, and returns the shape of the last output of each layer that this thread called in it.
+pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
+    /// Ends the recording, also if `run` panics.
+    struct Recording;
+    impl Drop for Recording {
         fn drop(&mut self) {
             OUTPUTS.set(None);
         }
     }
     OUTPUTS.set(Some(HashMap::new()));
-    let _listening = Listening;
+    let _recording = Recording;
     run();
     OUTPUTS.take().unwrap_or_default()
 }

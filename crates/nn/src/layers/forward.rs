@@ -1,5 +1,5 @@
-//! Steps that many layers share in their forward pass: reading parameters, checking the rank of an input, and naming the layer
-//! in an error.
+//! Steps that many layers share in their forward pass: reading parameters, checking the rank of an input, and naming
+//! the layer in an error.
 
 use std::panic::Location;
 
@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Shape, Site};
 use crate::module::Module;
 use crate::{Error, Result, trace};
 
-/// An error of an operation with the layer that it happened in: `about` says its kind and sizes.
+/// Adds the layer to an error of an operation. `about` describes the layer's kind and sizes and the input's shape.
 pub(crate) fn in_layer<V>(
     result: std::result::Result<V, TapeError>,
     made: &'static Location<'static>,
@@ -18,9 +18,9 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// What a layer gives: one variable of elements `T`, or one with others beside it.
+/// The output of a layer: a variable with elements of type `T`, or a pair whose first part is that variable.
 pub(crate) trait Output<T> {
-    /// The shape of the variable.
+    /// Returns the shape of the variable.
     fn output_shape(&self) -> Shape;
 }
 
@@ -36,7 +36,8 @@ impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
     }
 }
 
-/// The output of `layer`, whose shape is noted for [`Module::summary_with`]; an error as by [`in_layer`].
+/// Records the shape of the output for [`Module::summary_with`] and returns the output. Adds the layer to an error, as
+/// [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,
@@ -44,17 +45,17 @@ pub(crate) fn output_of<T: Float, V: Output<T>>(
     about: impl FnOnce() -> String,
 ) -> Result<V> {
     let output = in_layer(output, made, about)?;
-    trace::note(|| trace::place(layer, layer.kind()), || output.output_shape());
+    trace::record(|| trace::key(layer, layer.kind()), || output.output_shape());
     Ok(output)
 }
 
-/// What a layer itself refuses, before there is an operation.
+/// Returns the error of a layer that refuses its input before it records an operation.
 #[track_caller]
 pub(crate) fn refused(layer: &'static str, message: String) -> TapeError {
     wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()
 }
 
-/// The number of dimensions of `x`, one of those that the layer takes.
+/// Returns the number of dimensions of `x`, if it is `low` or `high`.
 #[track_caller]
 pub(crate) fn expect_rank<T: Float>(
     layer: &'static str,
@@ -69,7 +70,7 @@ pub(crate) fn expect_rank<T: Float>(
     Err(refused(layer, format!("expected {expected} input (got {rank}D input)")))
 }
 
-/// The variable of a parameter that a layer may not have.
+/// Returns the variable of a parameter, or `None` if the layer has no such parameter.
 #[track_caller]
 pub(crate) fn optional<'t, T: Float>(
     tape: &'t Tape<T>,

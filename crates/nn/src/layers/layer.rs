@@ -7,10 +7,11 @@ use crate::error::raise;
 use crate::module::Module;
 use crate::{Result, trace};
 
-/// A module that maps one variable to another: most layers, and blocks of them. PyTorch: `torch.nn.Module.forward`.
+/// A module that maps one variable to another, such as a layer or a block of layers. PyTorch:
+/// `torch.nn.Module.forward`.
 ///
-/// Whether a layer trains or evaluates (dropout, batch normalisation) is said by the tape of its input:
-/// [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new).
+/// The tape of the input decides whether a layer trains or evaluates, which matters for dropout and batch
+/// normalization: [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new).
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -34,18 +35,22 @@ use crate::{Result, trace};
 /// let y = model.forward(Tape::new().constant(&Tensor::zeros([5, 8])));
 /// ```
 pub trait Layer<T: Float = f32>: Module<T> {
-    /// The layer's result.
+    /// Returns the output for the input `x`.
     ///
     /// # Errors
     ///
-    /// If the layer refuses the shape of `x`; the error names the layer.
+    /// If the shape of `x` does not fit. The error names the layer.
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
-    /// [`try_forward`](Self::try_forward), which panics at the caller's line where that returns an error.
+    /// Returns the output for the input `x`.
+    ///
+    /// # Panics
+    ///
+    /// At the caller's line, where [`try_forward`](Self::try_forward) returns an error.
     #[track_caller]
     fn forward<'t>(&self, x: Var<'t, T>) -> Var<'t, T> {
-        match noted(self, x) {
+        match forward_and_trace(self, x) {
             Ok(y) => y,
             Err(error) => raise(error),
         }
@@ -56,38 +61,38 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The module that a model names is the box.
-        trace::note(|| trace::place(self, self.kind()), || y.shape());
+        // The model names the box, not the layer inside it.
+        trace::record(|| trace::key(self, self.kind()), || y.shape());
         Ok(y)
     }
 }
 
-/// One after the other.
+/// Applies the layers one after the other.
 impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
     #[track_caller]
     fn try_forward<'t>(&self, mut x: Var<'t, T>) -> Result<Var<'t, T>> {
         for layer in self {
-            x = noted(layer, x)?;
+            x = forward_and_trace(layer, x)?;
         }
         Ok(x)
     }
 }
 
-/// The layer, or the identity.
+/// Applies the layer if there is one, and is the identity otherwise.
 impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         match self {
-            Some(layer) => noted(layer, x),
+            Some(layer) => forward_and_trace(layer, x),
             None => Ok(x),
         }
     }
 }
 
-/// [`Layer::try_forward`], whose output's shape is noted for [`Module::summary_with`].
+/// Applies the layer and records the shape of its output for [`Module::summary_with`].
 #[track_caller]
-fn noted<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
+fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
     let y = layer.try_forward(x)?;
-    trace::note(|| trace::place(layer, layer.kind()), || y.shape());
+    trace::record(|| trace::key(layer, layer.kind()), || y.shape());
     Ok(y)
 }

@@ -1,6 +1,6 @@
 //! Macros that define a layer from an operation on variables.
 
-/// Layers without settings: documentation, name, operation.
+/// Defines layers without settings. A row has documentation, name and operation.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident = $operation:ident;)*) => {$(
         $(#[$doc])*
@@ -18,8 +18,8 @@ macro_rules! functions {
     )*};
 }
 
-/// Layers with settings, the arguments of their operation: documentation, name, settings with types, operation, and PyTorch's
-/// defaults where it has some.
+/// Defines layers whose settings are the arguments of their operation. A row has documentation, name, settings with
+/// types, operation, and PyTorch's defaults if there are any.
 macro_rules! functions_with_settings {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
         $(, default($($default:expr),*))?;)*) => {$(
@@ -31,7 +31,7 @@ macro_rules! functions_with_settings {
         }
 
         impl $name {
-            /// A layer with these settings.
+            /// Returns a layer with these settings.
             #[track_caller]
             pub fn new($($setting: $type),*) -> Self {
                 $name { $($setting,)* made: Location::caller() }
@@ -39,7 +39,7 @@ macro_rules! functions_with_settings {
         }
 
         $(impl Default for $name {
-            /// The layer with PyTorch's defaults.
+            /// Returns the layer with PyTorch's defaults.
             #[track_caller]
             fn default() -> Self {
                 $name::new($($default),*)

@@ -1,4 +1,4 @@
-//! Layers one after the other.
+//! A list of layers that are applied one after the other.
 
 use wengert_autograd::Var;
 use wengert_tensor::Float;
@@ -8,7 +8,7 @@ use crate::layers::linear::Linear;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// Layers one after the other. Their paths are their positions. PyTorch: `torch.nn.Sequential`.
+/// Layers that are applied one after the other. The path of a layer is its position. PyTorch: `torch.nn.Sequential`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -24,20 +24,20 @@ use crate::{Generator, Result};
 pub struct Sequential<T: Float = f32>(Vec<Box<dyn Layer<T>>>);
 
 impl<T: Float> Sequential<T> {
-    /// No layers: the identity.
+    /// Returns a model without layers: the identity.
     pub fn new() -> Self {
         Sequential(Vec::new())
     }
 
-    /// Linear layers with these numbers of features, from the inputs to the outputs, and `activation` between them: a multi-layer
-    /// perceptron. PyTorch: `torchvision.ops.MLP`, without dropout and norms.
+    /// Returns a multi-layer perceptron: linear layers with `activation` between them. `features` are the widths, from
+    /// the inputs to the outputs. PyTorch: `torchvision.ops.MLP`, without dropout and norms.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
     /// use wengert_nn::{Generator, Layer, Module, ReLU, Sequential};
     ///
     /// let model: Sequential = Sequential::mlp(&[64, 32, 16, 10], ReLU, &mut Generator::new(0));
-    /// assert_eq!(model.layers().len(), 5); // three linear ones, two of ReLU
+    /// assert_eq!(model.layers().len(), 5); // three linear layers and two ReLU
     /// assert_eq!(model.forward(Tape::new().constant(&Tensor::zeros([5, 64]))).shape(), [5, 10]);
     /// ```
     ///
@@ -54,7 +54,7 @@ impl<T: Float> Sequential<T> {
         layers
     }
 
-    /// With one more layer at the end.
+    /// Adds a layer at the end.
     #[must_use]
     #[allow(clippy::should_implement_trait)]
     pub fn add(mut self, layer: impl Layer<T> + 'static) -> Self {
@@ -62,7 +62,7 @@ impl<T: Float> Sequential<T> {
         self
     }
 
-    /// The layers.
+    /// Returns the layers.
     pub fn layers(&self) -> &[Box<dyn Layer<T>>] {
         &self.0
     }

@@ -1,15 +1,15 @@
-//! Gradients of layers against central differences, for the tests of this folder.
+//! Gradients of layers compared with central differences, for the tests of this folder.
 
 use wengert_autograd::prelude::*;
 
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Compares the gradients of a weighted sum of the result, with respect to every number of `model`, with central differences. All
-/// passes are those of training, with the same random numbers.
+/// Compares the gradients of a weighted sum of the output, with respect to every number of `model`, with central
+/// differences. All passes are training passes with the same random numbers.
 ///
-/// The differences are off by the third derivative times h², and by some roundings of the sum divided by h: about 1e-10 for numbers
-/// around 1 with h = ∛ε. What is wrong is off by far more than 1e-7.
+/// The error of a difference is the third derivative times h², plus a few roundings of the sum divided by h: about
+/// 1e-10 for numbers around 1 and h = ∛ε. A wrong derivative differs by far more than 1e-7.
 #[track_caller]
 pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(&M, &'t Tape<f64>) -> Var<'t, f64>) {
     let step = |model: &M| {
@@ -38,18 +38,18 @@ pub(crate) fn gradients<M: Module<f64>>(model: &mut M, forward: impl for<'t> Fn(
     model.set_from_vector(&Tensor::from(&point[..]));
 }
 
-/// [`gradients`] of a layer's parameters and its input.
+/// Compares the gradients of a layer's parameters and of its input with central differences.
 #[track_caller]
 pub(crate) fn layer_gradients(layer: impl Layer<f64>, x: &Tensor<f64>) {
     gradients(&mut (layer, Parameter::new(x.clone())), |(layer, x), tape| layer.forward(tape.parameter(x)));
 }
 
-/// Numbers around 0 that have no pattern.
+/// Returns random numbers around 0.
 pub(crate) fn input<const R: usize>(shape: [usize; R]) -> Tensor<f64> {
     Tensor::randn(shape, &mut Generator::new(9))
 }
 
-/// `got` and `expected` agree to `tolerance`.
+/// Asserts that `got` and `expected` agree within `tolerance`.
 #[track_caller]
 pub(crate) fn close(got: &Tensor<f64>, expected: &[f64], tolerance: f64) {
     let got = got.to_vec();

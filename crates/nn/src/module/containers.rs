@@ -1,4 +1,4 @@
-//! What holds modules is a module: vectors, arrays, options, pointers, tuples; and what they end in.
+//! Implementations of [`Module`] for parameters, buffers, vectors, arrays, options, pointers and tuples.
 
 use std::fmt::Write as _;
 
@@ -28,8 +28,8 @@ impl<T: Float, E: Element> Module<T> for Buffer<E> {
     }
 }
 
-/// Calls `each` with the position of each child as text, in one buffer, and the child.
-fn numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
+/// Calls `each` with the position of each child, as text, and the child. All positions share one buffer.
+fn for_each_numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C)) {
     let mut name = String::new();
     for (position, child) in children.enumerate() {
         name.clear();
@@ -38,29 +38,29 @@ fn numbered<C>(children: impl Iterator<Item = C>, each: &mut dyn FnMut(&str, C))
     }
 }
 
-/// The children are the elements, by their positions. PyTorch: `ModuleList`.
+/// The children are the elements. Their names are their positions. PyTorch: `ModuleList`.
 impl<T: Float, M: Module<T>> Module<T> for Vec<M> {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        numbered(self.iter(), &mut |name, child| each(name, child));
+        for_each_numbered(self.iter(), &mut |name, child| each(name, child));
     }
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        numbered(self.iter_mut(), &mut |name, child| each(name, child));
+        for_each_numbered(self.iter_mut(), &mut |name, child| each(name, child));
     }
 }
 
-/// The children are the elements, by their positions.
+/// The children are the elements. Their names are their positions.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
-        numbered(self.iter(), &mut |name, child| each(name, child));
+        for_each_numbered(self.iter(), &mut |name, child| each(name, child));
     }
 
     fn children_mut<'m>(&'m mut self, each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {
-        numbered(self.iter_mut(), &mut |name, child| each(name, child));
+        for_each_numbered(self.iter_mut(), &mut |name, child| each(name, child));
     }
 }
 
-/// What it holds, under its own path; nothing where it is `None`.
+/// The module inside, under the path of the option; `None` has no children.
 impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     fn kind(&self) -> &'static str {
         self.as_ref().map_or("None", M::kind)
@@ -87,9 +87,10 @@ impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     }
 }
 
+/// Implements the trait for pointers to modules.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        /// What it points to.
+        /// The module behind the pointer.
         impl<T: Float, M: Module<T> + ?Sized> Module<T> for $pointer {
             fn kind(&self) -> &'static str {
                 (**self).kind()
@@ -116,9 +117,10 @@ macro_rules! pointers {
 
 pointers!(Box<M>, &mut M);
 
+/// Implements the trait for tuples of modules.
 macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements, by their positions.
+        /// The children are the elements. Their names are their positions.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 $(each(stringify!($position), &self.$position);)+

@@ -16,7 +16,7 @@ pub enum Leaf<'m, T: Float = f32> {
 }
 
 impl<'m, T: Float> Leaf<'m, T> {
-    /// The parameter, if it is one.
+    /// Returns the parameter, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m Parameter<T>> {
         match self {
             Leaf::Parameter(parameter) => Some(parameter),
@@ -25,7 +25,7 @@ impl<'m, T: Float> Leaf<'m, T> {
     }
 }
 
-/// A leaf of a module's tree, to be changed.
+/// A leaf of a module's tree, to change it.
 pub enum LeafMut<'m, T: Float = f32> {
     /// A parameter.
     Parameter(&'m mut Parameter<T>),
@@ -34,7 +34,7 @@ pub enum LeafMut<'m, T: Float = f32> {
 }
 
 impl<'m, T: Float> LeafMut<'m, T> {
-    /// The parameter, if it is one.
+    /// Returns the parameter, or `None` if the leaf is a buffer.
     pub fn parameter(self) -> Option<&'m mut Parameter<T>> {
         match self {
             LeafMut::Parameter(parameter) => Some(parameter),
@@ -43,23 +43,23 @@ impl<'m, T: Float> LeafMut<'m, T> {
     }
 }
 
-/// A [`Buffer`] of any element type; `downcast_ref::<Buffer<i64>>` of [`as_any`](Self::as_any) gives back one of a known type.
+/// A [`Buffer`] of any element type. `as_any().downcast_ref::<Buffer<i64>>()` returns the buffer of a known type.
 pub trait AnyBuffer: Any {
-    /// The element type.
+    /// Returns the element type.
     fn dtype(&self) -> DType;
-    /// The sizes.
+    /// Returns the shape.
     fn shape(&self) -> &Shape;
-    /// The elements, row-major and little-endian.
+    /// Returns the elements as bytes, row-major and little-endian.
     fn to_bytes(&self) -> Vec<u8>;
-    /// Sets the elements from such bytes.
+    /// Sets the elements from bytes, row-major and little-endian.
     ///
     /// # Errors
     ///
-    /// If they are not as many as the shape needs.
+    /// If the number of bytes does not fit the shape.
     fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The buffer itself.
+    /// Returns the buffer itself, to downcast it.
     fn as_any(&self) -> &dyn Any;
-    /// The buffer itself, to be changed.
+    /// Returns the buffer itself, to downcast and change it.
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -90,7 +90,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Makes the recorded changes of one buffer.
+/// Updates one buffer by the recorded changes.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

@@ -1,4 +1,4 @@
-//! What has parameters: layers, and models made of them.
+//! Modules: layers, and models made of layers.
 
 mod containers;
 mod leaf;

@@ -1,7 +1,8 @@
-//! What has parameters: layers, and models made of them.
+//! The trait of modules.
 //!
-//! A module is a tree: it names its children, and at the leaves are parameters and buffers. Everything else follows from that:
-//! paths, counts, checkpoints, optimisers. How a module computes is a method of its own; see [`Layer`](crate::Layer).
+//! A module is a tree whose leaves are parameters and buffers. It names its children. Paths, counts, checkpoints and
+//! optimisers follow from these names. The forward pass of a module is a method of its own; see
+//! [`Layer`](crate::Layer).
 
 use wengert_autograd::{Gradients, Parameter, Tape};
 pub use wengert_macros::Module;
@@ -12,11 +13,11 @@ use crate::module::leaf::{AnyBuffer, Leaf, LeafMut, update_buffer};
 use crate::module::table::write_table;
 use crate::{Error, Result, trace};
 
-/// Something with parameters. PyTorch: `torch.nn.Module`.
+/// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`, arrays and
-/// pairs of them. Paths come from the fields' names, as in PyTorch's `state_dict`. A field that is no module is marked with
-/// `#[module(skip)]`.
+/// `#[derive(Module)]` implements it for a struct of modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
+/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Mark a field that
+/// is not a module with `#[module(skip)]`.
 ///
 /// ```
 /// use wengert_nn::{Generator, Linear, Module};
@@ -40,10 +41,10 @@ use crate::{Error, Result, trace};
 /// assert!(model.layers[0].weight.is_frozen());
 /// ```
 ///
-/// Nothing is cached or registered: the order is that of the fields, always.
+/// Nothing is cached or registered. The order of the parameters is always the order of the fields.
 #[twins]
 pub trait Module<T: Float = f32> {
-    /// The name of the type, for tables and errors.
+    /// Returns the name of the type, for tables and errors.
     fn kind(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
         let name = name.split('<').next().unwrap_or(name);
@@ -53,52 +54,52 @@ pub trait Module<T: Float = f32> {
     /// Calls `each` with the name of each child and the child, in order.
     fn children<'m>(&'m self, _each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {}
 
-    /// The same children in the same order, to be changed.
+    /// Calls `each` with the same children in the same order, to change them.
     fn children_mut<'m>(&'m mut self, _each: &mut dyn FnMut(&str, &'m mut dyn Module<T>)) {}
 
-    /// The parameter or buffer that this is, if it is one.
+    /// Returns this parameter or buffer, or `None` if this is neither.
     fn leaf(&self) -> Option<Leaf<'_, T>> {
         None
     }
 
-    /// The same, to be changed.
+    /// Returns this parameter or buffer, to change it, or `None` if this is neither.
     fn leaf_mut(&mut self) -> Option<LeafMut<'_, T>> {
         None
     }
 
-    /// The parameters and buffers with their paths, such as `encoder.layers.0.weight`.
+    /// Returns the parameters and buffers with their paths, such as `encoder.layers.0.weight`.
     fn leaves(&self) -> Vec<(String, Leaf<'_, T>)> {
         let mut leaves = Vec::new();
         walk(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
         leaves
     }
 
-    /// The same parameters and buffers in the same order, to be changed.
+    /// Returns the same parameters and buffers in the same order, to change them.
     fn leaves_mut(&mut self) -> Vec<(String, LeafMut<'_, T>)> {
         let mut leaves = Vec::new();
         walk_mut(self, &mut String::new(), &mut |path, leaf| leaves.push((path.to_owned(), leaf)));
         leaves
     }
 
-    /// The parameters, frozen ones included, always in the same order.
+    /// Returns the parameters, also the frozen ones, always in the same order.
     fn parameters(&self) -> Vec<&Parameter<T>> {
         self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
     }
 
-    /// The same parameters in the same order, to be changed.
+    /// Returns the same parameters in the same order, to change them.
     fn parameters_mut(&mut self) -> Vec<&mut Parameter<T>> {
         let mut parameters = Vec::new();
         walk_mut(self, &mut String::new(), &mut |_, leaf| parameters.extend(leaf.parameter()));
         parameters
     }
 
-    /// The parameters with their paths. PyTorch: `named_parameters`.
+    /// Returns the parameters with their paths. PyTorch: `named_parameters`.
     fn named_parameters(&self) -> Vec<(String, &Parameter<T>)> {
         let parameters = self.leaves().into_iter().filter_map(|(path, leaf)| Some((path, leaf.parameter()?)));
         parameters.collect()
     }
 
-    /// The buffers with their paths. PyTorch: `named_buffers`.
+    /// Returns the buffers with their paths. PyTorch: `named_buffers`.
     fn named_buffers(&self) -> Vec<(String, &dyn AnyBuffer)> {
         let buffers = self.leaves().into_iter().filter_map(|(path, leaf)| match leaf {
             Leaf::Buffer(buffer) => Some((path, buffer)),
@@ -107,22 +108,23 @@ pub trait Module<T: Float = f32> {
         buffers.collect()
     }
 
-    /// How many numbers the parameters have, frozen ones included.
+    /// Returns the number of elements of all parameters, also the frozen ones.
     fn num_parameters(&self) -> usize {
         self.parameters().iter().map(|parameter| parameter.value.numel()).sum()
     }
 
-    /// All parameters as one vector, in their order. PyTorch: `parameters_to_vector`.
+    /// Returns all parameters as one vector, in their order. PyTorch: `parameters_to_vector`.
     fn to_vector(&self) -> Tensor<T> {
         let values: Vec<T> = self.parameters().iter().flat_map(|parameter| parameter.value.to_vec()).collect();
         let length = values.len();
         Tensor::from_vec(values, [length])
     }
 
-    /// A table of all leaves: path, kind of the module that has it, shape, count; and the total.
+    /// Returns a table of all leaves: path, kind of the module that has it, shape and number of elements; and the
+    /// total.
     fn summary(&self) -> String {
         let mut rows = vec![["path", "of", "shape", "count"].map(str::to_owned)];
-        owners(self, self.kind(), &mut String::new(), &mut |path, owner, leaf| {
+        walk_with_owners(self, self.kind(), &mut String::new(), &mut |path, owner, leaf| {
             let (shape, note) = match &leaf {
                 Leaf::Parameter(parameter) if parameter.is_frozen() => (parameter.value.shape().clone(), ", frozen"),
                 Leaf::Parameter(parameter) => (parameter.value.shape().clone(), ""),
@@ -130,11 +132,11 @@ pub trait Module<T: Float = f32> {
             };
             rows.push([path.to_owned(), owner.to_owned(), shape.to_string(), format!("{}{note}", shape.numel())]);
         });
-        write_table(&rows, self.num_parameters(), frozen(self))
+        write_table(&rows, self.num_parameters(), num_frozen(self))
     }
 
-    /// A table of the layers, each with the shape of its output where `forward` calls it: path, kind, output, number of parameters;
-    /// and the total. Nothing is computed: shapes are known when a computation is recorded. PyTorch: the package `torchinfo`.
+    /// Returns a table of the layers: path, kind, shape of the output in `forward`, and number of parameters; and the
+    /// total. Nothing is computed, because recording alone determines the shapes. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -154,8 +156,8 @@ pub trait Module<T: Float = f32> {
     {
         let outputs = trace::outputs(|| forward(&Tape::new()));
         let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
-        modules(self, &mut String::new(), &mut |path, module| {
-            let output = outputs.get(&trace::place(module, module.kind()));
+        walk_modules(self, &mut String::new(), &mut |path, module| {
+            let output = outputs.get(&trace::key(module, module.kind()));
             let mut own = 0;
             let mut has_leaves = false;
             module.children(&mut |_, child| {
@@ -167,44 +169,44 @@ pub trait Module<T: Float = f32> {
                 rows.push([path.to_owned(), module.kind().to_owned(), output, own.to_string()]);
             }
         });
-        write_table(&rows, self.num_parameters(), frozen(self))
+        write_table(&rows, self.num_parameters(), num_frozen(self))
     }
 
-    /// The path of the first parameter whose gradient has an element that is not finite.
+    /// Returns the path of the first parameter whose gradient has an infinite or NaN element.
     fn first_non_finite(&self, gradients: &Gradients<T>) -> Option<String> {
-        let infected = |parameter: &Parameter<T>| {
+        let has_non_finite = |parameter: &Parameter<T>| {
             gradients.get(parameter).is_some_and(|gradient| !gradient.iter().all(T::is_finite))
         };
         let parameters = self.named_parameters();
-        parameters.into_iter().find(|(_, parameter)| infected(parameter)).map(|(path, _)| path)
+        parameters.into_iter().find(|(_, parameter)| has_non_finite(parameter)).map(|(path, _)| path)
     }
 
-    /// Freezes the parameters below `path`, or all with an empty `path`: they are constants on tapes. PyTorch:
-    /// `requires_grad_(False)`.
+    /// Freezes the parameters at or below `path`, or all parameters if `path` is empty. Frozen parameters are constants
+    /// on tapes. PyTorch: `requires_grad_(False)`.
     ///
     /// # Panics
     ///
-    /// If no parameter is there.
+    /// If no parameter is at or below `path`.
     #[track_caller]
     fn freeze(&mut self, path: &str) {
         self.set_frozen(path, true);
     }
 
-    /// Trains the parameters below `path` again, or all with an empty `path`.
+    /// Trains the parameters at or below `path` again, or all parameters if `path` is empty.
     ///
     /// # Panics
     ///
-    /// If no parameter is there.
+    /// If no parameter is at or below `path`.
     #[track_caller]
     fn unfreeze(&mut self, path: &str) {
         self.set_frozen(path, false);
     }
 
-    /// [`freeze`](Self::freeze) or [`unfreeze`](Self::unfreeze), as `frozen` says.
+    /// Freezes the parameters at or below `path`, or trains them again if `frozen` is false.
     ///
     /// # Errors
     ///
-    /// If no parameter is below `path`.
+    /// If no parameter is at or below `path`.
     fn try_set_frozen(&mut self, path: &str, frozen: bool) -> Result<()> {
         let mut found = false;
         for (_, leaf) in self.leaves_mut().into_iter().filter(|(leaf, _)| is_below(leaf, path)) {
@@ -235,7 +237,7 @@ pub trait Module<T: Float = f32> {
     }
 }
 
-/// Makes the changes of buffers that were recorded on the tape of `gradients`. An optimiser's step does this.
+/// Updates the buffers of `model` by the changes that the tape of `gradients` recorded. An optimiser's step does this.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
     walk_mut(model, &mut String::new(), &mut |_, leaf| {
         if let LeafMut::Buffer(buffer) = leaf {
@@ -244,18 +246,18 @@ pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients
     });
 }
 
-/// Whether the leaf at `path` is at `prefix` or below it.
+/// Returns true if the leaf at `path` is at `prefix` or below it.
 pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('.');
     prefix.is_empty() || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The paths of all parameters.
+/// Returns the paths of all parameters.
 pub(crate) fn paths<T: Float>(module: &(impl Module<T> + ?Sized)) -> Vec<String> {
     module.named_parameters().into_iter().map(|(path, _)| path).collect()
 }
 
-/// Adds a name to a path and returns the length to go back to. An empty name adds nothing.
+/// Appends a name to a path. Returns the previous length of the path, to restore it. An empty name adds nothing.
 fn enter(path: &mut String, name: &str) -> usize {
     let length = path.len();
     if !name.is_empty() {
@@ -273,29 +275,34 @@ fn walk<'m, T: Float>(
     path: &mut String,
     visit: &mut dyn FnMut(&str, Leaf<'m, T>),
 ) {
-    owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
+    walk_with_owners(module, "", path, &mut |path, _, leaf| visit(path, leaf));
 }
 
-/// How many numbers the frozen parameters have.
-fn frozen<T: Float>(module: &(impl Module<T> + ?Sized)) -> usize {
+/// Returns the number of elements of the frozen parameters.
+fn num_frozen<T: Float>(module: &(impl Module<T> + ?Sized)) -> usize {
     module.parameters().into_iter().filter(|parameter| parameter.is_frozen()).map(|p| p.value.numel()).sum()
 }
 
-/// Calls `visit` with the module and all below it that are no leaves, and their paths.
-fn modules<'m, T: Float>(module: &'m dyn Module<T>, path: &mut String, visit: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
+/// Calls `visit` with the module and every module below it that is not a leaf, and their paths.
+fn walk_modules<'m, T: Float>(
+    module: &'m dyn Module<T>,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, &'m dyn Module<T>),
+) {
     if module.leaf().is_some() {
         return;
     }
     visit(path, module);
     module.children(&mut |name, child| {
         let length = enter(path, name);
-        modules(child, path, visit);
+        walk_modules(child, path, visit);
         path.truncate(length);
     });
 }
 
-/// Calls `visit` with every leaf, its path, and the kind of the module that has it: `owner` for the module itself.
-fn owners<'m, T: Float>(
+/// Calls `visit` with every leaf, its path, and the kind of the module that has it. `owner` is that kind if `module` is
+/// a leaf.
+fn walk_with_owners<'m, T: Float>(
     module: &'m (impl Module<T> + ?Sized),
     owner: &'static str,
     path: &mut String,
@@ -305,13 +312,13 @@ fn owners<'m, T: Float>(
         Some(leaf) => visit(path, owner, leaf),
         None => module.children(&mut |name, child| {
             let length = enter(path, name);
-            owners(child, module.kind(), path, visit);
+            walk_with_owners(child, module.kind(), path, visit);
             path.truncate(length);
         }),
     }
 }
 
-/// Calls `visit` with every leaf, to be changed, and its path.
+/// Calls `visit` with every leaf, to change it, and its path.
 pub(crate) fn walk_mut<'m, T: Float>(
     module: &'m mut (impl Module<T> + ?Sized),
     path: &mut String,
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_their_order_are_those_of_the_fields() {
+    fn paths_follow_the_names_and_the_order_of_the_fields() {
         let mut model = model();
         let expected = ["blocks.0.0.weight", "blocks.0.0.bias", "blocks.0.1", "loop.weight", "mean", "seen"];
         assert_eq!(model.leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), expected);
@@ -372,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_and_back() {
+    fn parameters_become_a_vector_and_back() {
         let mut model = model();
         let vector = model.to_vector();
         model.set_from_vector(&(&vector * 2.0));
@@ -383,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frozen_is_constant_and_a_path_that_is_not_there_an_error() {
+    fn frozen_parameters_are_constants_and_unknown_paths_are_errors() {
         let mut model = model();
         model.freeze("blocks.0");
         let frozen = |model: &Model<_>| model.parameters().iter().map(|p| p.is_frozen()).collect::<Vec<_>>();
         assert_eq!(frozen(&model), [true, true, true, false]);
         model.unfreeze("blocks.0.0.bias");
         assert_eq!(frozen(&model), [true, false, true, false]);
-        // A prefix of a name is no path.
+        // A part of a name is not a path.
         let error = model.try_set_frozen("blocks.0.0.b", true).unwrap_err();
         assert!(error.to_string().contains("'blocks.0.0.weight'"), "{error}");
         let tape = Tape::new();
@@ -401,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_path_kind_shape_and_count() {
+    fn the_summary_has_path_kind_shape_and_count() {
         let mut model = model();
         model.freeze("loop");
         let summary = model.summary();
@@ -414,21 +421,21 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_with_an_input_has_the_shapes_of_outputs() {
+    fn the_summary_of_a_forward_pass_has_the_shapes_of_outputs() {
         let (model, x) = (model(), Tensor::ones([1, 2]));
         let table = model.summary_with(|tape| {
             let hidden = model.blocks[0].0.forward(tape.constant(&x));
             model.r#loop.try_forward(hidden).unwrap();
         });
         let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[2], ["blocks.0", "Pair", "2"], "not called: {table}");
+        assert_eq!(lines[2], ["blocks.0", "Pair", "2"], "a layer without a call has no output: {table}");
         assert_eq!(lines[3], ["blocks.0.0", "Linear", "[1,", "3]", "9"], "{table}");
         assert_eq!(lines[4], ["loop", "Linear", "[1,", "1]", "3"], "{table}");
-        assert!(crate::trace::outputs(|| ()).is_empty(), "nothing stays");
+        assert!(crate::trace::outputs(|| ()).is_empty(), "the trace is empty after the call");
     }
 
     #[test]
-    fn a_step_changes_buffers_as_its_tape_recorded_it() {
+    fn a_step_updates_buffers_as_the_tape_recorded() {
         let mut model = model();
         model.freeze("");
         model.unfreeze("loop");
@@ -446,7 +453,7 @@ mod tests {
         let gradients = step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
-        // Two batches before one step: one after the other.
+        // Two batches before one step are applied one after the other.
         let mut gradients = step(&model, Tape::training(generator));
         gradients += step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
@@ -459,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_gradient_that_is_not_finite_is_named() {
+    fn the_first_gradient_that_is_not_finite_is_found() {
         let mut model = model();
         model.r#loop.weight.value = Tensor::from([[f64::NAN, 1.0, 1.0]]);
         let (_, gradients) = Tape::new().value_and_gradients(|tape| {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The rows under each other, and how many numbers the parameters have, all and the frozen ones.
+/// Returns the rows as lines with aligned columns, and a last line with the numbers of parameters and of frozen
+/// parameters.
 pub(super) fn write_table(rows: &[[String; 4]], parameters: usize, frozen: usize) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let [path, kind, shape] = [width(0), width(1), width(2)];

@@ -1,4 +1,5 @@
-//! Activation functions as layers, for [`Sequential`](crate::Sequential). Plain code calls the operation of the same name.
+//! Activation functions as layers, for [`Sequential`](crate::Sequential). Plain code calls the operation of the same
+//! name.
 //!
 //! The operation's documentation has the values at kinks and infinities.
 
@@ -15,9 +16,9 @@ use crate::layers::operation_layer::{functions, functions_with_settings};
 use crate::module::Module;
 
 functions! {
-    /// The larger of x and 0. PyTorch: `torch.nn.ReLU`.
+    /// max(x, 0). PyTorch: `torch.nn.ReLU`.
     ReLU = try_relu;
-    /// x, but at least 0 and at most 6. PyTorch: `torch.nn.ReLU6`.
+    /// min(max(x, 0), 6). PyTorch: `torch.nn.ReLU6`.
     ReLU6 = try_relu6;
     /// 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`.
     Sigmoid = try_sigmoid;
@@ -27,13 +28,13 @@ functions! {
     Tanh = try_tanh;
     /// x - tanh x. PyTorch: `torch.nn.Tanhshrink`.
     Tanhshrink = try_tanhshrink;
-    /// The self-normalizing ELU. PyTorch: `torch.nn.SELU`.
+    /// λ x above 0, λ α (eˣ - 1) elsewhere, with α ≈ 1.6733 and λ ≈ 1.0507. PyTorch: `torch.nn.SELU`.
     SELU = try_selu;
-    /// x Φ(x), Φ the normal distribution function. PyTorch: `torch.nn.GELU`.
+    /// x Φ(x), where Φ is the standard normal distribution function. PyTorch: `torch.nn.GELU`.
     GELU = try_gelu;
-    /// The approximation of [`GELU`] with a tanh. PyTorch: `torch.nn.GELU(approximate='tanh')`.
+    /// The approximation of [`GELU`] by a tanh. PyTorch: `torch.nn.GELU(approximate='tanh')`.
     GELUTanh = try_gelu_tanh;
-    /// x σ(x), σ the sigmoid. PyTorch: `torch.nn.SiLU`.
+    /// x σ(x), where σ is the sigmoid. PyTorch: `torch.nn.SiLU`.
     SiLU = try_silu;
     /// x tanh(ln(1 + eˣ)). PyTorch: `torch.nn.Mish`.
     Mish = try_mish;
@@ -74,31 +75,31 @@ functions_with_settings! {
     Softplus {
         /// β.
         beta: f64,
-        /// Where the function becomes x.
+        /// The value of βx above which the function is x.
         threshold: f64
     } = try_softplus, default(1.0, 20.0);
-    /// x, but at least `min_val` and at most `max_val`. PyTorch: `torch.nn.Hardtanh`.
+    /// min(max(x, `min_val`), `max_val`). PyTorch: `torch.nn.Hardtanh`.
     Hardtanh {
         /// The least value.
         min_val: f64,
         /// The largest value.
         max_val: f64
     } = try_hardtanh, default(-1.0, 1.0);
-    /// x, and 0 from -λ to λ. PyTorch: `torch.nn.Hardshrink`.
+    /// 0 from -λ to λ, x elsewhere. PyTorch: `torch.nn.Hardshrink`.
     Hardshrink {
         /// λ.
         lambd: f64
     } = try_hardshrink, default(0.5);
-    /// x moved towards 0 by λ, and 0 from -λ to λ. PyTorch: `torch.nn.Softshrink`.
+    /// 0 from -λ to λ, x - λ above, x + λ below. PyTorch: `torch.nn.Softshrink`.
     Softshrink {
         /// λ, not negative.
         lambd: f64
     } = try_softshrink, default(0.5);
     /// x above `threshold`, `value` elsewhere. PyTorch: `torch.nn.Threshold`.
     Threshold {
-        /// What x has to be above.
+        /// The bound above which the function is x.
         threshold: f64,
-        /// What stands in its place otherwise.
+        /// The value at or below the bound.
         value: f64
     } = try_threshold;
     /// eˣ divided by its sum along `dim`. PyTorch: `torch.nn.Softmax`.
@@ -125,7 +126,7 @@ functions_with_settings! {
         /// The dimension; negative numbers count from the end.
         dim: isize
     } = try_log_softmax;
-    /// The first half along `dim` times the sigmoid of the second. PyTorch: `torch.nn.GLU`.
+    /// The first half of `dim` times the sigmoid of the second half. PyTorch: `torch.nn.GLU`.
     GLU {
         /// The dimension, of even size; negative numbers count from the end.
         dim: isize

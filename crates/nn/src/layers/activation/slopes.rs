@@ -26,7 +26,7 @@ pub struct PReLU<T: Float = f32> {
 }
 
 impl<T: Float> PReLU<T> {
-    /// A layer with one slope, or with one for each channel (dimension 1), of 0.25 to begin with.
+    /// Returns a layer with one slope, or with one for each channel (dimension 1). The slopes begin at 0.25.
     ///
     /// # Panics
     ///
@@ -46,8 +46,9 @@ impl<T: Float> Layer<T> for PReLU<T> {
     }
 }
 
-/// [`LeakyReLU`] with a slope that is drawn for each element from U(`lower`, `upper`) on a training tape, and their mean on any
-/// other. PyTorch: `torch.nn.RReLU`, with 1/8 and 1/3 unless told otherwise.
+/// [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn from
+/// U(`lower`, `upper`); on any other tape it is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are
+/// 1/8 and 1/3.
 #[derive(Clone, Copy, Debug)]
 pub struct RReLU {
     lower: f64,
@@ -55,7 +56,7 @@ pub struct RReLU {
 }
 
 impl RReLU {
-    /// A layer with slopes between these bounds.
+    /// Returns a layer with slopes from `lower` to `upper`.
     pub fn new(lower: f64, upper: f64) -> Self {
         RReLU { lower, upper }
     }

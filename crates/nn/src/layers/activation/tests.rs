@@ -6,7 +6,7 @@ use crate::layers::layer::Layer;
 use crate::layers::testing::{close, input, layer_gradients};
 use crate::module::Module as _;
 
-/// The values are PyTorch 2.15's at -2, -0.25, 0.5, 2.
+/// The expected values come from PyTorch 2.15, at -2, -0.25, 0.5 and 2.
 #[test]
 fn values_are_pytorchs() {
     let x = Tensor::from([[-2.0, -0.25, 0.5, 2.0]]);
@@ -40,7 +40,7 @@ fn values_are_pytorchs() {
     ];
     for (position, (layer, expected)) in cases.iter().enumerate() {
         let got = layer.forward(Tape::new().constant(&x)).value().to_vec();
-        // 1/6 in Hardsigmoid is an f32.
+        // PyTorch's Hardsigmoid uses 1/6 in f32.
         let near = got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-8);
         assert!(near, "case {position}: {got:?}, expected {expected:?}");
     }
@@ -48,14 +48,14 @@ fn values_are_pytorchs() {
 }
 
 #[test]
-fn slopes_are_trained() {
+fn slopes_have_gradients() {
     layer_gradients(PReLU::new(1), &input([2, 3]));
     layer_gradients(PReLU::new(3), &input([2, 3, 2]));
     assert_eq!(PReLU::<f32>::new(3).to_vector().to_vec(), [0.25; 3]);
 }
 
 #[test]
-fn random_slopes_lie_between_the_bounds_and_are_their_mean_in_evaluation() {
+fn slopes_are_random_in_training_and_the_mean_of_the_bounds_in_evaluation() {
     let layer = RReLU::new(0.25, 0.75);
     let x = Tensor::<f64>::full([1000], -1.0);
     assert_eq!(layer.forward(Tape::new().constant(&x)).value(), Tensor::full([1000], -0.5));

@@ -7,7 +7,7 @@ use crate::init;
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::linear::Linear;
 
-/// The settings of an attention layer before it is built.
+/// The settings of a [`MultiheadAttention`] before it is built.
 #[derive(Clone, Debug)]
 pub struct AttentionBuilder {
     embed_dim: usize,
@@ -20,9 +20,11 @@ pub struct AttentionBuilder {
 }
 
 impl<T: Float> MultiheadAttention<T> {
-    /// A layer of `num_heads` heads over vectors of `embed_dim` numbers; [`builder`](MultiheadAttention::builder) has the rest. The
-    /// weights are drawn as in PyTorch: those of the inputs by Xavier's uniform distribution, that of the output from
-    /// U(-1/√e, 1/√e); biases are 0.
+    /// Returns a layer of `num_heads` heads over vectors of `embed_dim` numbers.
+    /// [`builder`](MultiheadAttention::builder) has the other settings.
+    ///
+    /// The initial distribution is PyTorch's: Xavier's uniform distribution for the weights of the inputs, U(-1/√e,
+    /// 1/√e) for the weight of the output, and biases of 0.
     ///
     /// # Panics
     ///
@@ -34,8 +36,8 @@ impl<T: Float> MultiheadAttention<T> {
 }
 
 impl MultiheadAttention<f32> {
-    /// The settings of a layer of `num_heads` heads over vectors of `embed_dim` numbers, of any element type:
-    /// [`AttentionBuilder::build`] decides.
+    /// Returns the settings of a layer of `num_heads` heads over vectors of `embed_dim` numbers.
+    /// [`AttentionBuilder::build`] chooses the element type.
     pub fn builder(embed_dim: usize, num_heads: usize) -> AttentionBuilder {
         let (kdim, vdim) = (embed_dim, embed_dim);
         AttentionBuilder { embed_dim, num_heads, dropout: 0.0, bias: true, kdim, vdim, batch_first: false }
@@ -43,41 +45,42 @@ impl MultiheadAttention<f32> {
 }
 
 impl AttentionBuilder {
-    /// With dropout of this probability, 0 to 1, on the weights of the values; 0 by default. Only on tapes that train.
+    /// Sets the probability of dropout on the attention weights, from 0 to 1; 0 by default. Dropout happens on training
+    /// tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         AttentionBuilder { dropout: p, ..self }
     }
 
-    /// With or without biases; with by default.
+    /// Adds biases or leaves them out; with biases by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         AttentionBuilder { bias, ..self }
     }
 
-    /// With keys of another width than queries.
+    /// Sets the number of features of the keys; by default `embed_dim`.
     #[must_use]
     pub fn kdim(self, kdim: usize) -> Self {
         AttentionBuilder { kdim, ..self }
     }
 
-    /// With values of another width than queries.
+    /// Sets the number of features of the values; by default `embed_dim`.
     #[must_use]
     pub fn vdim(self, vdim: usize) -> Self {
         AttentionBuilder { vdim, ..self }
     }
 
-    /// Over `[n, l, e]` instead of `[l, n, e]`.
+    /// Takes inputs `[n, l, e]` instead of `[l, n, e]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         AttentionBuilder { batch_first: true, ..self }
     }
 
-    /// The layer.
+    /// Builds the layer.
     ///
     /// # Panics
     ///
-    /// If the number of heads does not divide the width, or there is not enough memory for the parameters.
+    /// If `num_heads` does not divide `embed_dim`, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> MultiheadAttention<T> {
         let AttentionBuilder { embed_dim: e, num_heads, dropout, bias, kdim, vdim, batch_first } = self;

@@ -6,29 +6,29 @@ use wengert_tensor::ops::{Attention as _, AttentionMask, try_cat};
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::attention::masks::seen;
+use crate::layers::attention::masks::not_padding;
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
-/// The keys and values that a layer has seen, for decoding one step at a time. A clone shares the memory.
+/// The keys and values of the steps that a layer has decoded so far. A clone shares the memory.
 #[derive(Clone, Debug)]
 pub struct AttentionCache<T: Float = f32> {
-    /// Each `[n, heads, s, e / heads]`.
+    /// Keys and values, each `[n, heads, s, e / heads]`.
     keys_values: Option<[Tensor<T>; 2]>,
 }
 
 impl<T: Float> AttentionCache<T> {
-    /// Nothing seen.
+    /// Returns an empty cache.
     pub fn new() -> Self {
         AttentionCache { keys_values: None }
     }
 
-    /// How many steps were seen.
+    /// Returns the number of decoded steps.
     pub fn len(&self) -> usize {
         self.keys_values.as_ref().map_or(0, |[keys, _]| keys.shape()[2])
     }
 
-    /// Whether nothing was seen.
+    /// Returns true if no step was decoded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -42,28 +42,33 @@ impl<T: Float> Default for AttentionCache<T> {
 
 #[twins]
 impl<T: Float> MultiheadAttention<T> {
-    /// Causal attention of the next positions, one or several, which see all that `cache` has, and those before themselves. They
-    /// are added to the cache. The same as [`self_attend`](Self::self_attend) with [`AttentionMasks::causal`] of the whole
-    /// sequence, at the cost of the new positions. Computes at once; no gradient flows, nothing is dropped.
+    /// Causal self-attention of the next positions, one or several. They attend to the positions in `cache`, to
+    /// themselves and to the new positions before them, and are added to the cache.
+    ///
+    /// The output is the same as of [`self_attend`](Self::self_attend) over the whole sequence with
+    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), at the cost of the new positions only. It is computed
+    /// at once: no gradient flows, and there is no dropout.
     ///
     /// # Errors
     ///
-    /// As [`try_self_attend`](Self::try_self_attend), and if the cache is of another batch.
+    /// As [`try_self_attend`](Self::try_self_attend). Also if the cache belongs to another batch.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
-        output_of(self, self.next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
+        output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). Computes at once.
+    /// Returns the keys and values of `memory`, for many calls of [`attend_cached`](Self::attend_cached). They are
+    /// computed at once.
     ///
     /// # Errors
     ///
-    /// If its shape does not fit.
+    /// If the shape of `memory` does not fit.
     pub fn try_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>> {
-        in_layer(self.remember(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
+        in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Each position of `query` attends to all of a [`memory`](Self::memory), except where `is_padding`, `[n, s]`, holds. The same
-    /// as [`attend`](Self::attend), without the projections of the memory. Computes at once; no gradient flows, nothing is dropped.
+    /// Each position of `query` attends to all positions of a [`memory`](Self::memory), except where `is_padding`, `[n,
+    /// s]`, is true. The output is the same as of [`attend`](Self::attend), which would project the memory again. It is
+    /// computed at once: no gradient flows, and there is no dropout.
     ///
     /// # Errors
     ///
@@ -75,33 +80,36 @@ impl<T: Float> MultiheadAttention<T> {
         is_padding: Option<&Tensor<bool>>,
     ) -> Result<Var<'t, T>> {
         let made = self.out_proj.weight.made();
-        output_of(self, self.look_up(query, memory, is_padding), made, || self.describe(&[query]))
+        output_of(self, self.attend_memory(query, memory, is_padding), made, || self.describe(&[query]))
     }
 
+    /// Decodes the next positions; see [`try_decode`](Self::try_decode).
     #[track_caller]
-    fn next<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>, TapeError> {
+    fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>, TapeError> {
         let [q, mut k, mut v] = self.split_in_three(&self.projected(x, 0, 3)?.try_value()?)?;
-        let (seen, new) = (cache.len(), q.shape()[2]);
+        let (cached, new) = (cache.len(), q.shape()[2]);
         if let Some([keys, values]) = &cache.keys_values {
             k = try_cat(&[keys.clone(), k], 2)?;
             v = try_cat(&[values.clone(), v], 2)?;
         }
-        let keep = (0..new).flat_map(|query| (0..seen + new).map(move |key| key <= seen + query)).collect();
-        let keep = Tensor::try_from_vec(keep, [new, seen + new])?;
+        let keep = (0..new).flat_map(|query| (0..cached + new).map(move |key| key <= cached + query)).collect();
+        let keep = Tensor::try_from_vec(keep, [new, cached + new])?;
         let mask = if new == 1 { AttentionMask::None } else { AttentionMask::Keep(&keep) };
         let y = q.try_scaled_dot_product_attention(&k, &v, mask, None)?;
         cache.keys_values = Some([k, v]);
         self.output(x.tape().constant(&self.join(&y, x.shape().rank())?))
     }
 
+    /// Projects `memory` to keys and values.
     #[track_caller]
-    fn remember(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>, TapeError> {
+    fn project_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>, TapeError> {
         let [keys, values] = [self.projected(memory, 1, 1)?, self.projected(memory, 2, 1)?];
         Ok(AttentionCache { keys_values: Some([self.split(&keys.try_value()?)?, self.split(&values.try_value()?)?]) })
     }
 
+    /// Attends to a memory; see [`try_attend_cached`](Self::try_attend_cached).
     #[track_caller]
-    fn look_up<'t>(
+    fn attend_memory<'t>(
         &self,
         query: Var<'t, T>,
         memory: &AttentionCache<T>,
@@ -112,7 +120,7 @@ impl<T: Float> MultiheadAttention<T> {
             let message = "the memory is empty: fill it by `memory` before `attend_cached`".to_owned();
             return Err(refused("attend_cached", message));
         };
-        let keep = is_padding.map(|is_padding| seen(is_padding, q.shape()[0], keys.shape()[2])).transpose()?;
+        let keep = is_padding.map(|is_padding| not_padding(is_padding, q.shape()[0], keys.shape()[2])).transpose()?;
         let mask = keep.as_ref().map_or(AttentionMask::None, AttentionMask::Keep);
         let y = q.try_scaled_dot_product_attention(keys, values, mask, None)?;
         self.output(query.tape().constant(&self.join(&y, query.shape().rank())?))

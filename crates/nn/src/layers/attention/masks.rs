@@ -1,10 +1,10 @@
-//! Which keys a query sees: the masks of a call of attention, and all of them as one.
+//! Masks: the keys that a query may attend to.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{AttentionMask, Comparison as _, TensorLike, Views as _, try_where_};
 use wengert_tensor::{Error as TensorError, Float, Site, Tensor};
 
-/// Which keys the queries of one call see. All of them by default.
+/// The masks of one call of attention: the keys that each query may attend to. By default all keys are visible.
 #[derive(Clone, Debug)]
 pub struct AttentionMasks<'m, 't, T: Float = f32> {
     mask: AttentionMask<'m, Var<'t, T>>,
@@ -12,24 +12,28 @@ pub struct AttentionMasks<'m, 't, T: Float = f32> {
 }
 
 impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
-    /// All keys are seen.
+    /// Returns masks that hide no key.
     pub fn new() -> Self {
         AttentionMasks { mask: AttentionMask::None, key_padding: None }
     }
 
-    /// Keys up to the query's own position are seen. PyTorch: `is_causal=True`, with the mask that belongs to it.
+    /// Returns masks that hide the keys after the query's own position. PyTorch: `is_causal=True`, with the mask that
+    /// belongs to it.
     pub fn causal() -> Self {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Keys as `mask` says: `[l, s]`, for each example `[n, l, s]`, for each head `[n · heads, l, s]`, or what broadcasts to
-    /// `[n, heads, l, s]`. Where [`AttentionMask::Keep`] holds a key is seen; PyTorch's boolean `attn_mask` is the opposite.
+    /// Sets the mask of queries and keys: `[l, s]`, one for each example `[n, l, s]`, one for each head `[n · heads, l,
+    /// s]`, or any shape that broadcasts to `[n, heads, l, s]`.
+    ///
+    /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
+    /// opposite: true hides a key.
     #[must_use]
     pub fn mask(self, mask: AttentionMask<'m, Var<'t, T>>) -> Self {
         AttentionMasks { mask, ..self }
     }
 
-    /// Keys are hidden where this holds: `[n, s]`, or `[s]` without a batch. PyTorch: `key_padding_mask`.
+    /// Hides the keys where `is_padding` is true: `[n, s]`, or `[s]` without a batch. PyTorch: `key_padding_mask`.
     #[must_use]
     pub fn key_padding_mask(self, is_padding: &'m Tensor<bool>) -> Self {
         AttentionMasks { key_padding: Some(is_padding), ..self }
@@ -42,54 +46,56 @@ impl<T: Float> Default for AttentionMasks<'_, '_, T> {
     }
 }
 
-/// The masks of a call as one, which broadcasts to `[n, heads, l, s]`.
-pub(super) enum Merged<'t, T: Float> {
+/// All masks of a call as one mask, which broadcasts to `[n, heads, l, s]`.
+pub(super) enum CombinedMask<'t, T: Float> {
     None,
     Causal,
     Keep(Tensor<bool>),
     Add(Var<'t, T>),
 }
 
-impl<'t, T: Float> Merged<'t, T> {
+impl<'t, T: Float> CombinedMask<'t, T> {
+    /// Combines the masks of a call with the sizes `[n, heads, l, s]`.
     #[track_caller]
     pub(super) fn of(masks: &AttentionMasks<'_, 't, T>, sizes: [usize; 4]) -> Result<Self, TapeError> {
         let [n, _, l, s] = sizes;
-        let seen = masks.key_padding.map(|is_padding| seen(is_padding, n, s)).transpose()?;
-        Ok(match (&masks.mask, seen) {
-            (AttentionMask::None, None) => Merged::None,
-            (AttentionMask::None, Some(seen)) => Merged::Keep(seen),
-            (AttentionMask::Causal, None) => Merged::Causal,
-            (AttentionMask::Causal, Some(seen)) => {
+        let visible = masks.key_padding.map(|is_padding| not_padding(is_padding, n, s)).transpose()?;
+        Ok(match (&masks.mask, visible) {
+            (AttentionMask::None, None) => CombinedMask::None,
+            (AttentionMask::None, Some(visible)) => CombinedMask::Keep(visible),
+            (AttentionMask::Causal, None) => CombinedMask::Causal,
+            (AttentionMask::Causal, Some(visible)) => {
                 let keep = (0..l).flat_map(|query| (0..s).map(move |key| key <= query)).collect();
-                Merged::Keep(Tensor::try_from_vec(keep, [l, s])?.try_logical_and(&seen)?)
+                CombinedMask::Keep(Tensor::try_from_vec(keep, [l, s])?.try_logical_and(&visible)?)
             }
-            (AttentionMask::Keep(keep), seen) => {
+            (AttentionMask::Keep(keep), visible) => {
                 let keep = by_head(*keep, sizes)?;
-                Merged::Keep(if let Some(seen) = seen { keep.try_logical_and(&seen)? } else { keep })
+                CombinedMask::Keep(if let Some(visible) = visible { keep.try_logical_and(&visible)? } else { keep })
             }
-            (AttentionMask::Add(bias), seen) => {
+            (AttentionMask::Add(bias), visible) => {
                 let bias = by_head(*bias, sizes)?;
-                Merged::Add(match seen {
-                    Some(seen) => try_where_(&bias.mask(&seen), &bias, f64::NEG_INFINITY)?,
+                CombinedMask::Add(match visible {
+                    Some(visible) => try_where_(&bias.mask(&visible), &bias, f64::NEG_INFINITY)?,
                     None => bias,
                 })
             }
         })
     }
 
+    /// Borrows the mask in the form that the operations take.
     pub(super) fn borrowed(&self) -> AttentionMask<'_, Var<'t, T>> {
         match self {
-            Merged::None => AttentionMask::None,
-            Merged::Causal => AttentionMask::Causal,
-            Merged::Keep(keep) => AttentionMask::Keep(keep),
-            Merged::Add(bias) => AttentionMask::Add(bias),
+            CombinedMask::None => AttentionMask::None,
+            CombinedMask::Causal => AttentionMask::Causal,
+            CombinedMask::Keep(keep) => AttentionMask::Keep(keep),
+            CombinedMask::Add(bias) => AttentionMask::Add(bias),
         }
     }
 }
 
-/// Where `is_padding` does not hold, `[n, 1, 1, s]`.
+/// Returns the keys that are not padding, `[n, 1, 1, s]`.
 #[track_caller]
-pub(super) fn seen(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
+pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
     let shape = is_padding.shape();
     if shape != &[n, s] && (n, shape.sizes()) != (1, &[s]) {
         let message = format!("Expected key_padding_mask of shape [{n}, {s}], but got {shape}");
@@ -98,7 +104,7 @@ pub(super) fn seen(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tens
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// A mask with a dimension for the heads, if it has one for the examples.
+/// Adds a dimension for the heads to a mask that has one for the examples.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     match *mask.shape() {

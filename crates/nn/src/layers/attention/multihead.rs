@@ -1,8 +1,8 @@
-//! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters, and the projections
-//! between the layer's inputs and its heads.
+//! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters, and the
+//! projections between the layer's inputs and its heads.
 //!
-//! A head computes the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's `add_bias_kv` and `add_zero_attn`
-//! are not supported.
+//! A head computes the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's `add_bias_kv` and
+//! `add_zero_attn` are not supported.
 
 use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike, Views as _};
@@ -12,10 +12,11 @@ use crate::layers::forward::optional;
 use crate::layers::linear::Linear;
 use crate::module::Module;
 
-/// Attention with several heads. PyTorch: `torch.nn.MultiheadAttention`, with the same layout of the weights and the same initial
-/// distribution.
+/// Attention with several heads. PyTorch: `torch.nn.MultiheadAttention`. The layout of the weights and the initial
+/// distribution are the same.
 ///
-/// Inputs are `[l, n, e]`, or `[n, l, e]` with [`batch_first`](AttentionBuilder::batch_first), or `[l, e]`.
+/// Inputs are `[l, n, e]`, or `[n, l, e]` with [`batch_first`](crate::AttentionBuilder::batch_first), or `[l, e]`. Here
+/// `l` is the length of the sequences, `n` their number, and `e` the number of features.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -31,17 +32,17 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
-    /// Of queries, keys and values, `[3 e, e]`; `None` where keys or values have a width of their own.
+    /// The weights of queries, keys and values in one tensor, `[3 e, e]`; `None` if keys or values have another width.
     pub in_proj_weight: Option<Parameter<T>>,
-    /// Of queries, `[e, e]`, where keys or values have a width of their own.
+    /// The weight of queries, `[e, e]`, if keys or values have another width.
     pub q_proj_weight: Option<Parameter<T>>,
-    /// Of keys, `[e, kdim]`.
+    /// The weight of keys, `[e, kdim]`, if keys or values have another width.
     pub k_proj_weight: Option<Parameter<T>>,
-    /// Of values, `[e, vdim]`.
+    /// The weight of values, `[e, vdim]`, if keys or values have another width.
     pub v_proj_weight: Option<Parameter<T>>,
-    /// Of queries, keys and values, `[3 e]`.
+    /// The biases of queries, keys and values, `[3 e]`.
     pub in_proj_bias: Option<Parameter<T>>,
-    /// Of what the heads give, joined.
+    /// The layer that is applied to the joined outputs of the heads.
     pub out_proj: Linear<T>,
     #[module(skip)]
     pub(super) num_heads: usize,
@@ -52,16 +53,18 @@ pub struct MultiheadAttention<T: Float = f32> {
 }
 
 impl<T: Float> MultiheadAttention<T> {
+    /// Returns the description of the layer and its inputs for an error.
     pub(super) fn describe(&self, inputs: &[Var<'_, T>]) -> String {
         let shapes: Vec<String> = inputs.iter().map(|x| x.shape().to_string()).collect();
         format!("MultiheadAttention({}, {}) on inputs of shapes {}", self.width(), self.num_heads, shapes.join(", "))
     }
 
+    /// Returns the number of features, `e`.
     pub(super) fn width(&self) -> usize {
         self.out_proj.weight.value.shape()[0]
     }
 
-    /// Queries, keys and values of one input, by one product.
+    /// Projects one input to queries, keys and values by one product.
     #[track_caller]
     pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
         let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
@@ -71,7 +74,7 @@ impl<T: Float> MultiheadAttention<T> {
         self.split_in_three(&all)
     }
 
-    /// Queries, keys and values, `[n, heads, l, e / heads]` each, from their products side by side.
+    /// Splits the joint projection, `[…, 3 e]`, into queries, keys and values, each `[n, heads, l, e / heads]`.
     #[track_caller]
     pub(super) fn split_in_three<A: TensorLike>(&self, all: &A) -> Result<[A; 3], A::Error> {
         let (last, width) = (all.shape().rank() as isize - 1, self.width() as isize);
@@ -82,7 +85,7 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Queries, keys and values of three inputs.
+    /// Projects three inputs to queries, keys and values, each `[n, heads, l, e / heads]`.
     #[track_caller]
     pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
         let [query, key, value] = inputs;
@@ -97,8 +100,7 @@ impl<T: Float> MultiheadAttention<T> {
         let ranks = shapes.each_ref().map(|shape| shape.rank());
         if ranks != [ranks[0]; 3] || batch(&shapes[0]) != batch(&shapes[1]) || lengths[0] != lengths[1] {
             let message = format!(
-                "query, key and value of shapes {}, {} and {} do not belong together: expected equal numbers of examples, and \
-                 as many values as keys",
+                "query, key and value have the shapes {}, {} and {}: expected equal numbers of examples, and as many values as keys",
                 shapes[0], shapes[1], shapes[2]
             );
             return Err(TensorError::Argument { message, at: Site::here("attend") }.into());
@@ -110,7 +112,7 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// The product with `count` of the three projections, from number `first` on.
+    /// Multiplies `x` by `count` of the three projections, beginning with number `first`.
     #[track_caller]
     pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (x.tape(), self.width());
@@ -120,7 +122,8 @@ impl<T: Float> MultiheadAttention<T> {
             (Some(own), _) => tape.try_parameter(own)?,
             (None, Some(joint)) => tape.try_parameter(joint)?.try_narrow(0, start, length)?,
             (None, None) => {
-                let message = "the layer has neither in_proj_weight nor one for each input".to_owned();
+                let message =
+                    "the layer has neither in_proj_weight nor a weight for this input: set `in_proj_weight`".to_owned();
                 return Err(TensorError::Argument { message, at: Site::here("attend") }.into());
             }
         };
@@ -131,7 +134,7 @@ impl<T: Float> MultiheadAttention<T> {
         x.try_linear(&weight, bias.as_ref())
     }
 
-    /// From `[l, n, e]` or what the layer takes instead to `[n, heads, l, e / heads]`.
+    /// Splits an input, `[l, n, e]` or another shape that the layer takes, into heads, `[n, heads, l, e / heads]`.
     #[track_caller]
     pub(super) fn split<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
         let shape = x.shape();
@@ -147,7 +150,8 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// What the heads gave, `[n, heads, l, e / heads]`, in the order of the layer's inputs: the inverse of `split`.
+    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, in the layer's order of dimensions: the inverse of
+    /// `split`.
     #[track_caller]
     pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();
@@ -159,6 +163,7 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
+    /// Applies the output layer to the joined heads.
     #[track_caller]
     pub(super) fn output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let weight = y.tape().try_parameter(&self.out_proj.weight)?;

@@ -8,7 +8,7 @@ use crate::module::Module as _;
 
 fn layer(builder: AttentionBuilder) -> MultiheadAttention<f64> {
     let mut layer: MultiheadAttention<f64> = builder.build(&mut Generator::new(4));
-    // Biases of 0 would hide mistakes.
+    // The initial biases of 0 would hide mistakes.
     if let Some(bias) = &mut layer.in_proj_bias {
         bias.value = random(bias.value.shape());
     }
@@ -22,13 +22,13 @@ fn random(shape: &[usize]) -> Tensor<f64> {
 #[track_caller]
 fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     assert_eq!(got.shape(), want.shape());
-    // Sums of at most a hundred terms of size 1.
+    // Rounding of sums of at most a hundred terms of size 1.
     let off = (got - want).abs().iter().fold(0.0, f64::max);
     assert!(off < 1e-13, "{off}");
 }
 
 #[test]
-fn heads_are_attention_on_parts_of_the_projections() {
+fn each_head_is_attention_over_its_part_of_the_projections() {
     let layer = layer(MultiheadAttention::builder(4, 2).batch_first());
     let (tape, weight) = (Tape::new(), &layer.in_proj_weight.as_ref().unwrap().value);
     let x = random(&[3, 5, 4]);
@@ -50,7 +50,7 @@ fn heads_are_attention_on_parts_of_the_projections() {
 }
 
 #[test]
-fn masks_hide_what_they_say() {
+fn masks_hide_keys() {
     let layer = layer(MultiheadAttention::builder(4, 2).batch_first());
     let tape = Tape::new();
     let x = tape.constant(&random(&[2, 3, 4]));
@@ -63,7 +63,7 @@ fn masks_hide_what_they_say() {
         assert_eq!(weight == 0.0, key > query || example == 0 && key == 2, "{position}");
     }
     assert_close(&causal.sum(3), &Tensor::ones([2, 2, 3]));
-    // The same in other words.
+    // The same masks in other forms.
     let keep = Tensor::<bool>::from([[true, false, false], [true, true, false], [true, true, true]]);
     let masks = AttentionMasks::new().mask(AttentionMask::Keep(&keep)).key_padding_mask(&is_padding);
     assert_close(&weights(masks), &causal);
@@ -79,7 +79,7 @@ fn masks_hide_what_they_say() {
 }
 
 #[test]
-fn decoding_is_the_causal_pass() {
+fn decoding_gives_the_same_as_causal_attention() {
     for layer in [
         layer(MultiheadAttention::builder(4, 2).batch_first()),
         layer(MultiheadAttention::builder(4, 2)),
@@ -100,7 +100,7 @@ fn decoding_is_the_causal_pass() {
 }
 
 #[test]
-fn a_memory_is_attended_to_from_the_cache() {
+fn attention_to_a_cached_memory_gives_the_same() {
     let layer = layer(MultiheadAttention::builder(4, 2).kdim(3).vdim(3).batch_first());
     let tape = Tape::new();
     let (x, memory) = (tape.constant(&random(&[2, 3, 4])), tape.constant(&random(&[2, 5, 3])));
@@ -111,7 +111,7 @@ fn a_memory_is_attended_to_from_the_cache() {
 }
 
 #[test]
-fn derivatives_are_those_of_the_values() {
+fn derivatives_pass_the_gradient_check() {
     let layer = layer(MultiheadAttention::builder(4, 2).batch_first());
     gradcheck(|[x]| layer.self_attend(x, AttentionMasks::causal()), [&random(&[2, 3, 4])]).unwrap();
     let mut model = layer.clone();
@@ -122,7 +122,7 @@ fn derivatives_are_those_of_the_values() {
 }
 
 #[test]
-fn dropout_drops_weights_in_training() {
+fn dropout_drops_weights_in_training_only() {
     let layer = layer(MultiheadAttention::builder(4, 2).dropout(0.5));
     let weights = |tape: Tape<f64>| {
         let x = tape.constant(&random(&[6, 2, 4]));
@@ -133,7 +133,7 @@ fn dropout_drops_weights_in_training() {
 }
 
 #[test]
-fn paths_bounds_and_refusals() {
+fn paths_initial_bounds_and_errors() {
     let paths = |layer: &MultiheadAttention| layer.leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
     let generator = &mut Generator::new(0);
     let own: MultiheadAttention = MultiheadAttention::new(8, 2, generator);

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Generator, Sizes, Tensor};
 use crate::layers::convolution::conv::Conv;
 use crate::layers::convolution::transposed::ConvTranspose;
 
-/// The settings of a convolutional layer, a [`Conv`] or a `TRANSPOSED` one, before it is built.
+/// The settings of a [`Conv`], or with `TRANSPOSED` of a [`ConvTranspose`], before it is built.
 #[derive(Clone, Debug)]
 pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
     channels: [usize; 2],
@@ -18,9 +18,9 @@ pub struct ConvBuilder<const D: usize, const TRANSPOSED: bool = false> {
 }
 
 impl<const D: usize, T: Float> Conv<D, T> {
-    /// A layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, with stride 1, no padding and one
-    /// group; [`builder`](Self::builder) has the rest. Weight and bias are drawn from U(-1/√n, 1/√n), n = in / groups times the
-    /// size of the window, as in PyTorch.
+    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1,
+    /// no padding and one group. [`builder`](Self::builder) has the other settings. Weight and bias are drawn from
+    /// U(-1/√n, 1/√n) as in PyTorch, where n is in / groups times the size of the window.
     ///
     /// # Panics
     ///
@@ -32,17 +32,17 @@ impl<const D: usize, T: Float> Conv<D, T> {
 }
 
 impl<const D: usize> Conv<D, f32> {
-    /// The settings of a layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, of
-    /// any element type: [`ConvBuilder::build`] decides.
+    /// Returns the settings of a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each
+    /// dimension. [`ConvBuilder::build`] chooses the element type.
     pub fn builder(in_channels: usize, out_channels: usize, kernel: usize) -> ConvBuilder<D> {
         ConvBuilder::new(in_channels, out_channels, kernel)
     }
 }
 
 impl<const D: usize, T: Float> ConvTranspose<D, T> {
-    /// A layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, with stride 1, no padding and one
-    /// group; [`builder`](ConvTranspose::builder) has the rest. Weight and bias are drawn from U(-1/√n, 1/√n), n = out / groups
-    /// times the size of the window, as in PyTorch.
+    /// Returns a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each dimension, stride 1,
+    /// no padding and one group. [`builder`](ConvTranspose::builder) has the other settings. Weight and bias are drawn
+    /// from U(-1/√n, 1/√n) as in PyTorch, where n is out / groups times the size of the window.
     ///
     /// # Panics
     ///
@@ -54,65 +54,69 @@ impl<const D: usize, T: Float> ConvTranspose<D, T> {
 }
 
 impl<const D: usize> ConvTranspose<D, f32> {
-    /// The settings of a layer from `in_channels` to `out_channels` by windows of `kernel` in each dimension, of
-    /// any element type: [`ConvBuilder::build`] decides.
+    /// Returns the settings of a layer from `in_channels` to `out_channels`, with windows of size `kernel` in each
+    /// dimension. [`ConvBuilder::build`] chooses the element type.
     pub fn builder(in_channels: usize, out_channels: usize, kernel: usize) -> ConvBuilder<D, true> {
         ConvBuilder::new(in_channels, out_channels, kernel)
     }
 }
 
 impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
+    /// Returns the default settings.
     pub(crate) fn new(in_channels: usize, out_channels: usize, kernel: usize) -> Self {
         let (channels, options) = ([in_channels, out_channels], ConvOptions::default());
         ConvBuilder { channels, kernel: [kernel; D], bias: true, groups: 1, options }
     }
 
-    /// With a window of these sizes.
+    /// Sets the size of the window in each dimension.
     #[must_use]
     pub fn kernel(self, kernel: [usize; D]) -> Self {
         ConvBuilder { kernel, ..self }
     }
 
-    /// With this distance from one window to the next; 1 by default.
+    /// Sets the distance from one window to the next; 1 by default.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.stride(stride), ..self }
     }
 
-    /// With this many zeros on both sides, or as many of what the padding mode says; 0 by default.
+    /// Sets the number of elements added on each side; 0 by default. They are zeros, unless
+    /// [`padding_mode`](ConvBuilder::padding_mode) chooses others.
     #[must_use]
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.padding(padding), ..self }
     }
 
-    /// With this distance from one element of a window to the next; 1 by default.
+    /// Sets the distance from one element of a window to the next; 1 by default.
     #[must_use]
     pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.dilation(dilation), ..self }
     }
 
-    /// With groups of channels that do not see each other; as many as channels make a depthwise convolution. Both numbers of
-    /// channels must be divisible by it, or the first forward pass is an error.
+    /// Sets the number of groups of channels; 1 by default. An output channel depends on the input channels of its
+    /// group only. With one group for each channel, this is a depthwise convolution.
+    ///
+    /// If the number does not divide both numbers of channels, the first forward pass returns an error.
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvBuilder { groups, options: self.options.groups(groups), ..self }
     }
 
-    /// With or without a bias; with by default.
+    /// Adds a bias or leaves it out; with a bias by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         ConvBuilder { bias, ..self }
     }
 
-    /// Weight and bias for the channels `[own, other]` of the weight, of which the second is divided by the groups: from
-    /// U(-1/√n, 1/√n), n being the number of weights of each of the first.
+    /// Returns random weight and bias. The weight has the shape `[first, second / groups, …window]`. Both are drawn
+    /// from U(-1/√n, 1/√n), where n is the number of weights for each index of the first dimension.
     #[track_caller]
-    fn drawn<T: Float>(
+    fn parameters<T: Float>(
         &self,
-        [own, other]: [usize; 2],
+        [first, second]: [usize; 2],
         generator: &mut Generator,
     ) -> (Parameter<T>, Option<Parameter<T>>) {
-        let sizes: Vec<usize> = [own, other / self.groups.max(1)].into_iter().chain(self.kernel).collect();
+        let sizes: Vec<usize> = [first, second / self.groups.max(1)].into_iter().chain(self.kernel).collect();
         let n = sizes[1..].iter().product::<usize>();
         let bound = if n == 0 { 0.0 } else { 1.0 / (n as f64).sqrt() };
         let weight = Parameter::new(Tensor::uniform(-bound, bound, &sizes[..], generator));
@@ -122,14 +126,14 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
 }
 
 impl<const D: usize> ConvBuilder<D> {
-    /// With as many zeros as make the result as large as the input; stride 1 only. PyTorch: `padding='same'`.
+    /// Adds as many zeros as needed for an output of the input's size; for stride 1 only. PyTorch: `padding='same'`.
     #[must_use]
     pub fn same(self) -> Self {
         ConvBuilder { options: self.options.same(), ..self }
     }
 
-    /// With another padding than zeros: the input mirrored, its border element, or its other end. PyTorch: `padding_mode`, where
-    /// [`PadMode::Constant`] of 0 is `"zeros"`.
+    /// Pads with other elements than zeros: the mirrored input, its border element, or its other end. PyTorch:
+    /// `padding_mode`, where [`PadMode::Constant`] of 0 is `"zeros"`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -147,7 +151,7 @@ impl<const D: usize> ConvBuilder<D> {
         ConvBuilder { options: self.options.padding_mode(padding_mode), ..self }
     }
 
-    /// The layer.
+    /// Builds the layer.
     ///
     /// # Panics
     ///
@@ -155,27 +159,27 @@ impl<const D: usize> ConvBuilder<D> {
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Conv<D, T> {
         let [inputs, outputs] = self.channels;
-        let (weight, bias) = self.drawn([outputs, inputs], generator);
+        let (weight, bias) = self.parameters([outputs, inputs], generator);
         Conv { weight, bias, options: self.options }
     }
 }
 
 impl<const D: usize> ConvBuilder<D, true> {
-    /// With so much more at the end of each dimension of the result, less than the stride or the dilation; 0 by default. It tells
-    /// apart the sizes that a convolution maps to one.
+    /// Sets the number of elements added at the end of each dimension of the output, less than the stride or the
+    /// dilation; 0 by default. A strided convolution maps several sizes to one; this number chooses among them.
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.output_padding(output_padding), ..self }
     }
 
-    /// The layer.
+    /// Builds the layer.
     ///
     /// # Panics
     ///
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> ConvTranspose<D, T> {
-        let (weight, bias) = self.drawn(self.channels, generator);
+        let (weight, bias) = self.parameters(self.channels, generator);
         ConvTranspose { weight, bias, options: self.options }
     }
 }

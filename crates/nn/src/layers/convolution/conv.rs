@@ -9,10 +9,10 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Convolution over sequences, `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.Conv1d`.
+/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.Conv1d`.
 pub type Conv1d<T = f32> = Conv<1, T>;
 
-/// Convolution over images, `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.Conv2d`.
+/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.Conv2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -27,16 +27,16 @@ pub type Conv1d<T = f32> = Conv<1, T>;
 /// ```
 pub type Conv2d<T = f32> = Conv<2, T>;
 
-/// Convolution over volumes, `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.Conv3d`.
+/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.Conv3d`.
 pub type Conv3d<T = f32> = Conv<3, T>;
 
-/// Convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. The batch dimension of an input may be left out.
-/// Layout of the weight and initial distribution are PyTorch's.
+/// A convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. An input may have no batch
+/// dimension. The layout of the weight and the initial distribution are PyTorch's.
 #[derive(Clone, Debug, Module)]
 pub struct Conv<const D: usize, T: Float = f32> {
-    /// `[out, in / groups, …]` and the sizes of the window.
+    /// The weight, `[out, in / groups, …window]`.
     pub weight: Parameter<T>,
-    /// `[out]`.
+    /// The bias, `[out]`.
     pub bias: Option<Parameter<T>>,
     /// Stride, padding, dilation and groups.
     #[module(skip)]

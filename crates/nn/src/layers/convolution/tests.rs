@@ -7,7 +7,7 @@ use crate::layers::testing::{input, layer_gradients};
 use crate::module::Module;
 
 #[test]
-fn values_and_gradients_are_those_of_the_definition() {
+fn values_and_gradients_follow_the_definition() {
     let layer = Conv2d::<f64> {
         weight: Parameter::new(Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]])),
         bias: Some(Parameter::new(Tensor::from([10.0]))),
@@ -18,7 +18,7 @@ fn values_and_gradients_are_those_of_the_definition() {
     let y = layer.forward(x);
     assert_eq!(y.value(), Tensor::from([[[14.0, 16.0], [16.0, 15.0]]]));
     let gradients = (y * &Tensor::from([[[1.0, 10.0], [100.0, 1000.0]]])).sum(..).backward();
-    // Each corner of the image lies under one tap of one window.
+    // Each corner of the image belongs to exactly one window.
     assert_eq!(gradients.of(x), &Tensor::from([[[4.0, 30.0], [200.0, 1000.0]]]));
     assert_eq!(gradients.of(&layer.weight).to_vec(), [5000.0, 300.0, 20.0, 1.0]);
     assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [1111.0]);
@@ -31,7 +31,7 @@ fn names_shapes_and_bounds() {
     let paths: Vec<String> = layer.named_parameters().into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["weight", "bias"]);
     assert_eq!(layer.weight.value.shape(), &[6, 2, 3, 5]);
-    // Two channels of 15 taps.
+    // n = 2 channels times a window of 15 elements.
     let bound = 1.0 / 30f32.sqrt();
     let values = || layer.weight.value.iter().chain(layer.bias.as_ref().unwrap().value.iter());
     assert!(
@@ -44,7 +44,7 @@ fn names_shapes_and_bounds() {
 }
 
 #[test]
-fn transposed_ones_spread_each_element_over_a_window() {
+fn a_transposed_convolution_spreads_each_element_over_a_window() {
     let mut layer: ConvTranspose1d<f64> = ConvTranspose1d::builder(1, 1, 3).stride(2).build(&mut Generator::new(1));
     layer.weight.value = Tensor::from([[[1.0, 10.0, 100.0]]]);
     layer.bias.as_mut().unwrap().value = Tensor::from([0.5]);
@@ -53,11 +53,11 @@ fn transposed_ones_spread_each_element_over_a_window() {
 }
 
 #[test]
-fn transposed_shapes_bounds_and_gradients() {
+fn shapes_bounds_and_gradients_of_transposed_convolutions() {
     let builder = ConvTranspose2d::builder(4, 6, 3).groups(2).stride(2).padding(1).output_padding([1, 0]);
     let layer: ConvTranspose2d<f64> = builder.clone().build(&mut Generator::new(1));
     assert_eq!(layer.weight.value.shape(), &[4, 3, 3, 3]);
-    // Three channels of 9 taps.
+    // n = 3 channels times a window of 9 elements.
     let bound = 1.0 / 27f64.sqrt();
     let values = layer.to_vector();
     assert!(values.iter().all(|w| w.abs() <= bound));

@@ -9,10 +9,11 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// The adjoint of a convolution over sequences, `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.ConvTranspose1d`.
+/// A transposed convolution over sequences, from `[n, in, l]` to `[n, out, l']`. PyTorch: `torch.nn.ConvTranspose1d`.
 pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
 
-/// The adjoint of a convolution over images, `[n, in, h, w]` to `[n, out, h', w']`. PyTorch: `torch.nn.ConvTranspose2d`.
+/// A transposed convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. PyTorch:
+/// `torch.nn.ConvTranspose2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -26,16 +27,18 @@ pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
 /// ```
 pub type ConvTranspose2d<T = f32> = ConvTranspose<2, T>;
 
-/// The adjoint of a convolution over volumes, `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch: `torch.nn.ConvTranspose3d`.
+/// A transposed convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. PyTorch:
+/// `torch.nn.ConvTranspose3d`.
 pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
 
-/// The adjoint of a convolution over `D` dimensions (1 to 3): [`ConvTranspose1d`], [`ConvTranspose2d`], [`ConvTranspose3d`]. The batch
-/// dimension of an input may be left out. Layout of the weight and initial distribution are PyTorch's.
+/// A transposed convolution, the adjoint of a convolution, over `D` dimensions (1 to 3): [`ConvTranspose1d`],
+/// [`ConvTranspose2d`], [`ConvTranspose3d`]. An input may have no batch dimension. The layout of the weight and the
+/// initial distribution are PyTorch's.
 #[derive(Clone, Debug, Module)]
 pub struct ConvTranspose<const D: usize, T: Float = f32> {
-    /// `[in, out / groups, …]` and the sizes of the window.
+    /// The weight, `[in, out / groups, …window]`.
     pub weight: Parameter<T>,
-    /// `[out]`.
+    /// The bias, `[out]`.
     pub bias: Option<Parameter<T>>,
     /// Stride, padding, dilation, groups and output padding.
     #[module(skip)]

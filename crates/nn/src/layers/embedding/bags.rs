@@ -6,20 +6,20 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::layers::forward::refused;
 
-/// The indices of all bags without the padding row, one bag after the other.
+/// The indices of all bags, one bag after the other, without the padding row.
 pub(super) struct Bags {
     pub(super) indices: Vec<i64>,
-    /// Where each index was among those given.
+    /// The position of each index in the tensor of the caller.
     pub(super) positions: Vec<i64>,
     /// The bag of each index.
     pub(super) bag: Vec<i64>,
-    /// How many indices each bag has.
+    /// The number of indices of each bag.
     pub(super) counts: Vec<usize>,
 }
 
 impl Bags {
-    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag; with them, the bags lie one after the other
-    /// in `[n]`. The row `padding` is left out of every bag.
+    /// Sorts `indices` into bags. Without `offsets` each row of `[bags, n]` is a bag; with them, the bags lie one after
+    /// the other in `[n]`. The row `padding` is left out of every bag.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,
@@ -44,9 +44,10 @@ impl Bags {
         Ok(bags)
     }
 
-    /// The largest of each bag's rows in each column: bags of one length, with a row of -∞ where there is none.
+    /// Returns the maximum of each column over the rows of each bag; 0 for an empty bag. Bags are padded to equal
+    /// length with rows of -∞.
     #[track_caller]
-    pub(super) fn largest<'t, T: Float>(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+    pub(super) fn maxima<'t, T: Float>(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (rows.tape(), rows.shape()[1]);
         let (bags, longest) = (self.counts.len(), self.counts.iter().copied().max().unwrap_or(0).max(1));
         let lowest = tape.constant(&Tensor::try_full([1, width], T::from_f64(f64::NEG_INFINITY))?);
@@ -64,7 +65,8 @@ impl Bags {
     }
 }
 
-/// Returns the position of the first index of each bag, and at the end the position after the last index of the last bag.
+/// Returns the position of the first index of each bag, and at the end the position after the last index of the last
+/// bag.
 #[track_caller]
 fn bounds(
     indices: &Tensor<i64>,

@@ -10,8 +10,8 @@ use crate::layers::embedding::row_limit::RowLimit;
 use crate::layers::forward::{in_layer, output_of};
 use crate::module::Module;
 
-/// A table whose rows are read by number: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`, without
-/// `sparse`.
+/// A table whose rows are read by number: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`;
+/// `sparse` is not supported.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -28,10 +28,10 @@ use crate::module::Module;
 pub struct Embedding<T: Float = f32> {
     /// The table, `[num_embeddings, embedding_dim]`.
     pub weight: Parameter<T>,
-    /// The row that gets no gradient, and what divides gradients.
+    /// The row without a gradient, and the scaling of gradients.
     #[module(skip)]
     pub options: EmbeddingOptions,
-    /// What the norm of a row is at most.
+    /// The upper bound on the norm of a row.
     #[module(skip)]
     pub limit: Option<RowLimit>,
 }
@@ -46,8 +46,8 @@ pub struct EmbeddingBuilder {
 }
 
 impl<T: Float> Embedding<T> {
-    /// A table of `num_embeddings` rows of `embedding_dim` numbers, drawn from the normal distribution, as in PyTorch;
-    /// [`builder`](Embedding::builder) has the rest.
+    /// Returns a table of `num_embeddings` rows of `embedding_dim` numbers, drawn from the standard normal distribution
+    /// as in PyTorch. [`builder`](Embedding::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -57,7 +57,8 @@ impl<T: Float> Embedding<T> {
         Embedding::<f32>::builder(num_embeddings, embedding_dim).build(generator)
     }
 
-    /// A layer with a table `[num_embeddings, embedding_dim]` that is there already, frozen. PyTorch: `from_pretrained`.
+    /// Returns a layer with an existing table, `[num_embeddings, embedding_dim]`, which is frozen. PyTorch:
+    /// `from_pretrained`.
     #[track_caller]
     pub fn from_pretrained(table: Tensor<T>) -> Self {
         let mut weight = Parameter::new(table);
@@ -67,8 +68,8 @@ impl<T: Float> Embedding<T> {
 }
 
 impl Embedding<f32> {
-    /// The settings of a table of `num_embeddings` rows of `embedding_dim` numbers of any element type:
-    /// [`EmbeddingBuilder::build`] decides.
+    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` numbers. [`EmbeddingBuilder::build`]
+    /// chooses the element type.
     pub fn builder(num_embeddings: usize, embedding_dim: usize) -> EmbeddingBuilder {
         let (sizes, options) = ([num_embeddings, embedding_dim], EmbeddingOptions::default());
         EmbeddingBuilder { sizes, options, max_norm: None, norm_type: 2.0 }
@@ -76,36 +77,36 @@ impl Embedding<f32> {
 }
 
 impl EmbeddingBuilder {
-    /// With a row that is zeros to begin with and stays so: it gets no gradient.
+    /// Sets the row for padding. It is 0 and stays 0, because it gets no gradient.
     #[must_use]
     pub fn padding_idx(mut self, row: usize) -> Self {
         self.options.padding_idx = Some(row as isize);
         self
     }
 
-    /// With gradients of rows divided by how often the row occurs in the indices; without by default.
+    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default.
     #[must_use]
     pub fn scale_grad_by_freq(mut self, scale: bool) -> Self {
         self.options.scale_grad_by_freq = scale;
         self
     }
 
-    /// With rows scaled where they are read, if their norm is larger than this. A forward pass changes no parameters, so the
-    /// table itself is scaled by [`Embedding::renormalize`].
+    /// Scales a row down when it is read, if its norm is larger than `max_norm`. A forward pass does not change
+    /// parameters; [`Embedding::renormalize`] scales the table itself.
     #[must_use]
     pub fn max_norm(mut self, max_norm: f64) -> Self {
         self.max_norm = Some(max_norm);
         self
     }
 
-    /// With another norm for [`max_norm`](Self::max_norm); 2, the Euclidean one, by default.
+    /// Sets p of the p-norm for [`max_norm`](Self::max_norm); 2, the Euclidean norm, by default.
     #[must_use]
     pub fn norm_type(mut self, norm_type: f64) -> Self {
         self.norm_type = norm_type;
         self
     }
 
-    /// The layer.
+    /// Builds the layer.
     ///
     /// # Panics
     ///
@@ -121,19 +122,21 @@ impl EmbeddingBuilder {
 
 #[twins]
 impl<T: Float> Embedding<T> {
-    /// The rows whose numbers are in `indices`, on `tape`.
+    /// Returns the rows with the numbers `indices`, `[…, embedding_dim]`, on `tape`.
     ///
     /// # Errors
     ///
-    /// If an index is not that of a row.
+    /// If an index is not the number of a row.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
         output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
     }
 
-    /// Scales the rows of the table whose numbers are in `indices` to the norm of [`max_norm`](EmbeddingBuilder::max_norm), where
-    /// theirs is larger; changes nothing without one. PyTorch does so in each forward pass: called before it, with the same
-    /// indices, this makes a training the same.
+    /// Scales the rows with the numbers `indices` down to [`max_norm`](EmbeddingBuilder::max_norm), where their norm is
+    /// larger. Without a `max_norm` it changes nothing.
+    ///
+    /// PyTorch does this in each forward pass. For the same training as in PyTorch, call it before each forward pass
+    /// with the same indices.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -151,7 +154,7 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is not that of a row.
+    /// If an index is not the number of a row.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
             let table = limit.renormalized(&self.weight.value, indices);
@@ -160,6 +163,7 @@ impl<T: Float> Embedding<T> {
         Ok(())
     }
 
+    /// Reads the rows and applies the limit of their norm.
     #[track_caller]
     fn rows<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, TapeError> {
         let rows = table.try_embedding(indices, self.options)?;
@@ -169,13 +173,14 @@ impl<T: Float> Embedding<T> {
         }
     }
 
+    /// Returns the description of the layer and its indices for an error.
     fn describe(&self, indices: &Tensor<i64>) -> String {
         let sizes = self.weight.value.shape();
         format!("Embedding({}, {}) on indices of shape {}", sizes[0], sizes[1], indices.shape())
     }
 }
 
-/// A table from the normal distribution, with zeros in the row `padding`.
+/// Returns a table from the standard normal distribution, with zeros in the row `padding`.
 #[track_caller]
 pub(crate) fn initial<T: Float>(sizes: [usize; 2], padding: Option<usize>, generator: &mut Generator) -> Tensor<T> {
     let table = Tensor::randn(sizes, generator);
@@ -210,7 +215,7 @@ mod tests {
         });
     }
 
-    /// The values are PyTorch 2.15's, which adds 1e-7 to the norm.
+    /// The expected values come from PyTorch 2.15, which adds 1e-7 to the norm.
     #[test]
     fn rows_with_a_larger_norm_are_scaled() {
         let table = Tensor::from([[3.0, 4.0], [0.3, 0.4], [-6.0, 8.0]]);
@@ -225,7 +230,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // As if the table's rows had been these.
+        // The gradient of the scaled rows goes to the table unchanged.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);
@@ -245,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_normal_or_given() {
+    fn tables_are_random_or_given() {
         let table = Embedding::<f64>::new(100, 100, &mut Generator::new(1)).weight.value;
-        // Four standard deviations: 4 / 100, and 4 · √2 / 100.
+        // The bounds are four standard deviations: 4 / 100 for the mean, and 4 · √2 / 100 for the variance.
         assert!(table.mean(..).item().abs() < 0.04 && (table.var(.., 1.0).item() - 1.0).abs() < 0.06);
         let given = Embedding::from_pretrained(table.clone());
         assert!(given.weight.is_frozen() && given.weight.value == table);
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "padding_idx 3 must be within the 3 rows of the embedding")]
-    fn a_padding_row_outside_of_the_table() {
+    fn a_padding_row_outside_of_the_table_panics() {
         let _: Embedding = Embedding::builder(3, 2).padding_idx(3).build(&mut Generator::new(1));
     }
 }

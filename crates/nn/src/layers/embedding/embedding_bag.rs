@@ -12,22 +12,23 @@ use crate::layers::embedding::row_limit::RowLimit;
 use crate::layers::forward::{in_layer, output_of, refused};
 use crate::module::Module;
 
-/// What a bag of rows is made.
+/// The reduction of a bag of rows to one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BagMode {
-    /// The sum; of no rows, 0.
+    /// The sum; 0 for an empty bag.
     Sum,
-    /// The mean; of no rows, 0.
+    /// The mean; 0 for an empty bag.
     #[default]
     Mean,
-    /// The largest of each column; of no rows, 0.
+    /// The maximum of each column; 0 for an empty bag.
     Max,
 }
 
-/// One row for each bag of indices: the sum, mean or largest of the rows of a table that the bag names. PyTorch:
-/// `torch.nn.EmbeddingBag`, without `sparse`.
+/// One row for each bag of indices: the sum, mean or maximum of the rows of a table that the bag names. PyTorch:
+/// `torch.nn.EmbeddingBag`; `sparse` is not supported.
 ///
-/// Bags are the rows of indices `[bags, n]`; or they lie one after the other in `[n]`, and `offsets` says where each begins.
+/// Bags are the rows of indices `[bags, n]`. Or they lie one after the other in `[n]`, and `offsets` has the position
+/// where each bag begins.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -62,8 +63,8 @@ pub struct EmbeddingBagBuilder {
 }
 
 impl<T: Float> EmbeddingBag<T> {
-    /// Means of rows of a table of `num_embeddings` rows of `embedding_dim` numbers, drawn from the normal distribution, as in
-    /// PyTorch; [`builder`](EmbeddingBag::builder) has the rest.
+    /// Returns a layer that computes means, with a table of `num_embeddings` rows of `embedding_dim` numbers, drawn
+    /// from the standard normal distribution as in PyTorch. [`builder`](EmbeddingBag::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -75,8 +76,8 @@ impl<T: Float> EmbeddingBag<T> {
 }
 
 impl EmbeddingBag<f32> {
-    /// The settings of a table of `num_embeddings` rows of `embedding_dim` numbers of any element type:
-    /// [`EmbeddingBagBuilder::build`] decides.
+    /// Returns the settings of a table of `num_embeddings` rows of `embedding_dim` numbers.
+    /// [`EmbeddingBagBuilder::build`] chooses the element type.
     pub fn builder(num_embeddings: usize, embedding_dim: usize) -> EmbeddingBagBuilder {
         EmbeddingBagBuilder {
             sizes: [num_embeddings, embedding_dim],
@@ -91,48 +92,50 @@ impl EmbeddingBag<f32> {
 }
 
 impl EmbeddingBagBuilder {
-    /// With sums, means or maxima; means by default.
+    /// Chooses sums, means or maxima; means by default.
     #[must_use]
     pub fn mode(self, mode: BagMode) -> Self {
         EmbeddingBagBuilder { mode, ..self }
     }
 
-    /// With a row that is left out of every bag; it is zeros to begin with and gets no gradient.
+    /// Sets the row for padding, which is left out of every bag. It is 0 and gets no gradient.
     #[must_use]
     pub fn padding_idx(self, row: usize) -> Self {
         EmbeddingBagBuilder { padding_idx: Some(row), ..self }
     }
 
-    /// With gradients of rows divided by how often the row occurs in the indices; without by default. Not with maxima.
+    /// Divides the gradient of each row by the number of times that the row occurs in the indices; false by default.
+    /// Not with maxima.
     #[must_use]
     pub fn scale_grad_by_freq(self, scale: bool) -> Self {
         EmbeddingBagBuilder { scale_grad_by_freq: scale, ..self }
     }
 
-    /// With one more offset at the end, the number of indices; without by default.
+    /// Expects one more offset at the end, the number of indices; false by default.
     #[must_use]
     pub fn include_last_offset(self, include: bool) -> Self {
         EmbeddingBagBuilder { include_last_offset: include, ..self }
     }
 
-    /// With rows scaled where they are read, if their norm is larger than this. A forward pass changes no parameters, so the
-    /// table itself is scaled by [`EmbeddingBag::renormalize`].
+    /// Scales a row down when it is read, if its norm is larger than `max_norm`. A forward pass does not change
+    /// parameters; [`EmbeddingBag::renormalize`] scales the table itself.
     #[must_use]
     pub fn max_norm(self, max_norm: f64) -> Self {
         EmbeddingBagBuilder { max_norm: Some(max_norm), ..self }
     }
 
-    /// With another norm for [`max_norm`](Self::max_norm); 2, the Euclidean one, by default.
+    /// Sets p of the p-norm for [`max_norm`](Self::max_norm); 2, the Euclidean norm, by default.
     #[must_use]
     pub fn norm_type(self, norm_type: f64) -> Self {
         EmbeddingBagBuilder { norm_type, ..self }
     }
 
+    /// Returns the limit of the norm of a row, if there is one.
     fn limit(&self) -> Option<RowLimit> {
         Some(RowLimit { max_norm: self.max_norm?, norm_type: self.norm_type })
     }
 
-    /// The layer.
+    /// Builds the layer.
     ///
     /// # Panics
     ///
@@ -146,12 +149,14 @@ impl EmbeddingBagBuilder {
 
 #[twins]
 impl<T: Float> EmbeddingBag<T> {
-    /// The rows of the bags, `[bags, embedding_dim]`, on `tape`. Without `offsets`, indices are `[bags, n]`; with them, `[n]`. The
-    /// rows of a sum are multiplied by `per_sample_weights`, one for each index.
+    /// Returns one row for each bag, `[bags, embedding_dim]`, on `tape`. Without `offsets`, indices are `[bags, n]`;
+    /// with them, `[n]`. `per_sample_weights` has the shape of the indices: each row of a sum is multiplied by its
+    /// weight.
     ///
     /// # Errors
     ///
-    /// If an index is not that of a row, offsets descend or do not begin with 0, or there are weights with other modes than sums.
+    /// If an index is not the number of a row, offsets descend or do not begin with 0, or there are weights and the
+    /// mode is not the sum.
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,
@@ -161,14 +166,14 @@ impl<T: Float> EmbeddingBag<T> {
     ) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
         let made = self.weight.made();
-        output_of(self, self.pooled(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
+        output_of(self, self.reduce(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
     }
 
-    /// Scales the rows of the table whose numbers are in `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize).
+    /// Scales the rows with the numbers `indices`, as [`Embedding::renormalize`](crate::Embedding::renormalize) does.
     ///
     /// # Errors
     ///
-    /// If an index is not that of a row.
+    /// If an index is not the number of a row.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.settings.limit() {
             let table = limit.renormalized(&self.weight.value, indices);
@@ -177,13 +182,15 @@ impl<T: Float> EmbeddingBag<T> {
         Ok(())
     }
 
+    /// Returns the description of the layer and its indices for an error.
     fn describe(&self, indices: &Tensor<i64>) -> String {
         let [rows, width] = self.settings.sizes;
         format!("EmbeddingBag({rows}, {width}) on indices of shape {}", indices.shape())
     }
 
+    /// Reads the rows and reduces each bag.
     #[track_caller]
-    fn pooled<'t>(
+    fn reduce<'t>(
         &self,
         table: Var<'t, T>,
         indices: &Tensor<i64>,
@@ -200,7 +207,7 @@ impl<T: Float> EmbeddingBag<T> {
         if let Some(weights) = weights {
             if settings.mode != BagMode::Sum || weights.shape() != *indices.shape() {
                 let message = format!(
-                    "per_sample_weights are for sums and of the shape of the indices, {}, but got {} with {:?}",
+                    "per_sample_weights need the mode Sum and the shape of the indices, {}, but got {} with {:?}",
                     indices.shape(),
                     weights.shape(),
                     settings.mode
@@ -211,7 +218,7 @@ impl<T: Float> EmbeddingBag<T> {
             rows = rows.try_mul(kept.try_unsqueeze(1)?)?;
         }
         if settings.mode == BagMode::Max {
-            return bags.largest(rows);
+            return bags.maxima(rows);
         }
         let zeros = table.tape().constant(&Tensor::try_full([bags.counts.len(), rows.shape()[1]], T::ZERO)?);
         let sums = zeros.try_index_add(0, &Tensor::from(&bags.bag[..]), rows, 1.0)?;
@@ -268,7 +275,7 @@ mod tests {
         assert_eq!(y.sum(..).backward().of(weights).to_vec(), [-1.0, 0.0, -1.0]);
     }
 
-    /// The values are PyTorch 2.15's.
+    /// The expected values come from PyTorch 2.15.
     #[test]
     fn rows_with_a_larger_norm_are_scaled() {
         let mut bag = bag(EmbeddingBag::builder(3, 2).mode(BagMode::Sum).padding_idx(2).max_norm(1.0));
@@ -282,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_central_differences() {
+    fn gradients_agree_with_central_differences() {
         for mode in [BagMode::Sum, BagMode::Mean, BagMode::Max] {
             gradients(&mut bag(EmbeddingBag::builder(3, 2).mode(mode)), |bag, tape| {
                 bag.forward(tape, &Tensor::from([2, 0, 1, 1]), Some(&Tensor::from([0, 3])), None)
@@ -291,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn wrong_shapes_offsets_and_weights_are_errors() {
         let (bag, tape) = (bag(EmbeddingBag::builder(3, 2)), Tape::new());
         let text = |indices: Tensor<i64>, offsets: Option<Tensor<i64>>, weights: Option<Var<'_, f64>>| {
             bag.try_forward(&tape, &indices, offsets.as_ref(), weights).unwrap_err().to_string()
@@ -303,7 +310,7 @@ mod tests {
         assert!(text(flat(), Some(Tensor::from([1])), None).contains("offsets must ascend from 0 to at most 3"));
         assert!(text(flat(), Some(Tensor::from([0, 4])), None).contains("offsets must ascend"));
         let weights = tape.var(&Tensor::ones([3]));
-        assert!(text(flat(), Some(Tensor::from([0])), Some(weights)).contains("per_sample_weights are for sums"));
+        assert!(text(flat(), Some(Tensor::from([0])), Some(weights)).contains("per_sample_weights need the mode Sum"));
         assert!(text(Tensor::from([[0, 3]]), None, None).contains("index out of range in self"));
     }
 }

@@ -32,7 +32,7 @@ fn an_offset_continues_the_sequence() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn positions_outside_of_the_table_and_odd_widths_are_errors() {
     let learned = LearnedPositions::<f64>::new(6, 4, &mut Generator::new(1));
     let tape = Tape::new();
     let error = learned.try_forward_at(tape.constant(&Tensor::zeros([3, 4])), 4).unwrap_err().to_string();

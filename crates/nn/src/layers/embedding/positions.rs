@@ -1,5 +1,5 @@
-//! Vectors that encode the positions of a sequence: sines (Vaswani et al. 2017, "Attention Is All You Need", 3.5) and a trained
-//! table.
+//! Vectors that encode the positions of a sequence: sines (Vaswani et al. 2017, "Attention Is All You Need", 3.5) and a
+//! trained table.
 
 use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_macros::twins;
@@ -14,8 +14,8 @@ use crate::{Result, init};
 /// The base of the rates, from "Attention Is All You Need" and "RoFormer".
 const BASE: f64 = 10_000.0;
 
-/// A table of sines and cosines, `[length, width]`: at position p and pair i, sin(p / 10000^(2i / width)) and the cosine of the same.
-/// Of an odd width the last cosine is left out. To be added to embeddings.
+/// Returns a table of sines and cosines, `[length, width]`, to add to embeddings. Columns 2i and 2i + 1 of row p are
+/// the sine and the cosine of p / 10000^(2i / width). With an odd width the last cosine is left out.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -47,8 +47,8 @@ pub(super) fn rate(pair: usize, width: usize) -> f64 {
     BASE.powf(-2.0 * pair as f64 / width as f64)
 }
 
-/// A vector for each position, which is learned: a table `[max_length, width]` to be added to embeddings. (PyTorch:
-/// `torch.nn.Embedding` of the positions.)
+/// A trained vector for each position: a table `[max_length, width]`, which is added to embeddings. PyTorch:
+/// `torch.nn.Embedding` of the positions.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -62,14 +62,14 @@ pub(super) fn rate(pair: usize, width: usize) -> f64 {
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct LearnedPositions<T: Float = f32> {
-    /// `[max_length, width]`.
+    /// The table, `[max_length, width]`.
     pub weight: Parameter<T>,
 }
 
 #[twins]
 impl<T: Float> LearnedPositions<T> {
-    /// A table for sequences of at most `max_length` vectors of `width` numbers, drawn from the standard normal distribution as
-    /// that of `torch.nn.Embedding`.
+    /// Returns a table for sequences of at most `max_length` vectors of `width` numbers, drawn from the standard normal
+    /// distribution as in `torch.nn.Embedding`.
     ///
     /// # Panics
     ///
@@ -79,22 +79,23 @@ impl<T: Float> LearnedPositions<T> {
         LearnedPositions { weight: Parameter::new(init::normal([max_length, width], 0.0, 1.0, generator)) }
     }
 
-    /// `x`, `[…, t, width]`, with the vectors of the positions `offset` to `offset + t` added: in decoding, `offset` is how many
-    /// positions came before.
+    /// Adds the vectors of the positions from `offset` on to `x`, `[…, t, width]`. In decoding, `offset` is the number
+    /// of earlier positions.
     ///
     /// # Errors
     ///
     /// If the table does not have these positions, or the widths differ.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
-        output_of(self, self.at(x, offset), self.weight.made(), || {
+        output_of(self, self.add_positions(x, offset), self.weight.made(), || {
             let table = self.weight.value.shape();
             format!("LearnedPositions({}, {}) on an input of shape {shape} at position {offset}", table[0], table[1])
         })
     }
 
+    /// Adds the vectors of the positions; see [`try_forward_at`](Self::try_forward_at).
     #[track_caller]
-    fn at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
+    fn add_positions<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
         let shape = x.shape();
         let length = shape.rank().checked_sub(2).map_or(1, |axis| shape[axis]);
         let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset, length)?;
@@ -102,7 +103,7 @@ impl<T: Float> LearnedPositions<T> {
     }
 }
 
-/// From position 0 on.
+/// Adds the vectors of the positions from 0 on.
 impl<T: Float> Layer<T> for LearnedPositions<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -1,4 +1,5 @@
-//! Rotary positions: queries and keys rotated by angles that grow with their position (Su et al. 2021, "RoFormer", 3.2).
+//! Rotary positions: queries and keys rotated by angles that grow with their position (Su et al. 2021, "RoFormer",
+//! 3.2).
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, TensorLike, Views as _, try_cat};
@@ -6,7 +7,7 @@ use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
 use crate::layers::embedding::positions::rate;
 
-/// Which numbers of a vector make a pair that is rotated.
+/// The pairs of numbers in a vector that are rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
     /// Numbers 2i and 2i + 1, as in the paper.
@@ -16,9 +17,11 @@ pub enum RotaryPairs {
     Halves,
 }
 
-/// Queries or keys `[…, t, d]` with their positions in them: pair i of the vector at position p is rotated by the angle
-/// p / 10000^(2i / d), so that the product of a query and a key depends on the distance of their positions. The first vector is at
-/// position `offset`: in decoding, how many came before. For tensors and variables.
+/// Encodes positions in queries or keys, `[…, t, d]`. Pair i of the vector at position p is rotated by the angle p /
+/// 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
+///
+/// The first vector is at position `offset`: in decoding, the number of earlier positions. Works on tensors and
+/// variables.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -53,13 +56,13 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
     };
     let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
     let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
-    // The pairs lie along the last dimension.
+    // Both members of all pairs are slices of the last dimension.
     let last = -1;
-    let (apart, size) = match pairs {
+    let (pairs, size) = match pairs {
         RotaryPairs::Interleaved => (x.try_unflatten(last, [half, 2])?, 1),
         RotaryPairs::Halves => (x.clone(), half as isize),
     };
-    let (a, b) = (apart.try_narrow(last, 0, size)?, apart.try_narrow(last, size, size)?);
-    let turned = [a.try_mul(&cos)?.try_sub(&b.try_mul(&sin)?)?, a.try_mul(&sin)?.try_add(&b.try_mul(&cos)?)?];
-    try_cat(&turned, last)?.try_reshape(&shape)
+    let (a, b) = (pairs.try_narrow(last, 0, size)?, pairs.try_narrow(last, size, size)?);
+    let rotated = [a.try_mul(&cos)?.try_sub(&b.try_mul(&sin)?)?, a.try_mul(&sin)?.try_add(&b.try_mul(&cos)?)?];
+    try_cat(&rotated, last)?.try_reshape(&shape)
 }

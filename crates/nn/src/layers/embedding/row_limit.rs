@@ -8,17 +8,19 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Tensor};
 
-/// What the norm of a row is at most where it is read: larger rows are scaled down. PyTorch: `max_norm` and `norm_type`.
+/// An upper bound on the norm of a row. Larger rows are scaled down when they are read. PyTorch: `max_norm` and
+/// `norm_type`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowLimit {
     /// The largest norm.
     pub max_norm: f64,
-    /// Which norm; 2 is the Euclidean one.
+    /// p of the p-norm; 2 is the Euclidean norm.
     pub norm_type: f64,
 }
 
 impl RowLimit {
-    /// `rows`, `[…, width]`, those scaled whose norm is larger: by max_norm / (norm + 1e-7), as in PyTorch.
+    /// Returns `rows`, `[…, width]`. Rows whose norm is larger are multiplied by max_norm / (norm + 1e-7), as in
+    /// PyTorch.
     #[track_caller]
     fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
         let norms = rows.try_vector_norm_keepdim(self.norm_type, -1)?;
@@ -26,15 +28,15 @@ impl RowLimit {
         Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
     }
 
-    /// `rows`, which were read from a table, with the values that they have under this limit. The gradient is that of the table's
-    /// rows themselves: PyTorch scales them before it reads.
+    /// Returns `rows`, which were read from a table, with scaled values and an unchanged gradient. PyTorch scales the
+    /// table before it reads, so that its gradient does not depend on the scaling either.
     #[track_caller]
     pub(crate) fn limited<'t, T: Float>(self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let own = rows.try_value()?;
         rows.try_sub(&own)?.try_add(&self.scaled(&own)?)
     }
 
-    /// `table` with the rows scaled that `indices` name.
+    /// Returns `table` with the rows `indices` scaled.
     #[track_caller]
     pub(crate) fn renormalized<T: Float>(
         self,

@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. PyTorch: `torch.nn.Bilinear`, with the same layout of the
-/// weight and the same initial distribution.
+/// yₒ = x₁ᵀ Wₒ x₂ + bₒ, from `[…, in1]` and `[…, in2]` to `[…, out]`. PyTorch: `torch.nn.Bilinear`. The layout of the
+/// weight and the initial distribution are the same.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -31,8 +31,8 @@ pub struct Bilinear<T: Float = f32> {
 }
 
 impl<T: Float> Bilinear<T> {
-    /// A layer from `in1_features` and `in2_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in1, 1/√in1),
-    /// as in PyTorch (zeros if there are no inputs).
+    /// Returns a layer from `in1_features` and `in2_features` to `out_features` numbers. Weight and bias are drawn from
+    /// U(-1/√in1, 1/√in1), as in PyTorch. Without inputs they are 0.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl<T: Float> Bilinear<T> {
         layer
     }
 
-    /// [`new`](Self::new) without b. PyTorch: `bias=False`.
+    /// Returns a layer without b; otherwise as [`new`](Self::new). PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -63,11 +63,11 @@ impl<T: Float> Bilinear<T> {
 
 #[twins]
 impl<T: Float> Bilinear<T> {
-    /// The layer's result for two inputs over the same other dimensions.
+    /// Returns the output for two inputs, whose sizes but the last are equal.
     ///
     /// # Errors
     ///
-    /// If the layer refuses the shapes; the error names the layer.
+    /// If the shapes do not fit. The error names the layer.
     pub fn try_forward<'t>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = x1.tape().try_parameter(&self.weight)?;
         let bias = optional(x1.tape(), self.bias.as_ref())?;

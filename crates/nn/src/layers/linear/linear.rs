@@ -1,4 +1,4 @@
-//! The affine layer.
+//! The linear layer.
 
 use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::LinearMaps as _;
@@ -9,8 +9,8 @@ use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// y = x Wᵀ + b, from `[…, in]` to `[…, out]`. PyTorch: `torch.nn.Linear`, with the same layout of the weight and the same initial
-/// distribution.
+/// y = x Wᵀ + b, from `[…, in]` to `[…, out]`. PyTorch: `torch.nn.Linear`. The layout of the weight and the initial
+/// distribution are the same.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -31,8 +31,8 @@ pub struct Linear<T: Float = f32> {
 }
 
 impl<T: Float> Linear<T> {
-    /// A layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in), as in
-    /// PyTorch (zeros if there are no inputs).
+    /// Returns a layer from `in_features` to `out_features` numbers. Weight and bias are drawn from U(-1/√in, 1/√in),
+    /// as in PyTorch. Without inputs they are 0.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl<T: Float> Linear<T> {
         Linear { weight: Parameter::new(weight), bias: Some(Parameter::new(bias)) }
     }
 
-    /// [`new`](Self::new) without b. PyTorch: `bias=False`.
+    /// Returns a layer without b; otherwise as [`new`](Self::new). PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -69,7 +69,7 @@ impl<T: Float> Layer<T> for Linear<T> {
     }
 }
 
-/// From U(-1/√in, 1/√in).
+/// Returns random numbers from U(-1/√inputs, 1/√inputs), or zeros if there are no inputs.
 #[track_caller]
 pub(crate) fn initial<T: Float, const R: usize>(
     shape: [usize; R],
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// W = [[1, 2, 3], [4, 5, 6]], b = [10, 20].
+    /// A layer with W = [[1, 2, 3], [4, 5, 6]] and b = [10, 20].
     fn layer() -> Linear<f64> {
         Linear {
             weight: Parameter::new(Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn values_over_any_leading_dimensions() {
+    fn any_number_of_leading_dimensions_works() {
         let (layer, tape) = (layer(), Tape::new());
         let x = tape.constant(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let expected = Tensor::from([[8.0, 18.0], [14.0, 30.0]]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_the_formula() {
+    fn gradients_follow_the_formula() {
         let (layer, tape) = (layer(), Tape::new());
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_width_is_pytorchs_sentence() {
+    fn the_error_for_a_wrong_width_is_pytorchs() {
         let tape = Tape::new();
         let error = layer().try_forward(tape.constant(&Tensor::ones([5, 4]))).unwrap_err();
         let text = error.to_string();

@@ -3,9 +3,9 @@
 use wengert_autograd::Parameter;
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// Adds a weight of ones and a bias of zeros where there is no weight, or takes both away.
+/// With `affine`, adds a weight of ones and a bias of zeros if there is no weight. Otherwise removes both.
 #[track_caller]
-pub(crate) fn set_affine<T: Float>(
+pub(super) fn set_affine<T: Float>(
     weight: &mut Option<Parameter<T>>,
     bias: &mut Option<Parameter<T>>,
     shape: &Shape,

@@ -12,8 +12,8 @@ use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
-/// Normalization over each group of channels of `[n, c, …]` and all positions, then a weight and a bias for each channel. PyTorch:
-/// `torch.nn.GroupNorm`.
+/// Group normalization of `[n, c, …]`: shifts and scales each group of channels of each example to mean 0 and variance
+/// 1, then multiplies each channel by a weight and adds a bias. PyTorch: `torch.nn.GroupNorm`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -26,9 +26,9 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct GroupNorm<T: Float = f32> {
-    /// Scale of each channel, `[c]`; ones to begin with.
+    /// The weight of each channel, `[c]`; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// Shift of each channel, `[c]`; zeros to begin with.
+    /// The bias of each channel, `[c]`; initially 0.
     pub bias: Option<Parameter<T>>,
     #[module(skip)]
     num_groups: usize,
@@ -41,8 +41,8 @@ pub struct GroupNorm<T: Float = f32> {
 }
 
 impl<T: Float> GroupNorm<T> {
-    /// A layer for `num_channels` channels in `num_groups` groups of equal size, with an eps of 1e-5. If the groups do not come
-    /// out even, the first forward pass is an error.
+    /// Returns a layer for `num_channels` channels in `num_groups` groups of equal size, with an eps of 1e-5. If
+    /// `num_groups` does not divide `num_channels`, the first forward pass returns an error.
     ///
     /// # Panics
     ///
@@ -53,13 +53,13 @@ impl<T: Float> GroupNorm<T> {
         GroupNorm { weight: None, bias: None, num_groups, num_channels, eps: 1e-5, made }.affine(true)
     }
 
-    /// With another number that is added to the variance.
+    /// Sets the number that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         GroupNorm { eps, ..self }
     }
 
-    /// With or without weight and bias; with by default.
+    /// Adds weight and bias, or removes them; true by default.
     #[must_use]
     #[track_caller]
     pub fn affine(mut self, affine: bool) -> Self {
@@ -67,7 +67,7 @@ impl<T: Float> GroupNorm<T> {
         self
     }
 
-    /// Without a bias. PyTorch: `bias=False`.
+    /// Removes the bias. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         GroupNorm { bias: None, ..self }

@@ -1,15 +1,16 @@
-//! Instance normalization, with running statistics where wanted.
+//! Instance normalization, with optional running statistics.
 
 use std::panic::Location;
 
 use wengert_autograd::{Buffer, Error, Parameter, Share, Var};
+use wengert_tensor::Float;
 use wengert_tensor::ops::{BatchNormed, Normalization as _, Reductions as _, Repetition as _, Views as _};
-use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 use crate::layers::forward::{expect_rank, in_layer, optional, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
+use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running, running_statistics};
 use crate::module::Module;
 
 /// Instance normalization of `[n, c, l]`. PyTorch: `torch.nn.InstanceNorm1d`.
@@ -31,22 +32,23 @@ pub type InstanceNorm2d<T = f32> = InstanceNorm<2, T>;
 /// Instance normalization of `[n, c, d, h, w]`. PyTorch: `torch.nn.InstanceNorm3d`.
 pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 
-/// Each channel of each example shifted and scaled to mean 0 and variance 1 over its positions: [`InstanceNorm1d`],
-/// [`InstanceNorm2d`], [`InstanceNorm3d`]. The batch dimension of an input may be left out.
+/// Instance normalization: shifts and scales each channel of each example to mean 0 and variance 1 over its positions.
+/// [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`]. An input may have no batch dimension.
 ///
-/// By default there are no parameters and no running statistics, as in PyTorch. With running statistics, a training step moves them
-/// towards the averages over the batch, and evaluation normalizes by them. `num_batches_tracked` stays 0, as in PyTorch.
+/// By default there are no parameters and no running statistics, as in PyTorch. With running statistics, a training
+/// step moves them towards the averages over the batch, and evaluation normalizes by them. `num_batches_tracked` is
+/// always 0, as in PyTorch.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
-    /// Scale of each channel, `[c]`; ones to begin with.
+    /// The weight of each channel, `[c]`; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// Shift of each channel, `[c]`; zeros to begin with.
+    /// The bias of each channel, `[c]`; initially 0.
     pub bias: Option<Parameter<T>>,
-    /// Mean of each channel, `[c]`; zeros to begin with.
+    /// The running mean of each channel, `[c]`; initially 0.
     pub running_mean: Option<Buffer<T>>,
-    /// Variance of each channel, `[c]`; ones to begin with.
+    /// The running variance of each channel, `[c]`; initially 1.
     pub running_var: Option<Buffer<T>>,
-    /// What PyTorch's files have.
+    /// Always 0. PyTorch's files have this buffer.
     pub num_batches_tracked: Option<Buffer<i64>>,
     #[module(skip)]
     num_features: usize,
@@ -59,7 +61,7 @@ pub struct InstanceNorm<const D: usize, T: Float = f32> {
 }
 
 impl<const D: usize, T: Float> InstanceNorm<D, T> {
-    /// A layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
+    /// Returns a layer for `num_features` channels, with a momentum of 0.1 and an eps of 1e-5.
     #[track_caller]
     pub fn new(num_features: usize) -> Self {
         InstanceNorm {
@@ -75,50 +77,17 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         }
     }
 
-    /// With another number that is added to the variance.
-    #[must_use]
-    pub fn eps(self, eps: f64) -> Self {
-        InstanceNorm { eps, ..self }
-    }
+    channel_norm_settings!("false");
 
-    /// With another share of the batch in the running statistics.
+    /// Sets the share of a batch in the running statistics; 0.1 by default.
     #[must_use]
     pub fn momentum(self, momentum: f64) -> Self {
         InstanceNorm { momentum, ..self }
     }
 
-    /// With or without weight and bias; without by default.
-    ///
-    /// # Panics
-    ///
-    /// If there is not enough memory for them.
-    #[must_use]
+    /// Returns the output for an input `[n, c, …]`.
     #[track_caller]
-    pub fn affine(mut self, affine: bool) -> Self {
-        set_affine(&mut self.weight, &mut self.bias, &[self.num_features].into(), affine);
-        self
-    }
-
-    /// With or without running statistics, new ones; without by default.
-    ///
-    /// # Panics
-    ///
-    /// If there is not enough memory for them.
-    #[must_use]
-    #[track_caller]
-    pub fn track_running_stats(mut self, track: bool) -> Self {
-        (self.running_mean, self.running_var, self.num_batches_tracked) = (None, None, None);
-        if track {
-            self.running_mean = Some(Buffer::new(Tensor::zeros([self.num_features])));
-            self.running_var = Some(Buffer::new(Tensor::ones([self.num_features])));
-            self.num_batches_tracked = Some(Buffer::new(Tensor::scalar(0)));
-        }
-        self
-    }
-
-    /// The result for `[n, c, …]`.
-    #[track_caller]
-    fn normalized<'t>(
+    fn normalize<'t>(
         &self,
         x: Var<'t, T>,
         weight: Option<Var<'t, T>>,
@@ -126,21 +95,20 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
     ) -> Result<Var<'t, T>, Error> {
         let (tape, shape) = (x.tape(), x.shape());
         let (weight, bias) = (weight.as_ref(), bias.as_ref());
-        let Some((running_mean, running_var)) = self.running_mean.as_ref().zip(self.running_var.as_ref()) else {
+        let Some(running) = self.running_mean.as_ref().zip(self.running_var.as_ref()) else {
             return x.try_instance_norm(weight, bias, self.eps);
         };
         if !tape.is_training() {
-            let (mean, variance) = (tape.constant(&running_mean.value), tape.constant(&running_var.value));
-            return x.try_batch_norm(&mean, &variance, weight, bias, self.eps);
+            return normalize_by_running(x, running, weight, bias, self.eps);
         }
-        // Channels of different examples are different channels of one example, with the same weight and bias.
+        // Treat the channels of all examples as channels of a single example, and repeat weight and bias for them.
         let [examples, channels] = [shape[0], shape[1]];
         let mut joined = shape.clone();
         (joined[0], joined[1]) = (1, examples * channels);
-        let (weight, bias) = (repeated(weight, examples)?, repeated(bias, examples)?);
+        let (weight, bias) = (repeat(weight, examples)?, repeat(bias, examples)?);
         let normed = x.try_reshape(&joined)?.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?;
         let BatchNormed { output, mean, variance } = normed;
-        for (running, statistic) in [(running_mean, mean), (running_var, variance)] {
+        for (running, statistic) in [(running.0, mean), (running.1, variance)] {
             let statistic = statistic.try_reshape([examples, channels])?.try_mean(0)?;
             tape.try_blend(running, statistic, Share::Fixed(self.momentum))?;
         }
@@ -155,16 +123,16 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
         let name = || format!("InstanceNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
         let rank = in_layer(expect_rank("instance_norm", x, [D + 1, D + 2]), self.made, name)?;
         if rank == D + 2 {
-            return output_of(self, self.normalized(x, weight, bias), self.made, name);
+            return output_of(self, self.normalize(x, weight, bias), self.made, name);
         }
-        let y = in_layer(self.normalized(x.try_unsqueeze(0)?, weight, bias), self.made, name)?;
+        let y = in_layer(self.normalize(x.try_unsqueeze(0)?, weight, bias), self.made, name)?;
         output_of(self, y.try_squeeze(0), self.made, name)
     }
 }
 
-/// The parameter of `[c]` for each of `examples` in turn.
+/// Returns the parameter `[c]` repeated once for each example, `[examples · c]`.
 #[track_caller]
-fn repeated<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
+fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {
         Some(parameter) => Ok(Some(parameter.try_repeat(&[examples])?)),
         None => Ok(None),
@@ -180,7 +148,7 @@ mod tests {
     use crate::module::update_buffers;
 
     #[test]
-    fn the_batch_dimension_may_be_left_out() {
+    fn an_input_may_have_no_batch_dimension() {
         let layer = InstanceNorm1d::<f64>::new(2).eps(0.0);
         let tape = Tape::new();
         let x = tape.constant(&Tensor::from([[1.0, 3.0], [10.0, 30.0]]));
@@ -193,7 +161,7 @@ mod tests {
     fn running_statistics_are_averages_over_the_batch() {
         let mut layer = InstanceNorm1d::<f64>::new(1).eps(0.0).affine(true).track_running_stats(true);
         layer.weight.as_mut().unwrap().value = Tensor::from([2.0]);
-        // Means 2 and 5, variances 2 and 18 divided by count - 1.
+        // The means are 2 and 5, the variances (divided by count - 1) 2 and 18.
         let batch = Tensor::from([[[1.0, 3.0]], [[2.0, 8.0]]]);
         let tape = Tape::training(&mut Generator::new(0));
         let y = layer.forward(tape.constant(&batch));
@@ -207,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_central_differences() {
+    fn gradients_agree_with_central_differences() {
         layer_gradients(InstanceNorm1d::new(2), &input([2, 2, 3]));
         layer_gradients(InstanceNorm2d::new(2).affine(true), &input([2, 2, 3, 2]));
         layer_gradients(InstanceNorm3d::new(2).affine(true).track_running_stats(true), &input([2, 2, 3, 1, 2]));

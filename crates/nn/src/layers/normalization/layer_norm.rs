@@ -12,7 +12,8 @@ use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
-/// Normalization over the last dimensions, then a weight and a bias. PyTorch: `torch.nn.LayerNorm`.
+/// Layer normalization: shifts and scales the last dimensions to mean 0 and variance 1, then multiplies by a weight and
+/// adds a bias. PyTorch: `torch.nn.LayerNorm`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -25,9 +26,9 @@ use crate::module::Module;
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct LayerNorm<T: Float = f32> {
-    /// Scale of each element, of the shape that is normalized over; ones to begin with.
+    /// The weight of each element, of the normalized shape; initially 1.
     pub weight: Option<Parameter<T>>,
-    /// Shift of each element, of the same shape; zeros to begin with.
+    /// The bias of each element, of the normalized shape; initially 0.
     pub bias: Option<Parameter<T>>,
     #[module(skip)]
     normalized_shape: Shape,
@@ -38,7 +39,7 @@ pub struct LayerNorm<T: Float = f32> {
 }
 
 impl<T: Float> LayerNorm<T> {
-    /// A layer for inputs whose last dimensions have the sizes `normalized_shape`, with an eps of 1e-5.
+    /// Returns a layer for inputs whose last dimensions have the sizes `normalized_shape`, with an eps of 1e-5.
     ///
     /// # Panics
     ///
@@ -51,13 +52,13 @@ impl<T: Float> LayerNorm<T> {
         LayerNorm { weight: Some(weight), bias: Some(bias), normalized_shape, eps: 1e-5, made: Location::caller() }
     }
 
-    /// With another number that is added to the variance.
+    /// Sets the number that is added to the variance; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         LayerNorm { eps, ..self }
     }
 
-    /// With or without weight and bias; with by default.
+    /// Adds weight and bias, or removes them; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {
@@ -65,7 +66,7 @@ impl<T: Float> LayerNorm<T> {
         self
     }
 
-    /// Without a bias. PyTorch: `bias=False`.
+    /// Removes the bias. PyTorch: `bias=False`.
     #[must_use]
     pub fn without_bias(self) -> Self {
         LayerNorm { bias: None, ..self }
@@ -83,7 +84,8 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
     }
 }
 
-/// Division by the root of the mean square over the last dimensions, then a weight. PyTorch: `torch.nn.RMSNorm`.
+/// RMS normalization: divides by the root of the mean square over the last dimensions, then multiplies by a weight.
+/// PyTorch: `torch.nn.RMSNorm`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -96,7 +98,7 @@ impl<T: Float> Layer<T> for LayerNorm<T> {
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct RMSNorm<T: Float = f32> {
-    /// Scale of each element, of the shape that is normalized over; ones to begin with.
+    /// The weight of each element, of the normalized shape; initially 1.
     pub weight: Option<Parameter<T>>,
     #[module(skip)]
     normalized_shape: Shape,
@@ -107,8 +109,8 @@ pub struct RMSNorm<T: Float = f32> {
 }
 
 impl<T: Float> RMSNorm<T> {
-    /// A layer for inputs whose last dimensions have the sizes `normalized_shape`. The machine epsilon of the element type is
-    /// added to the mean square.
+    /// Returns a layer for inputs whose last dimensions have the sizes `normalized_shape`. It adds the machine epsilon
+    /// of the element type to the mean square.
     ///
     /// # Panics
     ///
@@ -120,13 +122,13 @@ impl<T: Float> RMSNorm<T> {
         RMSNorm { weight: Some(weight), normalized_shape, eps: None, made: Location::caller() }
     }
 
-    /// With another number that is added to the mean square.
+    /// Sets the number that is added to the mean square.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         RMSNorm { eps: Some(eps), ..self }
     }
 
-    /// With or without a weight; with by default.
+    /// Adds a weight or removes it; true by default.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {

@@ -2,6 +2,7 @@
 
 mod affine;
 mod batch_norm;
+mod channels;
 mod group_norm;
 mod instance_norm;
 mod layer_norm;

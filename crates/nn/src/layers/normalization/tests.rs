@@ -6,7 +6,7 @@ use crate::layers::testing::{input, layer_gradients};
 use crate::module::Module as _;
 
 #[test]
-fn gradients_are_those_of_central_differences() {
+fn gradients_agree_with_central_differences() {
     layer_gradients(LayerNorm::new([2, 3]), &input([2, 2, 3]));
     layer_gradients(LayerNorm::new([3]).without_bias(), &input([2, 3]));
     layer_gradients(RMSNorm::new([3]), &input([2, 3]));
@@ -14,7 +14,7 @@ fn gradients_are_those_of_central_differences() {
 }
 
 #[test]
-fn weight_and_bias_follow() {
+fn weight_and_bias_are_applied_after_the_normalization() {
     let tape = Tape::new();
     let x = tape.constant(&Tensor::from([[1.0, 3.0, 10.0, 30.0]]));
     let mut groups = GroupNorm::<f64>::new(2, 4).eps(0.0);

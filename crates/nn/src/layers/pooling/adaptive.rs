@@ -1,4 +1,4 @@
-//! Largest elements and means of as many windows as the result is to have elements.
+//! Pooling to an output of a given size.
 
 use std::panic::Location;
 
@@ -12,7 +12,7 @@ use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{three, to_columns, to_planes, to_volumes};
 use crate::module::Module;
 
-/// Poolings to a size: documentation, name, what an error calls it, operations over lines and over planes.
+/// Defines layers that pool to a size. A row has documentation, name, and the operations over one and two dimensions.
 macro_rules! adaptive_pooling {
     ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident;)*) => {$(
         $(#[$doc])*
@@ -23,16 +23,16 @@ macro_rules! adaptive_pooling {
         }
 
         impl<const D: usize> $name<D> {
-            /// A layer whose result has these sizes, one number for all dimensions or one for each. PyTorch's `None` is the
-            /// size of the input.
+            /// Returns a layer whose output has these sizes, one number for all dimensions or one for each. For
+            /// PyTorch's `None`, give the size of the input.
             #[track_caller]
             pub fn new(output_size: impl Into<Sizes>) -> Self {
                 $name { output_size: output_size.into(), made: Location::caller() }
             }
 
-            /// Of planes, then along the depth.
+            /// Pools over height and width, then along the depth.
             #[track_caller]
-            fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+            fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
                 expect_rank("adaptive_pool3d", x, [4, 5])?;
                 let [d, h, w] = three(&self.output_size, "output_size")?;
                 let planes = to_planes(x)?.$plane([h, w])?;
@@ -48,7 +48,7 @@ macro_rules! adaptive_pooling {
                 let y = match D {
                     1 => x.$line(self.output_size.clone()),
                     2 => x.$plane(self.output_size.clone()),
-                    _ => self.over_volumes(x),
+                    _ => self.pool_volumes(x),
                 };
                 output_of(self, y, self.made, || {
                     let (name, size) = (stringify!($name), self.output_size.as_slice());
@@ -60,20 +60,23 @@ macro_rules! adaptive_pooling {
 }
 
 adaptive_pooling! {
-    /// The mean of each of as many windows as the result has elements, over `D` dimensions: [`AdaptiveAvgPool1d`],
-    /// [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. Window i of m over n elements is from ⌊in/m⌋ to ⌈(i+1)n/m⌉. The batch dimension
-    /// may be left out.
+    /// Means of windows, for an output of a given size, over `D` dimensions: [`AdaptiveAvgPool1d`],
+    /// [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`].
+    ///
+    /// Of m windows over n elements, window i goes from ⌊in/m⌋ to ⌈(i+1)n/m⌉. An input may have no batch dimension.
     AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d;
-    /// The largest of each of as many windows as the result has elements, over `D` dimensions: [`AdaptiveMaxPool1d`],
-    /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. Windows are those of [`AdaptiveAvgPool`]; the gradient goes to the first of
-    /// several that are equal.
+    /// Maxima of windows, for an output of a given size, over `D` dimensions: [`AdaptiveMaxPool1d`],
+    /// [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`].
+    ///
+    /// The windows are the windows of [`AdaptiveAvgPool`]. If several elements are equal, the gradient goes to the
+    /// first.
     AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d;
 }
 
-/// Means of `[n, c, l]`. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
+/// Means of windows, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
 pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 
-/// Means of `[n, c, h, w]`. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
+/// Means of windows, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -86,16 +89,16 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// ```
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 
-/// Means of `[n, c, d, h, w]`. PyTorch: `torch.nn.AdaptiveAvgPool3d`.
+/// Means of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AdaptiveAvgPool3d`.
 pub type AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
 
-/// Largest of `[n, c, l]`. PyTorch: `torch.nn.AdaptiveMaxPool1d`.
+/// Maxima of windows, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AdaptiveMaxPool1d`.
 pub type AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
 
-/// Largest of `[n, c, h, w]`. PyTorch: `torch.nn.AdaptiveMaxPool2d`.
+/// Maxima of windows, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AdaptiveMaxPool2d`.
 pub type AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
 
-/// Largest of `[n, c, d, h, w]`. PyTorch: `torch.nn.AdaptiveMaxPool3d`.
+/// Maxima of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AdaptiveMaxPool3d`.
 pub type AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
 
 #[cfg(test)]
@@ -105,9 +108,9 @@ mod tests {
     use super::*;
     use crate::layers::testing::{close, input, layer_gradients};
 
-    /// The values are PyTorch 2.15's of 0 to 23 in an order without a pattern.
+    /// The expected values come from PyTorch 2.15. The input is the numbers 0 to 23 in a mixed order.
     #[test]
-    fn volumes_as_in_pytorch() {
+    fn pooled_volumes_are_pytorchs() {
         let x = Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64);
         let tape = Tape::new();
         let x = tape.constant(&x);
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_central_differences() {
+    fn gradients_agree_with_central_differences() {
         layer_gradients(AdaptiveAvgPool1d::new(3), &input([2, 5]));
         layer_gradients(AdaptiveMaxPool1d::new(3), &input([1, 2, 5]));
         layer_gradients(AdaptiveMaxPool2d::new([2, 1]), &input([2, 3, 2]));

@@ -11,10 +11,10 @@ use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The mean of each window of `[n, c, l]`. PyTorch: `torch.nn.AvgPool1d`.
+/// The mean of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AvgPool1d`.
 pub type AvgPool1d = AvgPool<1>;
 
-/// The mean of each window of `[n, c, h, w]`. PyTorch: `torch.nn.AvgPool2d`.
+/// The mean of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.AvgPool2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -27,11 +27,13 @@ pub type AvgPool1d = AvgPool<1>;
 /// ```
 pub type AvgPool2d = AvgPool<2>;
 
-/// The mean of each window of `[n, c, d, h, w]`. PyTorch: `torch.nn.AvgPool3d`.
+/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.AvgPool3d`.
 pub type AvgPool3d = AvgPool<3>;
 
-/// The mean of each window over `D` dimensions: [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`]. Padding is zeros, which count unless told
-/// otherwise. The batch dimension may be left out.
+/// The mean of each window over `D` dimensions: [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`].
+///
+/// Padding is zeros. They count as elements, unless [`count_include_pad`](Self::count_include_pad) is false. An input
+/// may have no batch dimension.
 #[derive(Clone, Debug)]
 pub struct AvgPool<const D: usize> {
     window: Window,
@@ -40,7 +42,7 @@ pub struct AvgPool<const D: usize> {
 }
 
 impl<const D: usize> AvgPool<D> {
-    /// A layer with windows of the size `kernel`, one number or one for each dimension.
+    /// Returns a layer with windows of size `kernel`, one number or one for each dimension.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
         AvgPool { window: Window::new(kernel.into()), count_include_pad: true, divisor_override: None }
@@ -48,20 +50,21 @@ impl<const D: usize> AvgPool<D> {
 
     window_settings!();
 
-    /// With or without the padding in the number of elements that a sum is divided by; with by default.
+    /// Counts the padding in the number of elements by which a sum is divided, or does not; true by default.
     #[must_use]
     pub fn count_include_pad(self, count_include_pad: bool) -> Self {
         AvgPool { count_include_pad, ..self }
     }
 
-    /// With a number that sums are divided by instead of the number of elements.
+    /// Divides sums by `divisor` instead of the number of elements.
     #[must_use]
     pub fn divisor_override(self, divisor: usize) -> Self {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// The options with the number that sums are divided by, 1 in the second of two steps.
-    fn divided(&self, options: PoolOptions, second: bool) -> PoolOptions {
+    /// Returns `options` with the divisor. In the `second` of two steps a divisor of the user becomes 1, because the
+    /// first step has already divided by it.
+    fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {
             Some(divisor) => options.divisor_override(if second { 1 } else { divisor }),
@@ -69,24 +72,26 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
+    /// Pools over one, two or three dimensions.
     #[track_caller]
-    pub(super) fn pooled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        let (kernel, options) = self.window.whole();
-        let options = self.divided(options, false);
+    pub(super) fn pool<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let (kernel, options) = self.window.size_and_options();
+        let options = self.with_divisor(options, false);
         match D {
             1 => x.try_avg_pool1d(kernel, &options),
             2 => x.try_avg_pool2d(kernel, &options),
-            _ => self.over_volumes(x),
+            _ => self.pool_volumes(x),
         }
     }
 
-    /// The means of planes, then along the depth: the numbers of elements multiply.
+    /// Averages over height and width, then along the depth. The numbers of elements multiply, so this is the mean of
+    /// the window.
     #[track_caller]
-    fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("avg_pool3d", x, [4, 5])?;
         let [(kernel, options), (depth, along_depth)] = self.window.planes_and_depth()?;
-        let planes = to_planes(x)?.try_avg_pool2d(kernel, &self.divided(options, false))?;
-        to_volumes(to_columns(planes, x)?.try_avg_pool2d(depth, &self.divided(along_depth, true))?, planes)
+        let planes = to_planes(x)?.try_avg_pool2d(kernel, &self.with_divisor(options, false))?;
+        to_volumes(to_columns(planes, x)?.try_avg_pool2d(depth, &self.with_divisor(along_depth, true))?, planes)
     }
 }
 
@@ -95,6 +100,6 @@ impl<T: Float, const D: usize> Module<T> for AvgPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for AvgPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.pooled(x), self.window.made, || self.window.named(&format!("AvgPool{D}d"), x))
+        output_of(self, self.pool(x), self.window.made, || self.window.describe(&format!("AvgPool{D}d"), x))
     }
 }

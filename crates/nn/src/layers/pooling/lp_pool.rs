@@ -1,4 +1,4 @@
-//! Norms of windows of a given size.
+//! Pooling by the norm of each window.
 
 use std::panic::Location;
 
@@ -13,10 +13,10 @@ use crate::layers::pooling::avg_pool::AvgPool;
 use crate::layers::pooling::max_pool::MaxPool;
 use crate::module::Module;
 
-/// The norm of each window of `[n, c, l]`. PyTorch: `torch.nn.LPPool1d`.
+/// The norm of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.LPPool1d`.
 pub type LPPool1d = LPPool<1>;
 
-/// The norm of each window of `[n, c, h, w]`. PyTorch: `torch.nn.LPPool2d`.
+/// The norm of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.LPPool2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -28,12 +28,13 @@ pub type LPPool1d = LPPool<1>;
 /// ```
 pub type LPPool2d = LPPool<2>;
 
-/// The norm of each window of `[n, c, d, h, w]`. PyTorch: `torch.nn.LPPool3d`.
+/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.LPPool3d`.
 pub type LPPool3d = LPPool<3>;
 
-/// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p): [`LPPool1d`], [`LPPool2d`], [`LPPool3d`]. As in PyTorch the powers are
-/// those of the elements with their signs, so that with an odd p a sum below 0 gives NaN; where the sum is 0, the gradient is 0. With p
-/// = ∞ the largest absolute value, with -∞ the smallest. The batch dimension may be left out.
+/// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p): [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
+///
+/// As in PyTorch, elements keep their sign. With an odd p, a negative sum therefore gives NaN. Where the sum is 0, the
+/// gradient is 0. p = ∞ gives the largest absolute value, p = -∞ the smallest. An input may have no batch dimension.
 #[derive(Clone, Debug)]
 pub struct LPPool<const D: usize> {
     norm_type: f64,
@@ -44,7 +45,7 @@ pub struct LPPool<const D: usize> {
 }
 
 impl<const D: usize> LPPool<D> {
-    /// A layer of norms with p = `norm_type`, not 0, of windows of the size `kernel`, one number or one for each dimension.
+    /// Returns a layer with p = `norm_type`, not 0, and windows of size `kernel`, one number or one for each dimension.
     #[track_caller]
     pub fn new(norm_type: f64, kernel: impl Into<Sizes>) -> Self {
         let kernel = kernel.into();
@@ -52,20 +53,21 @@ impl<const D: usize> LPPool<D> {
         LPPool { norm_type, kernel, mean, largest, made: Location::caller() }
     }
 
-    /// With this distance from one window to the next, one number or one for each dimension; by default that of windows side by
-    /// side.
+    /// Sets the distance from one window to the next, one number or one for each dimension; by default the size of the
+    /// window, so that windows touch and do not overlap.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
         let stride = stride.into();
         LPPool { mean: self.mean.stride(stride.clone()), largest: self.largest.stride(stride), ..self }
     }
 
-    /// With or without a last window that begins inside and ends outside; without by default.
+    /// Adds a last window that begins inside the input and ends outside of it, or does not; false by default.
     #[must_use]
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         LPPool { mean: self.mean.ceil_mode(ceil_mode), largest: self.largest.ceil_mode(ceil_mode), ..self }
     }
 
+    /// Computes the norm of each window.
     #[track_caller]
     fn norms<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, Error> {
         let p = self.norm_type;
@@ -73,18 +75,19 @@ impl<const D: usize> LPPool<D> {
             return Err(refused("lp_pool", format!("norm_type must be a non-zero value, but got {p}")));
         }
         if p == f64::INFINITY {
-            return self.largest.pooled(x.try_abs()?);
+            return self.largest.pool(x.try_abs()?);
         }
         if p == f64::NEG_INFINITY {
-            return self.largest.pooled(x.try_abs()?.try_neg()?)?.try_neg();
+            return self.largest.pool(x.try_abs()?.try_neg()?)?.try_neg();
         }
         let elements: isize = match *self.kernel.as_slice() {
             [size] => size.pow(D as u32),
             ref sizes => sizes.iter().product(),
         };
-        // Windows that end outside have fewer elements: their sum too is the mean times the elements of a whole one.
-        let sums = self.mean.pooled(x.try_pow(p)?)?.try_mul(elements as f64)?;
-        // A root has no derivative at 0.
+        // As in PyTorch, the sum is the mean times the size of a whole window, also for a window that ends outside of
+        // the input.
+        let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
+        // A root has no derivative at 0, so take the root of 1 there and replace it by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
     }
@@ -109,9 +112,9 @@ mod tests {
     use super::*;
     use crate::layers::testing::{close, layer_gradients};
 
-    /// The values are PyTorch 2.15's.
+    /// The expected values come from PyTorch 2.15.
     #[test]
-    fn lines_and_volumes_as_in_pytorch() {
+    fn norms_of_sequences_and_volumes_are_pytorchs() {
         let tape = Tape::new();
         let x = tape.var(&Tensor::from([[[1.0, -2.0, 3.0, -4.0, 5.0, 0.5]]]));
         let value = |pool: LPPool1d| pool.forward(x).value();
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_differences_and_zeros_where_there_is_none() {
+    fn gradients_agree_with_differences_and_are_0_where_the_root_has_none() {
         let x = Tensor::from_fn([2, 3, 4], |i| 0.5 + ((i[0] * 12 + i[1] * 4 + i[2]) * 7 % 24) as f64 / 10.0);
         layer_gradients(LPPool2d::new(3.0, [2, 2]), &x);
         layer_gradients(LPPool2d::new(1.5, [2, 3]).ceil_mode(true), &x);
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn a_wrong_norm_or_window_is_an_error() {
         let x = Tape::new();
         let x = x.constant(&Tensor::<f64>::ones([1, 4]));
         let text = |pool: LPPool1d| pool.try_forward(x).unwrap_err().to_string();

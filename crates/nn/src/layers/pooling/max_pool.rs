@@ -11,10 +11,10 @@ use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The largest of each window of `[n, c, l]`. PyTorch: `torch.nn.MaxPool1d`.
+/// The maximum of each window, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.MaxPool1d`.
 pub type MaxPool1d = MaxPool<1>;
 
-/// The largest of each window of `[n, c, h, w]`. PyTorch: `torch.nn.MaxPool2d`.
+/// The maximum of each window, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch: `torch.nn.MaxPool2d`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -27,18 +27,20 @@ pub type MaxPool1d = MaxPool<1>;
 /// ```
 pub type MaxPool2d = MaxPool<2>;
 
-/// The largest of each window of `[n, c, d, h, w]`. PyTorch: `torch.nn.MaxPool3d`.
+/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. PyTorch: `torch.nn.MaxPool3d`.
 pub type MaxPool3d = MaxPool<3>;
 
-/// The largest element of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`]. Padding is less than any
-/// number; the gradient goes to the first of several that are equal. The batch dimension may be left out.
+/// The maximum of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`].
+///
+/// Padding counts as -∞. If several elements are equal, the gradient goes to the first. An input may have no batch
+/// dimension.
 #[derive(Clone, Debug)]
 pub struct MaxPool<const D: usize> {
     window: Window,
 }
 
 impl<const D: usize> MaxPool<D> {
-    /// A layer with windows of the size `kernel`, one number or one for each dimension.
+    /// Returns a layer with windows of size `kernel`, one number or one for each dimension.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
         MaxPool { window: Window::new(kernel.into()) }
@@ -46,7 +48,7 @@ impl<const D: usize> MaxPool<D> {
 
     window_settings!();
 
-    /// With this distance from one element of a window to the next, one number or one for each dimension; 1 by default.
+    /// Sets the distance from one element of a window to the next, one number or one for each dimension; 1 by default.
     #[must_use]
     pub fn dilation(mut self, dilation: impl Into<Sizes>) -> Self {
         self.window.dilation = dilation.into();
@@ -59,24 +61,26 @@ impl<T: Float, const D: usize> Module<T> for MaxPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.pooled(x), self.window.made, || self.window.named(&format!("MaxPool{D}d"), x))
+        output_of(self, self.pool(x), self.window.made, || self.window.describe(&format!("MaxPool{D}d"), x))
     }
 }
 
 impl<const D: usize> MaxPool<D> {
+    /// Pools over one, two or three dimensions.
     #[track_caller]
-    pub(super) fn pooled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        let (kernel, options) = self.window.whole();
+    pub(super) fn pool<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+        let (kernel, options) = self.window.size_and_options();
         match D {
             1 => x.try_max_pool1d(kernel, &options),
             2 => x.try_max_pool2d(kernel, &options),
-            _ => self.over_volumes(x),
+            _ => self.pool_volumes(x),
         }
     }
 
-    /// The largest of planes, then along the depth: the first of several that are equal is the same as in one go.
+    /// Pools over height and width, then along the depth. Of several equal elements, both steps choose the first, as a
+    /// single step would.
     #[track_caller]
-    fn over_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("max_pool3d", x, [4, 5])?;
         let [(kernel, options), (depth, along_depth)] = self.window.planes_and_depth()?;
         let planes = to_planes(x)?.try_max_pool2d(kernel, &options)?;

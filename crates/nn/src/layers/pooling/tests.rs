@@ -4,14 +4,14 @@ use super::*;
 use crate::layers::layer::Layer;
 use crate::layers::testing::{close, input, layer_gradients};
 
-/// 0 to 23 in an order without a pattern, `[1, 2, 3, 4]`.
+/// The numbers 0 to 23 in a mixed order, `[1, 2, 3, 4]`.
 fn volume() -> Tensor<f64> {
     Tensor::from_fn([1, 2, 3, 4], |i| ((i[1] * 12 + i[2] * 4 + i[3]) * 7 % 24) as f64)
 }
 
-/// The values are PyTorch 2.15's.
+/// The expected values come from PyTorch 2.15.
 #[test]
-fn volumes_as_in_pytorch() {
+fn pooled_volumes_are_pytorchs() {
     let tape = Tape::new();
     let x = tape.constant(&volume());
     let max = MaxPool3d::new([2, 2, 3]).stride([1, 2, 2]).padding([0, 1, 1]);
@@ -28,7 +28,7 @@ fn volumes_as_in_pytorch() {
 }
 
 #[test]
-fn lines_and_images() {
+fn pooled_sequences_and_images() {
     let tape = Tape::new();
     let x = tape.constant(&Tensor::from([[1.0, 5.0, 2.0, 4.0]]));
     assert_eq!(MaxPool1d::new(2).forward(x).value().to_vec(), [5.0, 4.0]);
@@ -38,12 +38,12 @@ fn lines_and_images() {
 }
 
 #[test]
-fn gradients_are_those_of_central_differences() {
+fn gradients_agree_with_central_differences() {
     layer_gradients(MaxPool2d::new(2).stride(1), &input([1, 2, 3, 3]));
     layer_gradients(MaxPool3d::new(2).stride(1), &input([2, 3, 2, 3]));
     layer_gradients(AvgPool1d::new(3).padding(1), &input([1, 2, 5]));
     layer_gradients(AvgPool3d::new(2).padding(1).count_include_pad(false), &input([1, 1, 3, 2, 3]));
-    // All equal: to the first.
+    // All elements are equal: the gradient goes to the first.
     let tape = Tape::new();
     let x = tape.var(&Tensor::<f64>::ones([1, 2, 2, 2]));
     let gradient = MaxPool3d::new(2).forward(x).sum(..).backward().of(x).to_vec();

@@ -1,4 +1,5 @@
-//! Pooling over three dimensions, in two steps of two dimensions each: first over height and width, then along the depth.
+//! Pooling over three dimensions, in two steps of two dimensions each: first over height and width, then along the
+//! depth.
 
 use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::Views as _;
@@ -6,7 +7,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::forward::refused;
 
-/// A size for each of three dimensions.
+/// Returns the sizes of three dimensions, given as one number or three.
 #[track_caller]
 pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
     match *sizes.as_slice() {
@@ -16,20 +17,20 @@ pub(super) fn three(sizes: &Sizes, what: &str) -> Result<[isize; 3], Error> {
     }
 }
 
-/// `[…, d, h, w]` with the depth among the channels: `[…, c·d, h, w]`.
+/// Merges the depth into the channels: `[…, c, d, h, w]` becomes `[…, c·d, h, w]`.
 #[track_caller]
 pub(super) fn to_planes<'t, T: Float>(x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     x.try_flatten(-4, -3)
 }
 
-/// The planes of the volumes `x` as lines: `[…, c, d, h·w]`.
+/// Returns the pooled `planes` of the volumes `x` as `[…, c, d, h·w]`, to pool along the depth.
 #[track_caller]
 pub(super) fn to_columns<'t, T: Float>(planes: Var<'t, T>, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     let [channels, depth] = [4, 3].map(|from_last| x.shape()[x.shape().rank() - from_last]);
     planes.try_flatten(-2, -1)?.try_unflatten(-2, [channels, depth])
 }
 
-/// `[…, c, d, h·w]` with the sizes of `planes` for the last two dimensions.
+/// Splits the last dimension of `[…, c, d, h·w]` into the height and the width of `planes`.
 #[track_caller]
 pub(super) fn to_volumes<'t, T: Float>(columns: Var<'t, T>, planes: Var<'t, T>) -> Result<Var<'t, T>, Error> {
     let shape = planes.shape();

@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Sizes};
 
 use crate::layers::pooling::volume::three;
 
-/// A window and how it moves.
+/// The settings of a moving window, and where the layer was made.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) kernel: Sizes,
@@ -20,20 +20,21 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// Returns a window of size `kernel` with the default settings.
     #[track_caller]
     pub(super) fn new(kernel: Sizes) -> Self {
         let made = Location::caller();
         Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, made }
     }
 
-    /// The window of one or two dimensions.
-    pub(super) fn whole(&self) -> (Sizes, PoolOptions) {
+    /// Returns the size and the options of a window of one or two dimensions.
+    pub(super) fn size_and_options(&self) -> (Sizes, PoolOptions) {
         let options = PoolOptions::default().padding(self.padding.clone()).dilation(self.dilation.clone());
         let stride = self.stride.as_ref().unwrap_or(&self.kernel);
         (self.kernel.clone(), options.stride(stride.clone()).ceil_mode(self.ceil_mode))
     }
 
-    /// The window of three dimensions as one over planes, then one along the depth.
+    /// Splits a window of three dimensions into a window over height and width and a window along the depth.
     #[track_caller]
     pub(super) fn planes_and_depth(&self) -> Result<[(Sizes, PoolOptions); 2], Error> {
         let kernel = three(&self.kernel, "kernel_size")?;
@@ -46,31 +47,32 @@ impl Window {
         Ok([part(|[_, h, w], _| [h, w]), part(|[d, ..], none| [d, none])])
     }
 
-    /// The layer in an error.
-    pub(super) fn named<T: Float>(&self, name: &str, x: Var<'_, T>) -> String {
+    /// Returns the description of the layer and its input for an error.
+    pub(super) fn describe<T: Float>(&self, name: &str, x: Var<'_, T>) -> String {
         format!("{name}({:?}) on an input of shape {}", self.kernel.as_slice(), x.shape())
     }
 }
 
-/// The settings that both poolings have.
+/// Defines the builder methods that [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool) share.
 macro_rules! window_settings {
     () => {
-        /// With this distance from one window to the next, one number or one for each dimension; by default that of windows side
-        /// by side.
+        /// Sets the distance from one window to the next, one number or one for each dimension; by default the size of
+        /// the window, so that windows touch and do not overlap.
         #[must_use]
         pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
             self.window.stride = Some(stride.into());
             self
         }
 
-        /// With this much on both sides, one number or one for each dimension: at most half a window, 0 by default.
+        /// Sets the number of elements added on each side, one number or one for each dimension; at most half a window,
+        /// and 0 by default.
         #[must_use]
         pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
             self.window.padding = padding.into();
             self
         }
 
-        /// With or without a last window that begins inside and ends outside; without by default.
+        /// Adds a last window that begins inside the input and ends outside of it, or does not; false by default.
         #[must_use]
         pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
             self.window.ceil_mode = ceil_mode;

@@ -6,7 +6,7 @@ use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::{LongShortTerm, RecurrentKind, Simple};
 use crate::layers::recurrent::network::RecurrentLayer;
 
-/// The settings of a recurrent network before it is built.
+/// The settings of a [`RecurrentLayer`] before it is built.
 #[derive(Clone, Debug)]
 pub struct RecurrentBuilder<K> {
     kind: K,
@@ -21,8 +21,8 @@ pub struct RecurrentBuilder<K> {
 }
 
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
-    /// One layer in one direction from `input_size` to `hidden_size` numbers, with biases, over `[t, n, in]`;
-    /// [`builder`](RecurrentLayer::builder) has the rest.
+    /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` numbers, with biases, over
+    /// `[t, n, in]`. [`builder`](RecurrentLayer::builder) has the other settings.
     ///
     /// # Panics
     ///
@@ -34,15 +34,15 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
 }
 
 impl<K: RecurrentKind<f32> + Default> RecurrentLayer<K, f32> {
-    /// The settings of a network from `input_size` to `hidden_size` numbers, of any element type:
-    /// [`RecurrentBuilder::build`] decides.
+    /// Returns the settings of a network from `input_size` to `hidden_size` numbers. [`RecurrentBuilder::build`]
+    /// chooses the element type.
     pub fn builder(input_size: usize, hidden_size: usize) -> RecurrentBuilder<K> {
         RecurrentBuilder::new(input_size, hidden_size)
     }
 }
 
 impl RecurrentBuilder<Simple> {
-    /// With ReLU instead of tanh. PyTorch: `nonlinearity='relu'`.
+    /// Uses ReLU instead of tanh. PyTorch: `nonlinearity='relu'`.
     #[must_use]
     pub fn relu(self) -> Self {
         RecurrentBuilder { kind: Simple::Relu, ..self }
@@ -50,9 +50,9 @@ impl RecurrentBuilder<Simple> {
 }
 
 impl RecurrentBuilder<LongShortTerm> {
-    /// With outputs of `proj_size` numbers, fewer than the cell has: at each step the output is multiplied by a trained matrix,
-    /// `weight_hr_l0`, before it goes on (Sak, Senior and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and
-    /// `hidden_size` numbers. PyTorch: `proj_size`, where 0, as here, is no projection.
+    /// Projects the output of each step to `proj_size` numbers, fewer than `hidden_size`, by a trained matrix
+    /// `weight_hr_l0` (Sak, Senior and Beaufays 2014). The state is a pair `(h, c)` of `proj_size` and `hidden_size`
+    /// numbers. 0, the default, is no projection. PyTorch: `proj_size`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -70,6 +70,7 @@ impl RecurrentBuilder<LongShortTerm> {
 }
 
 impl<K> RecurrentBuilder<K> {
+    /// Returns the default settings.
     fn new(input_size: usize, hidden_size: usize) -> Self
     where
         K: Default,
@@ -87,42 +88,43 @@ impl<K> RecurrentBuilder<K> {
         }
     }
 
-    /// With this many layers, each over the outputs of the one before; 1 by default.
+    /// Sets the number of layers; 1 by default. The inputs of a layer are the outputs of the layer before it.
     #[must_use]
     pub fn num_layers(self, num_layers: usize) -> Self {
         RecurrentBuilder { num_layers, ..self }
     }
 
-    /// In both directions.
+    /// Runs each layer in both directions. The outputs have twice as many features.
     #[must_use]
     pub fn bidirectional(self) -> Self {
         RecurrentBuilder { bidirectional: true, ..self }
     }
 
-    /// Over `[n, t, in]` instead of `[t, n, in]`.
+    /// Takes inputs `[n, t, in]` instead of `[t, n, in]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         RecurrentBuilder { batch_first: true, ..self }
     }
 
-    /// With or without biases; with by default.
+    /// Adds biases or leaves them out; with biases by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         RecurrentBuilder { bias, ..self }
     }
 
-    /// With dropout of this probability, 0 to 1, on the outputs of each layer but the last; 0 by default. Only on tapes that
-    /// train.
+    /// Sets the probability of dropout, from 0 to 1, on the outputs of every layer but the last; 0 by default. Dropout
+    /// happens on training tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         RecurrentBuilder { dropout: p, ..self }
     }
 
-    /// The network.
+    /// Builds the network.
     ///
     /// # Panics
     ///
-    /// If there are no layers, a projection is not smaller than the cell, or there is not enough memory for the parameters.
+    /// If there are no layers, `proj_size` is not less than `hidden_size`, or there is not enough memory for the
+    /// parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> RecurrentLayer<K, T>
     where

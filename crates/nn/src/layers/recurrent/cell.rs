@@ -12,10 +12,11 @@ use crate::layers::recurrent::kind::{CellVariables, Gated, LongShortTerm, Recurr
 use crate::layers::recurrent::state::{RecurrentState as _, expect_shapes};
 use crate::module::Module;
 
-/// A cell of tanh or ReLU, `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.RNNCell`.
+/// A plain recurrent cell, from `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.RNNCell`.
 pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
 
-/// A cell of a long short-term memory, `[n, in]` to `[n, hidden]`; its state is a pair `(h, c)`. PyTorch: `torch.nn.LSTMCell`.
+/// A cell of a long short-term memory, from `[n, in]` to `[n, hidden]`. Its state is a pair `(h, c)`. PyTorch:
+/// `torch.nn.LSTMCell`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -30,32 +31,34 @@ pub type RNNCell<T = f32> = RecurrentCell<Simple, T>;
 /// ```
 pub type LSTMCell<T = f32> = RecurrentCell<LongShortTerm, T>;
 
-/// A cell of gated recurrent units, `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.GRUCell`.
+/// A cell of gated recurrent units, from `[n, in]` to `[n, hidden]`. PyTorch: `torch.nn.GRUCell`.
 pub type GRUCell<T = f32> = RecurrentCell<Gated, T>;
 
-/// A cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]; the parameters of one direction of one layer in [`RNN`](crate::RNN),
-/// [`LSTM`](crate::LSTM) and [`GRU`](crate::GRU). Layout and initial distribution are PyTorch's: everything is drawn from
-/// U(-1/√hidden, 1/√hidden).
+/// A recurrent cell: [`RNNCell`], [`LSTMCell`] or [`GRUCell`]. It also holds the parameters of one layer in one
+/// direction of [`RNN`](crate::RNN), [`LSTM`](crate::LSTM) and [`GRU`](crate::GRU).
+///
+/// Layout and initial distribution are PyTorch's: all parameters are drawn from U(-1/√hidden, 1/√hidden).
 #[derive(Clone, Debug, Module)]
 pub struct RecurrentCell<K, T: Float = f32> {
-    /// From the input, `[g · hidden, in]` with `g` gates.
+    /// The weight of the input, `[g · hidden, in]` with `g` gates.
     pub weight_ih: Parameter<T>,
-    /// From the state, `[g · hidden, hidden]`; `[g · hidden, proj]` in an LSTM with a projection.
+    /// The weight of the state, `[g · hidden, hidden]`; `[g · hidden, proj]` in an LSTM with a projection.
     pub weight_hh: Parameter<T>,
-    /// `[g · hidden]`.
+    /// The bias of the input, `[g · hidden]`.
     pub bias_ih: Option<Parameter<T>>,
-    /// `[g · hidden]`.
+    /// The bias of the state, `[g · hidden]`.
     pub bias_hh: Option<Parameter<T>>,
-    /// The projection of an LSTM's output, `[proj, hidden]`; see [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
+    /// The projection of an LSTM's output, `[proj, hidden]`; see
+    /// [`RecurrentBuilder::proj_size`](crate::RecurrentBuilder::proj_size).
     pub weight_hr: Option<Parameter<T>>,
-    /// How it computes.
+    /// The computation of a step.
     #[module(skip)]
     pub kind: K,
 }
 
 #[twins]
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
-    /// A cell from `input_size` to `hidden_size` numbers.
+    /// Returns a cell from `input_size` to `hidden_size` numbers.
     ///
     /// # Panics
     ///
@@ -65,7 +68,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
         RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
     }
 
-    /// [`new`](Self::new) without biases. PyTorch: `bias=False`.
+    /// Returns a cell without biases; otherwise as [`new`](Self::new). PyTorch: `bias=False`.
     ///
     /// # Panics
     ///
@@ -78,7 +81,8 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// A cell from `inputs` to `hidden` numbers, of which it gives out `projected`; all where that is 0.
+    /// Returns a cell from `inputs` to `hidden` numbers. If `projected` is not 0, its output is projected to
+    /// `projected` numbers.
     #[track_caller]
     pub(super) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
         let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
@@ -95,8 +99,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
 
-    /// The next state from the input `[n, in]` (or `[in]`) and the state `[n, hidden]` (or `[hidden]`); zeros where there is none.
-    /// What the cell gives out is the state, of an LSTM its first variable.
+    /// Computes the next state from the input, `[n, in]` or `[in]`, and the state, `[n, hidden]` or `[hidden]`. Without
+    /// a state it starts from zeros. The output of the cell is the new state, for an LSTM its first variable.
     ///
     /// # Errors
     ///
@@ -108,16 +112,17 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         })
     }
 
-    /// How many numbers the state has; in an LSTM with a projection, the cell.
+    /// Returns the number of features of the state; for an LSTM with a projection, of the cell.
     pub fn hidden_size(&self) -> usize {
         self.weight_hh.value.shape()[0] / K::GATES
     }
 
-    /// How many numbers the output and the cell have.
+    /// Returns the number of features of the output and of the cell.
     pub(super) fn state_sizes(&self) -> [usize; 2] {
         [self.weight_hh.value.shape()[1], self.hidden_size()]
     }
 
+    /// Records one step; see [`try_forward`](Self::try_forward).
     #[track_caller]
     fn step<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>, TapeError> {
         let shapes = self.state_sizes().map(|size| {
@@ -136,6 +141,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         self.kind.try_step(gates, state, &variables)
     }
 
+    /// Records the parameters on `tape`.
     #[track_caller]
     pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
         let input = tape.try_parameter(&self.weight_ih)?;
@@ -164,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// A cell with the sines of 0, 1, 2, … in its parameters, halved; an input, and a state.
+    /// Returns a cell whose parameters are sin(0)/2, sin(1)/2, …; an input; and a state.
     fn example<K: RecurrentKind<f64> + Default>() -> (RecurrentCell<K, f64>, Tensor<f64>, Tensor<f64>) {
         let mut cell = RecurrentCell::<K, f64>::new(2, 2, &mut Generator::new(0));
         let sines = (0..cell.num_parameters()).map(|n| (n as f64).sin() * 0.5).collect();
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn derivatives_are_those_of_the_values() {
+    fn derivatives_pass_the_gradient_check() {
         let (cell, x, h) = example::<LongShortTerm>();
         let (gru, ..) = example::<Gated>();
         gradcheck(
@@ -207,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_zeros_where_there_is_none_and_fits_where_there_is() {
+    fn without_a_state_a_cell_starts_from_zeros_and_a_wrong_state_is_an_error() {
         let (cell, x, _) = example::<Gated>();
         let tape = Tape::new();
         let (x, zeros) = (tape.constant(&x), tape.constant(&Tensor::zeros([2, 2])));

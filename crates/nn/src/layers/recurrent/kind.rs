@@ -8,33 +8,36 @@ use wengert_tensor::ops::{Arithmetic as _, Functions as _, Products as _, Recurr
 
 use crate::layers::recurrent::state::RecurrentState;
 
-/// The variables of a cell's parameters, ready for many steps.
+/// The parameters of a cell as variables of one tape, prepared for many steps.
+///
+/// `g` is the number of gates.
 #[derive(Clone, Copy, Debug)]
 pub struct CellVariables<'t, T: Float> {
-    /// `[g · hidden, in]`.
+    /// The weight of the input, `[g · hidden, in]`.
     pub(super) input: Var<'t, T>,
-    /// What is added once to the products of the inputs, `[g · hidden]`.
+    /// The bias that is added to the product of the input, `[g · hidden]`.
     pub(super) bias: Option<Var<'t, T>>,
-    /// `[hidden, g · hidden]`.
+    /// The transposed weight of the state, `[hidden, g · hidden]`.
     pub(super) hidden: Var<'t, T>,
-    /// What is added at each step to the product of the state, `[g · hidden]`.
+    /// The bias that is added to the product of the state, `[g · hidden]`; see [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
     pub(super) hidden_bias: Option<Var<'t, T>>,
-    /// What an LSTM's output is multiplied by, `[hidden, proj]`.
+    /// The transposed projection of an LSTM's output, `[hidden, proj]`.
     pub(super) projection: Option<Var<'t, T>>,
 }
 
-/// How a cell computes: [`Simple`], [`LongShortTerm`] or [`Gated`].
+/// The computation of a cell: [`Simple`], [`LongShortTerm`] or [`Gated`].
 pub trait RecurrentKind<T: Float>: Copy + 'static {
-    /// The name of the layer, as PyTorch's.
+    /// PyTorch's name of the layer.
     const NAME: &'static str;
-    /// How many gates there are.
+    /// The number of gates.
     const GATES: usize;
-    /// Whether the bias of the hidden product must stay apart from that of the input.
+    /// True if the bias of the state must not be added to the bias of the input.
     const SEPARATE_HIDDEN_BIAS: bool;
-    /// What is handed on.
+    /// The state that is passed from step to step.
     type State<'t>: RecurrentState<'t, T>;
 
-    /// The next state from what comes of the input, `[n, g · hidden]`.
+    /// Computes the next state. `x` is the product of the input with its weight, with the bias added, `[n, g ·
+    /// hidden]`.
     ///
     /// # Errors
     ///
@@ -48,7 +51,7 @@ pub trait RecurrentKind<T: Float>: Copy + 'static {
     ) -> Result<Self::State<'t>, TapeError>;
 }
 
-/// One gate with tanh (by default) or ReLU: Elman's network (1990). PyTorch: `nonlinearity`.
+/// A plain recurrence with tanh (by default) or ReLU (Elman 1990). PyTorch: `nonlinearity`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Simple {
     /// tanh.
@@ -58,11 +61,13 @@ pub enum Simple {
     Relu,
 }
 
-/// Four gates: input, forget, cell, output (Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000).
+/// A long short-term memory with four gates: input, forget, cell, output (Hochreiter and Schmidhuber 1997; Gers,
+/// Schmidhuber and Cummins 2000).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongShortTerm;
 
-/// Three gates: reset, update, new (Cho et al. 2014; the reset gate after the product, as in cuDNN).
+/// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). The reset gate multiplies the product
+/// of the state, as in cuDNN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gated;
 
@@ -111,7 +116,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
 impl<T: Float> RecurrentKind<T> for Gated {
     const NAME: &'static str = "GRU";
     const GATES: usize = 3;
-    // The reset gate multiplies the product with its bias.
+    // The reset gate multiplies the product of the state together with its bias.
     const SEPARATE_HIDDEN_BIAS: bool = true;
     type State<'t> = Var<'t, T>;
 

@@ -15,12 +15,12 @@ use crate::layers::recurrent::state::{RecurrentState, expect_shapes};
 use crate::layers::regularization::dropout;
 use crate::module::Module;
 
-/// A network of tanh or ReLU over sequences. PyTorch: `torch.nn.RNN`. Its builder is that of [`RecurrentLayer`], with
-/// [`relu`](RecurrentBuilder::relu).
+/// A plain recurrent network over sequences, from `[t, n, in]` to `[t, n, hidden]`, with tanh by default and ReLU by
+/// [`RecurrentBuilder::relu`](crate::RecurrentBuilder::relu). PyTorch: `torch.nn.RNN`.
 pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
 
-/// A long short-term memory over sequences, `[t, n, in]` to `[t, n, hidden]`; its state is a pair `(h, c)`. PyTorch:
-/// `torch.nn.LSTM`.
+/// A long short-term memory over sequences, from `[t, n, in]` to `[t, n, hidden]`. Its state is a pair `(h, c)`.
+/// PyTorch: `torch.nn.LSTM`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -38,7 +38,7 @@ pub type RNN<T = f32> = RecurrentLayer<Simple, T>;
 /// ```
 pub type LSTM<T = f32> = RecurrentLayer<LongShortTerm, T>;
 
-/// Gated recurrent units over sequences, `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
+/// Gated recurrent units over sequences, from `[t, n, in]` to `[t, n, hidden]`. PyTorch: `torch.nn.GRU`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -46,7 +46,7 @@ pub type LSTM<T = f32> = RecurrentLayer<LongShortTerm, T>;
 ///
 /// let gru = GRU::<f32>::new(3, 8, &mut Generator::new(0));
 /// let tape = Tape::new();
-/// // Two sequences in one batch: the second ends after two steps.
+/// // Two sequences in one batch. The second one ends after two steps.
 /// let x = tape.constant(&Tensor::ones([4, 2, 3]));
 /// let (y, last) = gru.forward_padded(x, &[4, 2], None);
 /// assert_eq!(y.select(0, 3).select(0, 1).value(), Tensor::zeros([8]));
@@ -56,21 +56,27 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 
 /// A recurrent network over sequences: [`RNN`], [`LSTM`] or [`GRU`]. PyTorch: `torch.nn.RNNBase`.
 ///
-/// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](RecurrentBuilder::batch_first), or `[t, in]`; outputs have
-/// `hidden` numbers in the last dimension, with two directions twice as many: those of the forward direction, then those of the
-/// other. States are `[layers · directions, n, hidden]` (without a batch `[layers · directions, hidden]`) whatever the order of
-/// the inputs' dimensions. Parameters have PyTorch's names, `weight_ih_l0`, …, `bias_hh_l1_reverse`, layout and initial
-/// distribution.
+/// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]`.
+///
+/// Outputs have `hidden` features in the last dimension. With two directions there are twice as many: first the
+/// features of the forward direction, then of the backward direction.
+///
+/// States are `[layers · directions, n, hidden]`, also with `batch_first`; without a batch they are `[layers ·
+/// directions, hidden]`.
+///
+/// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts
+/// and initial distribution.
 #[derive(Clone, Debug)]
 pub struct RecurrentLayer<K, T: Float = f32> {
-    /// Of each layer the cell of the forward direction and, with two directions, that of the other.
+    /// The cells by layer. With two directions, each layer has the cell of the forward direction, then of the backward
+    /// direction.
     pub cells: Vec<RecurrentCell<K, T>>,
     pub(super) bidirectional: bool,
     pub(super) batch_first: bool,
     pub(super) dropout: f64,
 }
 
-/// The parameters of each cell, with the number of its layer, and `_reverse`, after their names.
+/// The names of a cell's parameters get a suffix: the number of the layer, and `_reverse` in the backward direction.
 impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
     fn kind(&self) -> &'static str {
         K::NAME
@@ -91,7 +97,7 @@ impl<K: RecurrentKind<T>, T: Float> Module<T> for RecurrentLayer<K, T> {
     }
 }
 
-/// What stands after the names of the parameters of a cell.
+/// Returns the suffix of the names of the parameters of the cell at `position`.
 fn suffix(position: usize, bidirectional: bool) -> String {
     match (bidirectional, position % 2) {
         (false, _) => format!("_l{position}"),
@@ -100,7 +106,7 @@ fn suffix(position: usize, bidirectional: bool) -> String {
     }
 }
 
-/// The outputs, from a state of zeros.
+/// Returns the outputs, starting from a state of zeros.
 impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -110,7 +116,7 @@ impl<K: RecurrentKind<T>, T: Float> Layer<T> for RecurrentLayer<K, T> {
 
 #[twins]
 impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
-    /// The outputs and the last state, from a first state, or from zeros.
+    /// Returns the outputs and the last state. Without a `state` it starts from zeros.
     ///
     /// # Errors
     ///
@@ -123,14 +129,16 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         output_of(self, self.run(x, None, state), self.made(), || self.describe(x))
     }
 
-    /// The same of sequences of different lengths in one batch: sequence `i` has `lengths[i]` steps (possibly none), and what
-    /// comes after them in `x` is not read. Outputs after a sequence's end are 0, its last state is that at its end, and the
-    /// other direction begins there. PyTorch: `pack_padded_sequence`, the network, and `pad_packed_sequence`.
+    /// Returns the outputs and the last state for sequences of different lengths in one batch. PyTorch:
+    /// `pack_padded_sequence`, the network, and `pad_packed_sequence`.
+    ///
+    /// Sequence `i` has `lengths[i]` steps, possibly none. Later steps of `x` are not read, and their outputs are 0.
+    /// The last state of a sequence is its state at its end, where the backward direction begins.
     ///
     /// # Errors
     ///
-    /// As [`try_forward_from`](Self::try_forward_from), and if there are not as many lengths as sequences, or one is larger than
-    /// the number of steps.
+    /// As [`try_forward_from`](Self::try_forward_from). Also if the number of lengths is not the number of sequences,
+    /// or a length is larger than the number of steps.
     pub fn try_forward_padded<'t>(
         &self,
         x: Var<'t, T>,
@@ -140,10 +148,12 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         output_of(self, self.run(x, Some(lengths), state), self.made(), || self.describe(x))
     }
 
+    /// Returns the line that made the network.
     fn made(&self) -> &'static std::panic::Location<'static> {
         self.cells[0].weight_ih.made()
     }
 
+    /// Returns the description of the network and its input for an error.
     fn describe(&self, x: Var<'_, T>) -> String {
         let (inputs, hidden) = (self.cells[0].weight_ih.value.shape()[1], self.cells[0].hidden_size());
         let layers = self.cells.len() / self.directions();
@@ -151,6 +161,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         format!("{}({inputs}, {hidden}) of {layers} layers{directions} on an input of shape {}", K::NAME, x.shape())
     }
 
+    /// Returns the number of directions.
     fn directions(&self) -> usize {
         if self.bidirectional { 2 } else { 1 }
     }
@@ -189,7 +200,8 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         Ok((input.restore_order(rows, self.directions() * sizes[0])?, state))
     }
 
-    /// Runs all layers over `rows`, `[t · n, in]`. Returns the outputs of the last layer and the last state of each cell.
+    /// Runs all layers over `rows`, `[t · n, in]`. Returns the outputs of the last layer and the last state of each
+    /// cell.
     #[track_caller]
     fn run_layers<'t>(
         &self,

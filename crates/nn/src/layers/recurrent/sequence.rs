@@ -55,7 +55,8 @@ impl Sequences {
         }
     }
 
-    /// Returns the shapes of a state of `cells` cells as the caller passes it: without a batch dimension if the input has none.
+    /// Returns the shapes of a state of `cells` cells as the caller passes it: without a batch dimension if the input
+    /// has none.
     pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         let batched = self.batched_state(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
@@ -73,7 +74,8 @@ impl Sequences {
         step_first.try_reshape([self.steps * self.batch, self.features])
     }
 
-    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of [`flatten_rows`](Self::flatten_rows).
+    /// Returns rows of `width` numbers in the order of the input's dimensions: the inverse of
+    /// [`flatten_rows`](Self::flatten_rows).
     #[track_caller]
     pub(super) fn restore_order<'t, T: Float>(self, rows: Var<'t, T>, width: usize) -> Result<Var<'t, T>, TapeError> {
         if !self.has_batch {
@@ -118,8 +120,8 @@ impl<'t, T: Float> Padding<'t, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards with `reverse`. Returns the outputs, `[t · n, hidden]`
-    /// (`[t · n, proj]` with a projection), and the last state.
+    /// Runs the cell over all steps of `rows`, `[t · n, in]`, backwards with `reverse`. Returns the outputs, `[t · n,
+    /// hidden]` (`[t · n, proj]` with a projection), and the last state.
     #[track_caller]
     pub(super) fn run_sequence<'t>(
         &self,

@@ -6,19 +6,20 @@ use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::layers::forward::refused;
 
-/// The variables that a recurrent layer hands on from step to step: one, or in an LSTM the pair `(h, c)` of output and cell.
+/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of output
+/// and cell.
 pub trait RecurrentState<'t, T: Float>: Copy {
-    /// What the layer gives out.
+    /// Returns the variable that is the output of a step.
     fn output(self) -> Var<'t, T>;
 
-    /// The shape of each variable.
+    /// Returns the shape of each variable.
     fn shapes(self) -> Vec<Shape>;
 
-    /// Zeros of the shapes of output and cell.
+    /// Returns a state of zeros. `shapes` are the shapes of output and cell.
     #[track_caller]
     fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
 
-    /// These values where `mask` is 1, those of `other` where it is 0.
+    /// Returns the values of `self` where `mask` is 1, and the values of `other` where it is 0.
     ///
     /// # Errors
     ///
@@ -26,27 +27,27 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     #[track_caller]
     fn try_where(self, mask: &Var<'t, T>, other: Self) -> Result<Self, TapeError>;
 
-    /// The state of number `position` along the first dimension.
+    /// Returns the state at `position` of the first dimension.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such position.
     #[track_caller]
     fn try_part(self, position: usize) -> Result<Self, TapeError>;
 
-    /// The same values in other shapes of output and cell.
+    /// Returns the same values in other shapes of output and cell.
     ///
     /// # Errors
     ///
-    /// If one has not as many elements.
+    /// If the numbers of elements differ.
     #[track_caller]
     fn try_reshaped(self, shapes: &[Shape; 2]) -> Result<Self, TapeError>;
 
-    /// States of one shape along a new first dimension.
+    /// Stacks states of equal shapes along a new first dimension.
     ///
     /// # Errors
     ///
-    /// If there are none, or the shapes differ.
+    /// If there are no states, or the shapes differ.
     #[track_caller]
     fn try_stack(states: &[Self]) -> Result<Self, TapeError>;
 }

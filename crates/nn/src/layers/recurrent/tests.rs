@@ -9,7 +9,7 @@ fn wave(shape: &[usize], scale: f64) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|n| (n as f64).cos() * scale).collect(), shape)
 }
 
-/// A network of two layers in both directions, with the sines of 0, 1, 2, … in its parameters, halved.
+/// Returns a network of two layers in both directions whose parameters are sin(0)/2, sin(1)/2, …
 fn network<K: RecurrentKind<f64>>(builder: RecurrentBuilder<K>) -> RecurrentLayer<K, f64> {
     let mut network = builder.num_layers(2).bidirectional().build::<f64>(&mut Generator::new(0));
     let sines = (0..network.num_parameters()).map(|n| (n as f64).sin() * 0.5).collect();
@@ -17,7 +17,7 @@ fn network<K: RecurrentKind<f64>>(builder: RecurrentBuilder<K>) -> RecurrentLaye
     network
 }
 
-/// Σ cos(i) · gradient i over all parameters.
+/// Returns Σ cos(i) gᵢ, where gᵢ is element i of the gradients of all parameters.
 fn score<K: RecurrentKind<f64>>(network: &RecurrentLayer<K, f64>, gradients: &Gradients<f64>) -> f64 {
     let all: Vec<f64> = network.parameters().iter().flat_map(|p| gradients.of(*p).to_vec()).collect();
     all.iter().enumerate().map(|(n, gradient)| gradient * (n as f64).cos()).sum()
@@ -31,7 +31,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// States that tests make and read.
+/// A state that the tests can make and read.
 trait Probe<'t>: RecurrentState<'t, f64> {
     fn of(h: Var<'t, f64>) -> Self;
     fn total(self) -> Var<'t, f64>;
@@ -62,7 +62,7 @@ impl<'t> Probe<'t> for (Var<'t, f64>, Var<'t, f64>) {
     }
 }
 
-/// What PyTorch 2.15 gives for the same numbers.
+/// The results of PyTorch 2.15 for the same numbers.
 struct Expected {
     last_output: [f64; 8],
     first_dx: [f64; 4],
@@ -164,7 +164,7 @@ fn values_and_gradients_are_pytorchs() {
 }
 
 #[test]
-fn paths_bounds_and_their_order_are_pytorchs() {
+fn paths_order_and_initial_bounds_are_pytorchs() {
     let network: LSTM = LSTM::builder(3, 4).num_layers(2).bidirectional().build(&mut Generator::new(1));
     let mut expected = Vec::new();
     for suffix in ["l0", "l0_reverse", "l1", "l1_reverse"] {
@@ -182,7 +182,7 @@ fn paths_bounds_and_their_order_are_pytorchs() {
 }
 
 #[test]
-fn a_padded_batch_is_each_sequence_alone() {
+fn a_padded_batch_gives_the_same_as_each_sequence_alone() {
     let network = network(GRU::builder(2, 2));
     let lengths = [3, 1, 5, 0];
     let mut x = wave(&[5, 4, 2], 1.0).to_vec();
@@ -217,7 +217,7 @@ fn a_padded_batch_is_each_sequence_alone() {
 }
 
 #[test]
-fn the_order_of_dimensions_changes_nothing_else() {
+fn batch_first_only_changes_the_order_of_dimensions() {
     let generator = &mut Generator::new(3);
     let network: LSTM<f64> = LSTM::builder(2, 3).bidirectional().build(generator);
     let other = RecurrentLayer { batch_first: true, ..network.clone() };
@@ -233,7 +233,7 @@ fn the_order_of_dimensions_changes_nothing_else() {
 }
 
 #[test]
-fn dropout_is_between_layers_and_only_in_training() {
+fn dropout_acts_between_layers_and_in_training_only() {
     let generator = &mut Generator::new(3);
     let network: GRU = GRU::builder(2, 8).num_layers(2).dropout(0.5).build(generator);
     let x = Tensor::ones([3, 1, 2]);
@@ -253,12 +253,12 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(&Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // The input's slice, the product, its sum, four gates of two nodes and five for what is handed on.
+    // The slice of the input, the product, its sum, four gates of two nodes each, and five nodes for the new state.
     assert_eq!(recorded(9) - recorded(8), 16);
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn wrong_shapes_and_lengths_are_errors() {
     let network: GRU = GRU::builder(3, 4).num_layers(2).build(&mut Generator::new(0));
     let tape = Tape::new();
     let sentence = |shape: &[usize], lengths: Option<&[usize]>, state: Option<[usize; 3]>| {

@@ -7,13 +7,15 @@ use wengert_tensor::{Float, Generator, Shape, Tensor};
 
 use crate::Result;
 use crate::layers::layer::Layer;
-use crate::layers::regularization::dropout::{channels, dropouts};
+use crate::layers::regularization::dropout::{dropouts, mask_shape};
 use crate::module::Module;
 
 dropouts! {
-    /// Dropout that keeps mean 0 and variance 1, for layers after [`SELU`](crate::SELU): what is dropped becomes SELU's limit at -∞,
-    /// then everything is scaled and shifted (Klambauer et al., "Self-Normalizing Neural Networks", 2017). With p = 1 everything
-    /// is multiplied by 0. PyTorch: `torch.nn.AlphaDropout`.
+    /// Dropout that keeps mean 0 and variance 1, for use after [`SELU`](crate::SELU) (Klambauer et al.,
+    /// "Self-Normalizing Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
+    ///
+    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted. With p = 1 all elements
+    /// are multiplied by 0.
     AlphaDropout;
     /// [`AlphaDropout`] of whole channels of each example of `[n, c, …]`. PyTorch: `torch.nn.FeatureAlphaDropout`.
     FeatureAlphaDropout;
@@ -29,22 +31,22 @@ impl<T: Float> Layer<T> for AlphaDropout {
 impl<T: Float> Layer<T> for FeatureAlphaDropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        Ok(alpha_dropout(x, channels(&x.shape(), 2), self.p)?)
+        Ok(alpha_dropout(x, mask_shape(&x.shape(), 2), self.p)?)
     }
 }
 
-/// Alpha dropout of the pieces of `x` that a tensor of shape `pieces` has (ATen: `_dropout_impl`).
+/// Applies alpha dropout to `x`. The mask has the shape `mask` and is broadcast (ATen: `_dropout_impl`).
 #[track_caller]
-fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, pieces: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
+fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// Minus SELU's limit at -∞.
     const ALPHA: f64 = 1.758_099_340_847_376_6;
     let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
     if p == 1.0 {
         return x.try_mul(0.0);
     }
-    let kept = Tensor::<T>::try_full(pieces, T::from_f64(1.0 - p))?.try_bernoulli(&mut generator)?;
+    let kept = Tensor::<T>::try_full(mask, T::from_f64(1.0 - p))?.try_bernoulli(&mut generator)?;
     let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    // Of what is kept: scale · x + scale · ALPHA · p. Of what is dropped: that with -ALPHA for x.
+    // A kept element becomes scale · x + scale · ALPHA · p. A dropped element becomes the same with -ALPHA for x.
     let shift = kept.try_add(p - 1.0)?.try_mul(ALPHA * scale)?;
     x.try_mul(&kept.try_mul(scale)?)?.try_add(&shift)
 }

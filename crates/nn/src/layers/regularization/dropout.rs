@@ -1,4 +1,5 @@
-//! Dropout: on a training tape these layers set some elements or channels to 0; on any other tape they are the identity.
+//! Dropout: on a training tape these layers set some elements or channels to 0; on any other tape they are the
+//! identity.
 //!
 //! Each layer draws from the tape's generator in each step, so that no two layers or steps drop the same elements.
 
@@ -12,7 +13,7 @@ use crate::layers::forward::expect_rank;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// The settings and the constructor of a layer that drops: documentation and name.
+/// Defines dropout layers with a probability and a constructor. A row has documentation and name.
 macro_rules! dropouts {
     ($($(#[$doc:meta])* $name:ident $(<const $d:ident: usize>)?;)*) => {$(
         $(#[$doc])*
@@ -23,7 +24,7 @@ macro_rules! dropouts {
 
         #[twins]
         impl $(<const $d: usize>)? $name $(<$d>)? {
-            /// A layer that drops with the probability `p`. PyTorch: 0.5 unless told otherwise.
+            /// Returns a layer that drops with the probability `p`. PyTorch's default is 0.5.
             ///
             /// # Errors
             ///
@@ -41,7 +42,8 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// Each element made 0 with probability p, the others divided by 1 - p. PyTorch: `torch.nn.Dropout`.
+    /// Dropout: sets each element to 0 with probability p, and divides the others by 1 - p. PyTorch:
+    /// `torch.nn.Dropout`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -55,9 +57,10 @@ dropouts! {
     /// assert_eq!(dropout.forward(Tape::new().constant(&x)).value(), x); // evaluation
     /// ```
     Dropout;
-    /// Each channel of each example of `[n, c, …]` made 0 with probability p, the others divided by 1 - p: [`Dropout1d`],
-    /// [`Dropout2d`], [`Dropout3d`]. The batch dimension may be left out. (PyTorch's `Dropout2d` takes `[c, h, w]` for
-    /// `[n, c, l]`, and warns.)
+    /// Dropout of channels: sets each channel of each example of `[n, c, …]` to 0 with probability p, and divides the
+    /// others by 1 - p. [`Dropout1d`], [`Dropout2d`], [`Dropout3d`].
+    ///
+    /// An input may have no batch dimension. (PyTorch's `Dropout2d` interprets `[c, h, w]` as `[n, c, l]`, and warns.)
     DropoutChannels<const D: usize>;
 }
 
@@ -82,17 +85,17 @@ impl<T: Float, const D: usize> Layer<T> for DropoutChannels<D> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
         let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
-        let channels = channels(&x.shape(), rank - D);
+        let channels = mask_shape(&x.shape(), rank - D);
         Ok(x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)?)
     }
 }
 
-/// The shape of what is dropped together: the sizes up to `first`, then ones.
-pub(super) fn channels(shape: &Shape, first: usize) -> Shape {
-    shape.iter().enumerate().map(|(axis, &size)| if axis < first { size } else { 1 }).collect()
+/// Returns the shape of the dropout mask: the first `dims` sizes of `shape`, then ones.
+pub(super) fn mask_shape(shape: &Shape, dims: usize) -> Shape {
+    shape.iter().enumerate().map(|(axis, &size)| if axis < dims { size } else { 1 }).collect()
 }
 
-/// Dropout of the probability `p` on a tape that trains; `x` itself on any other.
+/// Applies dropout with probability `p` on a training tape; returns `x` itself on any other tape.
 #[track_caller]
 pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, TapeError> {
     match x.tape().draw(Generator::fork) {

@@ -24,7 +24,7 @@ fn channels_are_dropped_together() {
     let y = trained(&Dropout1d::new(0.75), &ones);
     assert_eq!(y, y.select(2, 0).unsqueeze(-1).expand([20, 10, 3]));
     assert!(y.iter().all(|y| y == 0.0 || y == 4.0));
-    // 200 channels, four standard deviations: √(200 · 0.25 · 0.75) = 6.1.
+    // The bound is four standard deviations of √(200 · 0.25 · 0.75) = 6.1 channels.
     let kept = y.iter().filter(|&y| y > 0.0).count() / 3;
     assert!(kept.abs_diff(50) < 25, "{kept}");
     let without_batch = trained(&Dropout2d::new(0.5), &Tensor::ones([10, 3, 2]));
@@ -39,14 +39,15 @@ fn alpha_dropout_keeps_mean_and_variance() {
     let x = Tensor::<f64>::randn([20_000], &mut Generator::new(5));
     for p in [0.1, 0.5, 0.9] {
         let y = trained(&AlphaDropout::new(p), &x);
-        // Four standard deviations of the mean: 4 / √20000 = 0.028; of the variance, at most about 2.5 times that.
+        // The bounds are four standard deviations: 4 / √20000 = 0.028 of the mean, and at most 2.5 times that of the
+        // variance.
         assert!(y.mean(..).item().abs() < 0.03 && (y.var(.., 1.0).item() - 1.0).abs() < 0.08, "{p}");
     }
     assert_eq!(trained(&AlphaDropout::new(1.0), &x), Tensor::zeros([20_000]));
 }
 
 #[test]
-fn each_layer_and_each_step_draws_anew() {
+fn each_layer_and_each_step_drops_other_elements() {
     let x = Tensor::<f64>::ones([100]);
     let layer = Dropout::new(0.5);
     let generator = &mut Generator::new(0);
@@ -58,7 +59,7 @@ fn each_layer_and_each_step_draws_anew() {
 }
 
 #[test]
-fn gradients_are_those_of_central_differences() {
+fn gradients_agree_with_central_differences() {
     layer_gradients(Dropout::new(0.5), &input([5]));
     layer_gradients(Dropout3d::new(0.5), &input([2, 3, 1, 2, 1]));
     layer_gradients(AlphaDropout::new(0.3), &input([5]));
@@ -66,7 +67,7 @@ fn gradients_are_those_of_central_differences() {
 }
 
 #[test]
-fn what_is_refused() {
+fn wrong_probabilities_and_shapes_are_errors() {
     let text = Dropout::try_new(1.5).unwrap_err().to_string();
     assert_eq!(text, "Invalid p value: 1.5; expected a probability from 0 to 1");
     assert!(AlphaDropout::try_new(f64::NAN).is_err());

@@ -11,7 +11,8 @@ use crate::layers::forward::{output_of, refused};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Channels made pixels: `[…, c·r², h, w]` to `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch: `torch.nn.PixelShuffle`.
+/// Moves channels into pixels: from `[…, c·r², h, w]` to `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch:
+/// `torch.nn.PixelShuffle`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -29,14 +30,15 @@ pub struct PixelShuffle {
 }
 
 impl PixelShuffle {
-    /// A layer that makes an image this many times as high and wide.
+    /// Returns a layer with r = `upscale_factor`: the output is r times as high and wide.
     #[track_caller]
     pub fn new(upscale_factor: usize) -> Self {
         PixelShuffle { upscale_factor, made: Location::caller() }
     }
 
+    /// Rearranges the elements of `x`.
     #[track_caller]
-    fn shuffled<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+    fn shuffle<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (shape, r) = (x.shape(), self.upscale_factor);
         let channels = shape.rank().checked_sub(3).map(|axis| shape[axis]);
         let Some(channels) = channels.filter(|channels| r > 0 && channels.is_multiple_of(r * r)) else {
@@ -44,8 +46,8 @@ impl PixelShuffle {
             return Err(refused("pixel_shuffle", message));
         };
         // [c, r, r, h, w] becomes [c, h, r, w, r].
-        let apart = x.try_unflatten(-3, [channels / (r * r), r, r])?.try_movedim([-4, -3], [-3, -1])?;
-        apart.try_flatten(-2, -1)?.try_flatten(-3, -2)
+        let split = x.try_unflatten(-3, [channels / (r * r), r, r])?.try_movedim([-4, -3], [-3, -1])?;
+        split.try_flatten(-2, -1)?.try_flatten(-3, -2)
     }
 }
 
@@ -54,7 +56,7 @@ impl<T: Float> Module<T> for PixelShuffle {}
 impl<T: Float> Layer<T> for PixelShuffle {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.shuffled(x), self.made, || {
+        output_of(self, self.shuffle(x), self.made, || {
             format!("PixelShuffle({}) on an input of shape {}", self.upscale_factor, x.shape())
         })
     }

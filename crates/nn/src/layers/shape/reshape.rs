@@ -12,7 +12,7 @@ use crate::layers::layer::Layer;
 use crate::layers::operation_layer::functions_with_settings;
 use crate::module::Module;
 
-/// The input itself. PyTorch: `torch.nn.Identity`.
+/// The identity: returns its input. PyTorch: `torch.nn.Identity`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -25,8 +25,8 @@ impl<T: Float> Layer<T> for Identity {
 }
 
 functions_with_settings! {
-    /// The dimensions from `start_dim` to `end_dim`, both included, made one; by default all but the batch. PyTorch:
-    /// `torch.nn.Flatten`.
+    /// Merges the dimensions from `start_dim` to `end_dim`, both included, into one; by default all but the batch.
+    /// PyTorch: `torch.nn.Flatten`.
     ///
     /// ```
     /// use wengert_autograd::prelude::*;
@@ -36,14 +36,14 @@ functions_with_settings! {
     /// assert_eq!(Flatten::default().forward(Tape::new().constant(&maps)).shape(), [32, 400]);
     /// ```
     Flatten {
-        /// The first of them; negative numbers count from the end.
+        /// The first dimension; negative numbers count from the end.
         start_dim: isize,
-        /// The last of them.
+        /// The last dimension; negative numbers count from the end.
         end_dim: isize
     } = try_flatten, default(1, -1);
 }
 
-/// One dimension made several. PyTorch: `torch.nn.Unflatten`.
+/// Splits one dimension into several. PyTorch: `torch.nn.Unflatten`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -60,7 +60,7 @@ pub struct Unflatten {
 }
 
 impl Unflatten {
-    /// A layer that gives dimension `dim` these sizes, one of which may be -1.
+    /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1: it follows from the others.
     #[track_caller]
     pub fn new(dim: isize, sizes: impl Into<Sizes>) -> Self {
         Unflatten { dim, sizes: sizes.into(), made: Location::caller() }

@@ -11,8 +11,8 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Padding of the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
-/// `CircularPad2d` and their kin, by the mode and the number of sizes.
+/// Pads the last dimensions. PyTorch: `torch.nn.ZeroPad2d`, `ConstantPad2d`, `ReflectionPad2d`, `ReplicationPad2d`,
+/// `CircularPad2d` and their 1d and 3d versions, which differ by the mode and the number of sizes.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -31,8 +31,8 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// A layer that pads by `sizes`, two numbers for each dimension, the last one first: `[left, right, top, bottom]`. A negative
-    /// size crops.
+    /// Returns a layer that pads by `sizes`: two numbers for each dimension, beginning with the last dimension, such as
+    /// `[left, right, top, bottom]`. A negative size crops.
     #[track_caller]
     pub fn new(sizes: &[isize], mode: PadMode) -> Self {
         Pad { sizes: sizes.to_vec(), mode, made: Location::caller() }
@@ -50,7 +50,7 @@ impl<T: Float> Layer<T> for Pad {
     }
 }
 
-/// `[n, c, …]` resampled to a size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
+/// Resamples `[n, c, …]` to a size, or to a multiple of its size. PyTorch: `torch.nn.Upsample`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -68,6 +68,7 @@ pub struct Upsample {
     made: &'static Location<'static>,
 }
 
+/// The output size of an [`Upsample`].
 #[derive(Clone, Debug)]
 enum Target {
     Size(Sizes),
@@ -75,13 +76,15 @@ enum Target {
 }
 
 impl Upsample {
-    /// A layer whose result has these sizes after the first two, one number for all or one for each. PyTorch: `size`.
+    /// Returns a layer whose output has these sizes after the first two dimensions, one number for all or one for each.
+    /// PyTorch: `size`.
     #[track_caller]
     pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {
         Upsample { to: Target::Size(size.into()), mode, made: Location::caller() }
     }
 
-    /// A layer whose result has `factor` times the sizes of the input after the first two. PyTorch: `scale_factor`.
+    /// Returns a layer whose output has `factor` times the sizes of the input after the first two dimensions. PyTorch:
+    /// `scale_factor`.
     #[track_caller]
     pub fn by(factor: usize, mode: InterpolateMode) -> Self {
         Upsample { to: Target::Multiple(factor), mode, made: Location::caller() }

@@ -6,7 +6,7 @@ use crate::layers::layer::Layer;
 use crate::layers::testing::{input, layer_gradients};
 
 #[test]
-fn shapes() {
+fn output_shapes() {
     let tape = Tape::new();
     let x = tape.constant(&input([2, 3, 4, 5]));
     let shape = |layer: &dyn Layer<f64>| layer.forward(x).shape().to_vec();
@@ -21,7 +21,7 @@ fn shapes() {
 }
 
 #[test]
-fn gradients_are_those_of_central_differences() {
+fn gradients_agree_with_central_differences() {
     layer_gradients(PixelShuffle::new(2), &input([4, 1, 2]));
     layer_gradients(Upsample::by(2, InterpolateMode::Linear { align_corners: false }), &input([1, 1, 2, 3]));
     layer_gradients(Pad::new(&[1, 2], PadMode::Circular), &input([1, 1, 3]));

@@ -1,4 +1,4 @@
-//! The layers of a decoder, which attends to itself and to what an encoder gave, and a stack of them.
+//! Decoder layers, which attend to their own sequence and to the output of an encoder, and a stack of them.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;
@@ -12,8 +12,8 @@ use crate::layers::transformer::options::{TransformerOptions, check_caches};
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// Attention of a sequence to itself, then to another one, the memory, then two dense layers, each beside a connection around it.
-/// PyTorch: `torch.nn.TransformerDecoderLayer`.
+/// A decoder layer: self-attention, then attention to another sequence, the memory, then two linear layers, each with a
+/// residual connection. PyTorch: `torch.nn.TransformerDecoderLayer`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -28,25 +28,25 @@ use crate::{Generator, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct TransformerDecoderLayer<T: Float = f32> {
-    /// Attention to itself.
+    /// The self-attention.
     pub self_attn: MultiheadAttention<T>,
-    /// Attention to the memory.
+    /// The attention to the memory.
     pub multihead_attn: MultiheadAttention<T>,
-    /// The first dense layer.
+    /// The first linear layer.
     pub linear1: Linear<T>,
-    /// The second.
+    /// The second linear layer.
     pub linear2: Linear<T>,
-    /// The norm of the attention to itself.
+    /// The normalization of the self-attention.
     pub norm1: LayerNorm<T>,
-    /// The norm of the attention to the memory.
+    /// The normalization of the attention to the memory.
     pub norm2: LayerNorm<T>,
-    /// The norm of the dense layers.
+    /// The normalization of the linear layers.
     pub norm3: LayerNorm<T>,
     #[module(skip)]
     options: TransformerOptions,
 }
 
-/// What a decoder layer has seen, for decoding one step at a time.
+/// The keys and values of a decoder layer: of the decoded steps, and of the memory.
 #[derive(Clone, Debug)]
 pub struct DecoderCache<T: Float = f32> {
     own: AttentionCache<T>,
@@ -55,12 +55,12 @@ pub struct DecoderCache<T: Float = f32> {
 }
 
 impl<T: Float> DecoderCache<T> {
-    /// How many steps were seen.
+    /// Returns the number of decoded steps.
     pub fn len(&self) -> usize {
         self.own.len()
     }
 
-    /// Whether no step was seen.
+    /// Returns true if no step was decoded.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
@@ -68,7 +68,7 @@ impl<T: Float> DecoderCache<T> {
 
 #[twins]
 impl<T: Float> TransformerDecoderLayer<T> {
-    /// A layer with these settings.
+    /// Returns a layer with these settings.
     ///
     /// # Panics
     ///
@@ -78,8 +78,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         TransformerDecoderLayer {
             self_attn: options.attention(generator),
             multihead_attn: options.attention(generator),
-            linear1: options.dense(options.d_model, options.dim_feedforward, generator),
-            linear2: options.dense(options.dim_feedforward, options.d_model, generator),
+            linear1: options.linear(options.d_model, options.dim_feedforward, generator),
+            linear2: options.linear(options.dim_feedforward, options.d_model, generator),
             norm1: options.norm(),
             norm2: options.norm(),
             norm3: options.norm(),
@@ -87,7 +87,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         }
     }
 
-    /// The result for `x` where each position sees what `masks` let it see of `x`, and `memory_masks` of the memory.
+    /// Returns the output for `x`. Each position attends to the positions of `x` that `masks` allow, and to the
+    /// positions of `memory` that `memory_masks` allow.
     ///
     /// # Errors
     ///
@@ -103,11 +104,11 @@ impl<T: Float> TransformerDecoderLayer<T> {
         let x = self.options.after(&self.norm1, x, y)?;
         let query = self.options.before(&self.norm2, x)?;
         let y = self.multihead_attn.try_attend(query, memory, memory, memory_masks)?;
-        self.rest(x, y)
+        self.finish(x, y)
     }
 
-    /// The cache before the first step, with the keys and values of the memory; they are hidden where `memory_padding`, `[n, s]`,
-    /// holds.
+    /// Returns the cache before the first step, with the keys and values of `memory`. Positions where `memory_padding`,
+    /// `[n, s]`, is true are hidden.
     ///
     /// # Errors
     ///
@@ -117,40 +118,42 @@ impl<T: Float> TransformerDecoderLayer<T> {
         Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
     }
 
-    /// The result at the next positions, which see all that `cache` has, and those before themselves; they are added to the cache.
-    /// The same as [`forward`](Self::forward) with [`AttentionMasks::causal`]. No gradient flows through attention.
+    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new
+    /// positions before them, and are added to the cache. The output is the same as of [`forward`](Self::forward) with
+    /// [`AttentionMasks::causal`]. No gradient flows through the attention.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache is of another batch.
+    /// If shapes do not fit, or the cache belongs to another batch.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, &mut cache.own)?;
         let x = self.options.after(&self.norm1, x, y)?;
         let query = self.options.before(&self.norm2, x)?;
         let y = self.multihead_attn.try_attend_cached(query, &cache.memory, cache.memory_padding.as_ref())?;
-        self.rest(x, y)
+        self.finish(x, y)
     }
 
-    /// What comes after the attention to the memory, which gave `y`.
+    /// Returns the output of the layer from the output `y` of the attention to the memory.
     #[track_caller]
-    fn rest<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+    fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm2, x, y)?;
         self.options.feed_forward([&self.linear1, &self.linear2], &self.norm3, x)
     }
 }
 
-/// Decoder layers one after the other. PyTorch: `torch.nn.TransformerDecoder`, but that each layer has initial values of its own.
+/// A stack of decoder layers. PyTorch: `torch.nn.TransformerDecoder`. Here each layer draws its own initial parameters;
+/// in PyTorch all layers begin with equal parameters.
 #[derive(Clone, Debug, Module)]
 pub struct TransformerDecoder<T: Float = f32> {
     /// The layers.
     pub layers: Vec<TransformerDecoderLayer<T>>,
-    /// The norm at the end.
+    /// The normalization after the last layer.
     pub norm: Option<LayerNorm<T>>,
 }
 
 #[twins]
 impl<T: Float> TransformerDecoder<T> {
-    /// As many layers with these settings.
+    /// Returns a stack of `num_layers` layers with these settings.
     ///
     /// # Panics
     ///
@@ -164,7 +167,7 @@ impl<T: Float> TransformerDecoder<T> {
         TransformerDecoder { layers, norm: if options.final_norm { Some(options.norm()) } else { None } }
     }
 
-    /// The result for `x`; see [`TransformerDecoderLayer::forward`].
+    /// Returns the output for `x`; see [`TransformerDecoderLayer::forward`].
     ///
     /// # Errors
     ///
@@ -183,7 +186,7 @@ impl<T: Float> TransformerDecoder<T> {
         self.norm.try_forward(x)
     }
 
-    /// A cache for each layer, before the first step; see [`TransformerDecoderLayer::cache`].
+    /// Returns a cache for each layer, before the first step; see [`TransformerDecoderLayer::cache`].
     ///
     /// # Errors
     ///
@@ -200,11 +203,11 @@ impl<T: Float> TransformerDecoder<T> {
         Ok(caches)
     }
 
-    /// The result at the next positions; see [`TransformerDecoderLayer::decode`].
+    /// Returns the output at the next positions; see [`TransformerDecoderLayer::decode`].
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches are of another batch, or there is not one for each layer.
+    /// If shapes do not fit, the caches belong to another batch, or there is not one cache for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let mut x = x;

@@ -1,4 +1,4 @@
-//! The layers of an encoder, or of a language model, and a stack of them.
+//! Encoder layers, which also serve as layers of a language model, and a stack of them.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;
@@ -12,7 +12,7 @@ use crate::layers::transformer::options::{TransformerOptions, check_caches};
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// Attention of a sequence to itself, then two dense layers, each beside a connection around it. PyTorch:
+/// An encoder layer: self-attention, then two linear layers, each with a residual connection. PyTorch:
 /// `torch.nn.TransformerEncoderLayer`. With a causal mask it is the layer of a language model, which
 /// [`decode`](Self::decode) runs step by step.
 ///
@@ -28,15 +28,15 @@ use crate::{Generator, Result};
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct TransformerEncoderLayer<T: Float = f32> {
-    /// Attention.
+    /// The self-attention.
     pub self_attn: MultiheadAttention<T>,
-    /// The first dense layer.
+    /// The first linear layer.
     pub linear1: Linear<T>,
-    /// The second.
+    /// The second linear layer.
     pub linear2: Linear<T>,
-    /// The norm of the attention.
+    /// The normalization of the attention.
     pub norm1: LayerNorm<T>,
-    /// The norm of the dense layers.
+    /// The normalization of the linear layers.
     pub norm2: LayerNorm<T>,
     #[module(skip)]
     options: TransformerOptions,
@@ -44,7 +44,7 @@ pub struct TransformerEncoderLayer<T: Float = f32> {
 
 #[twins]
 impl<T: Float> TransformerEncoderLayer<T> {
-    /// A layer with these settings.
+    /// Returns a layer with these settings.
     ///
     /// # Panics
     ///
@@ -53,44 +53,46 @@ impl<T: Float> TransformerEncoderLayer<T> {
     pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
         TransformerEncoderLayer {
             self_attn: options.attention(generator),
-            linear1: options.dense(options.d_model, options.dim_feedforward, generator),
-            linear2: options.dense(options.dim_feedforward, options.d_model, generator),
+            linear1: options.linear(options.d_model, options.dim_feedforward, generator),
+            linear2: options.linear(options.dim_feedforward, options.d_model, generator),
             norm1: options.norm(),
             norm2: options.norm(),
             options: options.clone(),
         }
     }
 
-    /// The result where each position sees what `masks` let it see.
+    /// Returns the output for `x`, where each position attends to the positions that `masks` allow.
     ///
     /// # Errors
     ///
     /// If shapes do not fit.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
-        self.rest(x, y)
+        self.finish(x, y)
     }
 
-    /// The result at the next positions, which see all that `cache` has, and those before themselves; they are added to the cache.
-    /// The same as [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through attention.
+    /// Returns the output at the next positions. They attend to the positions in `cache`, to themselves and to the new
+    /// positions before them, and are added to the cache. The output is the same as of
+    /// [`forward_masked`](Self::forward_masked) with [`AttentionMasks::causal`]. No gradient flows through the
+    /// attention.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache is of another batch.
+    /// If shapes do not fit, or the cache belongs to another batch.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, cache)?;
-        self.rest(x, y)
+        self.finish(x, y)
     }
 
-    /// What comes after the attention, which gave `y`.
+    /// Returns the output of the layer from the output `y` of the attention.
     #[track_caller]
-    fn rest<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+    fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm1, x, y)?;
         self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)
     }
 }
 
-/// Each position sees all of them.
+/// Each position attends to all positions.
 impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
@@ -98,7 +100,8 @@ impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
     }
 }
 
-/// Encoder layers one after the other. PyTorch: `torch.nn.TransformerEncoder`, but that each layer has initial values of its own.
+/// A stack of encoder layers. PyTorch: `torch.nn.TransformerEncoder`. Here each layer draws its own initial parameters;
+/// in PyTorch all layers begin with equal parameters.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -120,13 +123,13 @@ impl<T: Float> Layer<T> for TransformerEncoderLayer<T> {
 pub struct TransformerEncoder<T: Float = f32> {
     /// The layers.
     pub layers: Vec<TransformerEncoderLayer<T>>,
-    /// The norm at the end.
+    /// The normalization after the last layer.
     pub norm: Option<LayerNorm<T>>,
 }
 
 #[twins]
 impl<T: Float> TransformerEncoder<T> {
-    /// As many layers with these settings.
+    /// Returns a stack of `num_layers` layers with these settings.
     ///
     /// # Panics
     ///
@@ -140,7 +143,7 @@ impl<T: Float> TransformerEncoder<T> {
         TransformerEncoder { layers, norm: if options.final_norm { Some(options.norm()) } else { None } }
     }
 
-    /// The result where each position sees what `masks` let it see, in every layer.
+    /// Returns the output for `x`, where in every layer each position attends to the positions that `masks` allow.
     ///
     /// # Errors
     ///
@@ -153,16 +156,16 @@ impl<T: Float> TransformerEncoder<T> {
         self.norm.try_forward(x)
     }
 
-    /// A cache for each layer, before the first step.
+    /// Returns an empty cache for each layer.
     pub fn caches(&self) -> Vec<AttentionCache<T>> {
         vec![AttentionCache::new(); self.layers.len()]
     }
 
-    /// The result at the next positions; see [`TransformerEncoderLayer::decode`].
+    /// Returns the output at the next positions; see [`TransformerEncoderLayer::decode`].
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches are of another batch, or there is not one for each layer.
+    /// If shapes do not fit, the caches belong to another batch, or there is not one cache for each layer.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let mut x = x;
@@ -173,7 +176,7 @@ impl<T: Float> TransformerEncoder<T> {
     }
 }
 
-/// Each position sees all of them.
+/// Each position attends to all positions.
 impl<T: Float> Layer<T> for TransformerEncoder<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {

@@ -1,5 +1,5 @@
-//! Layers of a transformer and stacks of them (Vaswani et al. 2017, "Attention Is All You Need"; with the norms first: Xiong et al.
-//! 2020, "On Layer Normalization in the Transformer Architecture").
+//! Transformers: encoder and decoder layers, and stacks of them (Vaswani et al. 2017, "Attention Is All You Need").
+//! Normalization before attention follows Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
 
 mod decoder;
 mod encoder;
@@ -30,13 +30,13 @@ mod tests {
     #[track_caller]
     fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
         assert_eq!(got.shape(), want.shape());
-        // Sums of at most a hundred terms; the norms divide by deviations of about 1.
+        // Rounding of sums of at most a hundred terms; the normalization divides by deviations of about 1.
         let off = (got - want).abs().iter().fold(0.0, f64::max);
         assert!(off < 1e-12, "{off}");
     }
 
     #[test]
-    fn decoding_is_the_causal_pass() {
+    fn decoding_gives_the_same_as_causal_attention() {
         let generator = &mut Generator::new(0);
         for options in [options(), options().norm_first().gelu().final_norm()] {
             let tape = Tape::new();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn dropout_is_in_training_only() {
+    fn dropout_acts_in_training_only() {
         let layer = TransformerEncoderLayer::new(&options(), &mut Generator::new(0));
         let evaluated = |tape: Tape<f64>| layer.forward(tape.constant(&random(&[2, 5, 4]))).value();
         assert_eq!(evaluated(Tape::new()), evaluated(Tape::new()));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_the_values() {
+    fn gradients_agree_with_central_differences() {
         let mut layer = TransformerDecoderLayer::new(&options().gelu().dropout(0.0), &mut Generator::new(0));
         crate::layers::testing::gradients(&mut layer, |layer, tape| {
             let (x, memory) = (tape.constant(&random(&[1, 3, 4])), tape.constant(&random(&[1, 2, 4])));
@@ -102,13 +102,13 @@ mod tests {
         let keep = Tensor::<bool>::from([[true, false, false], [false, true, false], [false, false, true]]);
         let own = AttentionMasks::new().mask(AttentionMask::Keep(&keep));
         let y = encoder.forward_masked(tape.constant(&x), own).value();
-        // Each position sees itself only, so each alone gives the same.
+        // Each position attends to itself only, so that a position alone gives the same output.
         let alone = encoder.forward(tape.constant(&x.narrow(1, 1, 1))).value();
         assert_close(&y.narrow(1, 1, 1), &alone);
     }
 
     #[test]
-    fn caches_of_another_stack_are_refused() {
+    fn caches_of_another_stack_are_an_error() {
         let generator = &mut Generator::new(0);
         let (two, three) = (
             TransformerEncoder::<f64>::new(&options(), 2, generator),

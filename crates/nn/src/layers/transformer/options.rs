@@ -1,4 +1,4 @@
-//! The settings of a transformer's layers, and what encoder and decoder layers do alike.
+//! The settings of a transformer's layers, and the parts that encoder and decoder layers share.
 
 use wengert_autograd::Var;
 use wengert_tensor::Float;
@@ -12,7 +12,7 @@ use crate::layers::normalization::LayerNorm;
 use crate::layers::regularization::dropout;
 use crate::{Generator, Result};
 
-/// The settings of a transformer's layers. PyTorch: the arguments of `torch.nn.TransformerEncoderLayer`, with the same defaults.
+/// The settings of a transformer's layers. Names and defaults are PyTorch's, from `torch.nn.TransformerEncoderLayer`.
 #[derive(Clone, Debug)]
 pub struct TransformerOptions {
     pub(super) d_model: usize,
@@ -28,7 +28,7 @@ pub struct TransformerOptions {
 }
 
 impl TransformerOptions {
-    /// Layers over vectors of `d_model` numbers with `nhead` heads, over `[t, n, d_model]`.
+    /// Returns the settings of layers with `nhead` heads over inputs `[t, n, d_model]`.
     pub fn new(d_model: usize, nhead: usize) -> Self {
         TransformerOptions {
             d_model,
@@ -44,54 +44,56 @@ impl TransformerOptions {
         }
     }
 
-    /// With this many numbers between the two dense layers; 2048 by default.
+    /// Sets the number of features between the two linear layers; 2048 by default.
     #[must_use]
     pub fn dim_feedforward(self, dim_feedforward: usize) -> Self {
         TransformerOptions { dim_feedforward, ..self }
     }
 
-    /// With dropout of this probability, 0 to 1, on tapes that train; 0.1 by default.
+    /// Sets the probability of dropout, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         TransformerOptions { dropout: p, ..self }
     }
 
-    /// With GELU between the dense layers instead of ReLU. PyTorch: `activation="gelu"`.
+    /// Uses GELU between the linear layers instead of ReLU. PyTorch: `activation="gelu"`.
     #[must_use]
     pub fn gelu(self) -> Self {
         TransformerOptions { gelu: true, ..self }
     }
 
-    /// With the norms before attention and dense layers instead of after them.
+    /// Normalizes before attention and before the linear layers instead of after them. PyTorch: `norm_first=True`.
     #[must_use]
     pub fn norm_first(self) -> Self {
         TransformerOptions { norm_first: true, ..self }
     }
 
-    /// Over `[n, t, d_model]`.
+    /// Takes inputs `[n, t, d_model]` instead of `[t, n, d_model]`.
     #[must_use]
     pub fn batch_first(self) -> Self {
         TransformerOptions { batch_first: true, ..self }
     }
 
-    /// With or without biases, those of the norms included; with by default.
+    /// Adds biases or leaves them out, also in the normalization; with biases by default.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         TransformerOptions { bias, ..self }
     }
 
-    /// With another number that the norms add to the variance; 1e-5 by default.
+    /// Sets the number that the normalization adds to the variance; 1e-5 by default.
     #[must_use]
     pub fn layer_norm_eps(self, eps: f64) -> Self {
         TransformerOptions { layer_norm_eps: eps, ..self }
     }
 
-    /// With a norm after the last layer of a stack, as stacks with the norms first need it. PyTorch: `norm`.
+    /// Normalizes after the last layer of a stack. Stacks with [`norm_first`](Self::norm_first) need it. PyTorch:
+    /// `norm`.
     #[must_use]
     pub fn final_norm(self) -> Self {
         TransformerOptions { final_norm: true, ..self }
     }
 
+    /// Returns an attention layer with these settings.
     #[track_caller]
     pub(super) fn attention<T: Float>(&self, generator: &mut Generator) -> MultiheadAttention<T> {
         let builder: AttentionBuilder = MultiheadAttention::builder(self.d_model, self.nhead);
@@ -99,48 +101,52 @@ impl TransformerOptions {
         if self.batch_first { builder.batch_first().build(generator) } else { builder.build(generator) }
     }
 
+    /// Returns a linear layer with these settings.
     #[track_caller]
-    pub(super) fn dense<T: Float>(&self, inputs: usize, outputs: usize, generator: &mut Generator) -> Linear<T> {
+    pub(super) fn linear<T: Float>(&self, inputs: usize, outputs: usize, generator: &mut Generator) -> Linear<T> {
         match self.bias {
             true => Linear::new(inputs, outputs, generator),
             false => Linear::without_bias(inputs, outputs, generator),
         }
     }
 
+    /// Returns a layer normalization with these settings.
     #[track_caller]
     pub(super) fn norm<T: Float>(&self) -> LayerNorm<T> {
         let norm = LayerNorm::new([self.d_model]).eps(self.layer_norm_eps);
         if self.bias { norm } else { norm.without_bias() }
     }
 
-    /// What attention or the dense layers get.
+    /// Returns the input of attention or of the linear layers: `x`, normalized if [`norm_first`](Self::norm_first) is
+    /// set.
     #[track_caller]
     pub(super) fn before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
         if self.norm_first { norm.try_forward(x) } else { Ok(x) }
     }
 
-    /// What goes on: `x` and `y`, which attention or the dense layers gave.
+    /// Returns `x` plus the output `y` of attention or of the linear layers, normalized unless
+    /// [`norm_first`](Self::norm_first) is set.
     #[track_caller]
     pub(super) fn after<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let sum = x.try_add(dropout(y, self.dropout)?)?;
         if self.norm_first { Ok(sum) } else { norm.try_forward(sum) }
     }
 
-    /// The dense layers with their norm and the connection around them.
+    /// Applies the two linear layers with their normalization and the residual connection.
     #[track_caller]
     pub(super) fn feed_forward<'t, T: Float>(
         &self,
-        dense: [&Linear<T>; 2],
+        linear: [&Linear<T>; 2],
         norm: &LayerNorm<T>,
         x: Var<'t, T>,
     ) -> Result<Var<'t, T>> {
-        let hidden = dense[0].try_forward(self.before(norm, x)?)?;
+        let hidden = linear[0].try_forward(self.before(norm, x)?)?;
         let hidden = if self.gelu { hidden.try_gelu()? } else { hidden.try_relu()? };
-        self.after(norm, x, dense[1].try_forward(dropout(hidden, self.dropout)?)?)
+        self.after(norm, x, linear[1].try_forward(dropout(hidden, self.dropout)?)?)
     }
 }
 
-/// Refuses caches of another stack.
+/// Checks that there is one cache for each layer.
 #[track_caller]
 pub(super) fn check_caches(layers: usize, caches: usize) -> Result<()> {
     if layers == caches {
