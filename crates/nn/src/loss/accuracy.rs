@@ -4,8 +4,9 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Reductions as _, TensorLike};
 use wengert_tensor::{Error, Shape, Site, Tensor};
 
-/// The share of samples, from 0 to 1, whose largest logit is that of the target class (of several equal ones, the
-/// first); NaN where there are no samples. The shapes are those of [`CrossEntropyLoss::of`].
+/// Returns the share of samples, from 0 to 1, whose target class has the largest logit. Of equal logits, the first
+/// counts. Without samples it is NaN. The shapes are the shapes of
+/// [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
 ///
 /// ```
 /// use wengert_nn::accuracy;
@@ -17,7 +18,7 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit.
+/// If the shapes do not fit.
 #[twins]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
@@ -30,7 +31,7 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
     Ok(right as f64 / targets.numel() as f64)
 }
 
-/// Position of the class dimension, where the shapes fit.
+/// Returns the position of the class dimension, if the shapes fit.
 fn class_dim(logits: &Shape, targets: &Shape, at: Site) -> Result<usize, Error> {
     let refuse = |message: String| Err(Error::Argument { message, at });
     let axis = match logits.rank() {

@@ -3,9 +3,9 @@
 use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
 use wengert_tensor::{Error, Float, Shape, Site};
 
-/// The losses of the samples, reduced.
+/// Reduces the losses of the samples.
 #[track_caller]
-pub(super) fn reduced<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduction) -> Result<A, A::Error> {
+pub(super) fn reduce<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduction) -> Result<A, A::Error> {
     match reduction {
         LossReduction::None => Ok(losses),
         LossReduction::Sum => losses.try_sum(..),
@@ -13,37 +13,38 @@ pub(super) fn reduced<A: TensorLike<Elem: Float>>(losses: A, reduction: LossRedu
     }
 }
 
-/// An error of the operation at `at`.
+/// Returns an error of the operation at `at`.
 pub(super) fn refuse<R>(at: Site, message: String) -> Result<R, Error> {
     Err(Error::Argument { message: format!("{}: {message}", at.operation), at })
 }
 
-/// An error where `found`, the shape of `what`, is not `expected`.
-pub(super) fn check_shape(what: &str, found: &Shape, expected: &Shape, at: Site) -> Result<(), Error> {
+/// Returns an error if `found`, the shape of the tensor `name`, is not `expected`.
+pub(super) fn check_shape(name: &str, found: &Shape, expected: &Shape, at: Site) -> Result<(), Error> {
     if found == expected {
         return Ok(());
     }
-    let way_out = if found.numel() == expected.numel() { format!(": `reshape({expected})`") } else { String::new() };
-    refuse(at, format!("{what} has shape {found}, expected {expected}{way_out}"))
+    let hint = if found.numel() == expected.numel() { format!(": `reshape({expected})`") } else { String::new() };
+    refuse(at, format!("{name} has shape {found}, expected {expected}{hint}"))
 }
 
-/// Scores `[n, c]` or `[c]` as `[n, c]`.
+/// Returns scores `[n, c]` or `[c]` as `[n, c]`.
 #[track_caller]
 pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Error> {
     match scores.shape().rank() {
         1 => scores.try_unsqueeze(0),
         2 => Ok(scores.clone()),
-        _ => Ok(refuse(at, format!("scores are to be [n, c] or [c], not {}", scores.shape()))?),
+        _ => Ok(refuse(at, format!("expected scores [n, c] or [c], but got {}", scores.shape()))?),
     }
 }
 
-/// The losses `[n]` of what [`as_batch`] gave, `[]` where there was one sample without a dimension for it; reduced.
+/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape before: without a batch dimension,
+/// the loss is `[]`.
 #[track_caller]
-pub(super) fn reduced_batch<A: TensorLike<Elem: Float>>(
+pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,
     scores: &Shape,
     reduction: LossReduction,
 ) -> Result<A, A::Error> {
     let losses = if scores.rank() == 1 { losses.try_squeeze(0)? } else { losses };
-    reduced(losses, reduction)
+    reduce(losses, reduction)
 }

@@ -4,7 +4,8 @@ use wengert_tensor::ops::LossReduction;
 
 use super::*;
 
-/// Σ of e^x in order: the formula of the documentation, one sample at a time, without any trick. `[n, c, d]` only.
+/// Computes the documented formula directly, one sample at a time, for `[n, c, d]`. Returns the losses and the sum of
+/// the weights.
 fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i64>) -> (Vec<f64>, f64) {
     let (classes, d) = (logits.shape()[1], logits.shape()[2]);
     let (mut losses, mut total) = (Vec::new(), 0.0);
@@ -31,7 +32,7 @@ fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i6
 }
 
 #[test]
-fn every_option_is_the_documented_formula() {
+fn every_option_follows_the_documented_formula() {
     let logits = Tensor::from_fn([2, 3, 4], |i| ((7 * i[0] + 5 * i[1] + 3 * i[2]) % 11) as f64 * 0.3 - 1.0);
     let targets = Tensor::from([[0, 1, 2, -100], [2, 2, -100, 1]]);
     for weight in [None, Some(Tensor::from([0.5, 2.0, 1.0]))] {
@@ -40,7 +41,7 @@ fn every_option_is_the_documented_formula() {
             let loss = |reduction| CrossEntropyLoss { formula, weight: weight.clone(), reduction };
             let (expected, total) = naive(&loss(LossReduction::None), &logits, &targets);
             let sum: f64 = expected.iter().sum();
-            // Some ten roundings of numbers below 10.
+            // About ten roundings of numbers below 10.
             let close = |x: f64, y: f64| assert!((x - y).abs() < 100.0 * f64::EPSILON, "{x} is not {y}");
             let losses = loss(LossReduction::None).of(&logits, &targets);
             assert_eq!(losses.shape(), targets.shape());
@@ -66,14 +67,14 @@ fn the_gradient_is_softmax_minus_target() {
 }
 
 #[test]
-fn extremes() {
+fn infinite_logits_and_empty_batches() {
     let loss = |logits: [f64; 2], target: i64| cross_entropy(&Tensor::from(logits), &Tensor::scalar(target)).item();
     assert_eq!(loss([1000.0, 0.0], 0), 0.0);
     assert_eq!(loss([1000.0, 0.0], 1), 1000.0);
     assert_eq!(loss([0.0, f64::NEG_INFINITY], 0), 0.0);
     assert_eq!(loss([0.0, f64::NEG_INFINITY], 1), f64::INFINITY);
-    assert!(loss([0.0, 0.0], -100).is_nan(), "the mean of nothing");
-    // An ignored sample counts for nothing, whatever it holds.
+    assert!(loss([0.0, 0.0], -100).is_nan(), "the mean of no samples is NaN");
+    // An ignored sample has no effect, even with NaN.
     let logits = Tensor::from([[f64::NAN, 1.0], [0.0, 0.0]]);
     assert_eq!(cross_entropy(&logits, &Tensor::from([-100, 1])).item(), 2.0f64.ln());
     assert!(cross_entropy(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).item().is_nan());
@@ -83,7 +84,7 @@ fn extremes() {
 }
 
 #[test]
-fn mistakes_are_pytorchs_sentences() {
+fn the_texts_of_errors_are_pytorchs() {
     let logits = Tensor::<f64>::zeros([3, 4]);
     let error = |targets: &Tensor<i64>| try_cross_entropy(&logits, targets).unwrap_err().sentence();
     assert!(error(&Tensor::from([0, 4, 1])).starts_with("Target 4 is out of bounds."));

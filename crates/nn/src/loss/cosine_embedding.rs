@@ -7,16 +7,18 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Shape, Site};
 
-use crate::loss::checks::{check_shape, reduced, refuse};
+use crate::loss::checks::{check_shape, reduce, refuse};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
+/// The name of the operation in errors.
 const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 
-/// 1 - cos of the angle between two vectors where the target is 1, max(0, cos - margin) where it is -1, 0 elsewhere. PyTorch:
-/// `nn.CosineEmbeddingLoss`, whose cosine adds 1e-12 to each sum of squares.
+/// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1,
+/// max(0, cos - margin) where it is -1, and 0 elsewhere. As in PyTorch's `nn.CosineEmbeddingLoss`, the cosine adds
+/// 1e-12 to each sum of squares.
 ///
-/// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second ones and targets `[n]`, or two vectors `[width]` and a
-/// target `[]`.
+/// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second vectors and the targets `[n]`, or two
+/// vectors `[width]` and a target `[]`.
 ///
 /// ```
 /// use wengert_nn::{LossReduction, CosineEmbeddingLoss};
@@ -35,7 +37,7 @@ pub struct CosineEmbedding {
 }
 
 impl CosineEmbeddingLoss {
-    /// The cosine, from -1 to 1, below which vectors that do not belong together lose nothing; 0 by default.
+    /// Sets the cosine, from -1 to 1, below which the loss is 0 where the target is -1; 0 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: CosineEmbedding { margin }, ..self }
     }
@@ -48,7 +50,7 @@ impl FormulaOfThree for CosineEmbedding {
         let at = Site::here(COSINE_EMBEDDING_LOSS);
         let shape = first.shape();
         if !matches!(shape.rank(), 1 | 2) {
-            return Ok(refuse(at, format!("vectors are to be [n, width] or [width], not {shape}"))?);
+            return Ok(refuse(at, format!("expected vectors [n, width] or [width], but got {shape}"))?);
         }
         check_shape("the second tensor", &second.shape(), &shape, at)?;
         check_shape("the target", &target.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
@@ -56,15 +58,15 @@ impl FormulaOfThree for CosineEmbedding {
         let cosine = first.try_mul(second)?.try_sum(-1)?.try_div(&squares.0.try_mul(&squares.1)?.try_sqrt()?)?;
         let near = cosine.try_neg()?.try_add(1.0)?.try_masked_fill(&target.try_ne(1.0)?, 0.0)?;
         let far = cosine.try_sub(self.margin)?.try_relu()?.try_masked_fill(&target.try_ne(-1.0)?, 0.0)?;
-        reduced(near.try_add(&far)?, reduction)
+        reduce(near.try_add(&far)?, reduction)
     }
 }
 
-/// [`CosineEmbeddingLoss::of`] with the default options. PyTorch: `nn.functional.cosine_embedding_loss`.
+/// Returns [`CosineEmbeddingLoss::of`] with the default options. PyTorch: `nn.functional.cosine_embedding_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit.
+/// If the shapes do not fit.
 #[twins]
 pub fn try_cosine_embedding_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

@@ -1,6 +1,7 @@
 //! Cross-entropy.
 //!
-//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's `CrossEntropyLoss`:
+//! The formulas belong to the operation [`ClassLosses::try_cross_entropy`]. They are those of PyTorch's
+//! `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
 use wengert_macros::twins;
@@ -30,7 +31,7 @@ pub struct CrossEntropy {
 }
 
 impl Default for CrossEntropy {
-    /// -100 ignored, no smoothing.
+    /// Returns the default options: the class -100 is ignored, and there is no smoothing.
     fn default() -> Self {
         CrossEntropy { ignore_index: -100, label_smoothing: 0.0 }
     }
@@ -38,17 +39,17 @@ impl Default for CrossEntropy {
 
 #[twins]
 impl<T: Float> CrossEntropyLoss<T> {
-    /// With samples ignored that have this target; -100 by default.
+    /// Ignores samples with this target; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
     }
 
-    /// With a share of the target, from 0 to 1, spread evenly over all classes; 0 by default.
+    /// Spreads a share of the target, from 0 to 1, evenly over all classes; 0 by default.
     pub fn label_smoothing(self, label_smoothing: f64) -> Self {
         Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
     }
 
-    /// The loss of `logits` (not normalised) against class indices:
+    /// Returns the loss of `logits`, which are not normalized, for targets that are class indices:
     ///
     /// | `logits` | `targets` |
     /// |---|---|
@@ -58,7 +59,7 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
+    /// If the shapes do not fit, a target is neither a class nor ignored, there is not one weight per class, or the
     /// smoothing is outside its range.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
@@ -70,12 +71,12 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
     }
 
-    /// The loss of `logits` against a probability for each class, in the shape of the logits. The mean is over all positions, and no
-    /// index is ignored.
+    /// Returns the loss of `logits` for targets that are a probability for each class, in the shape of the logits. The
+    /// mean is over all positions; no class is ignored.
     ///
     /// # Errors
     ///
-    /// Where the shapes differ, there is not one weight per class, or the smoothing is outside its range.
+    /// If the shapes differ, there is not one weight per class, or the smoothing is outside its range.
     pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -87,13 +88,14 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
     }
 
+    /// Returns the options for the operation of the tensor crate.
     fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
         let CrossEntropy { ignore_index, label_smoothing } = self.formula;
         ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }
     }
 }
 
-/// [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
+/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples. PyTorch:
 /// `torch.nn.functional.cross_entropy`.
 ///
 /// ```
@@ -109,7 +111,7 @@ impl<T: Float> CrossEntropyLoss<T> {
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit, or a target is neither a class nor -100.
+/// If the shapes do not fit, or a target is neither a class nor -100.
 #[twins]
 pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,

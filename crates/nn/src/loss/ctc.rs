@@ -1,5 +1,5 @@
-//! Connectionist temporal classification (Graves et al. 2006): the loss of a sequence of labels whose places in a longer sequence are
-//! not known.
+//! Connectionist temporal classification (Graves et al. 2006): the loss of a sequence of labels whose positions in a
+//! longer sequence are not known.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -8,23 +8,23 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Scalar as _, Site, Tensor};
 
-use crate::loss::checks::reduced;
+use crate::loss::checks::reduce;
 use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 
-// What errors call the operations.
+/// The name of the operation in errors.
 const CTC_LOSS: &str = "ctc_loss";
 
-/// Minus the logarithm of the probability that a sequence of classes, with repetitions and blanks taken out, is the target. PyTorch:
-/// `nn.CTCLoss`; the formula is that of Graves et al. 2006, equations 6 to 8.
+/// Minus the logarithm of the probability that a sequence of classes is the target, after repetitions and blanks are
+/// removed. PyTorch: `nn.CTCLoss`. The formula is equations 6 to 8 of Graves et al. 2006.
 ///
-/// The gradient is that with respect to the logarithms, whatever made them. PyTorch's is the gradient with respect to what
-/// `log_softmax` was given; behind a `log_softmax` the two are one.
+/// The gradient is taken with respect to the log-probabilities. PyTorch returns the gradient with respect to the input
+/// of `log_softmax`. Both agree if the log-probabilities come from `log_softmax`.
 ///
 /// ```
 /// use wengert_nn::ctc_loss;
 /// use wengert_tensor::prelude::*;
 ///
-/// // Two steps of "blank", "a": the paths "a a", "a blank" and "blank a" mean "a".
+/// // Two steps with the classes blank and "a". The paths "a a", "a blank" and "blank a" give the target "a".
 /// let logits = Tensor::<f64>::zeros([2, 1, 2]);
 /// let loss = ctc_loss(&logits.log_softmax(2), &Tensor::from([[1]]), &[2], &[1]);
 /// assert!((loss.item() + 0.75f64.ln()).abs() < 1e-12);
@@ -38,32 +38,33 @@ pub struct CtcLoss {
 
 #[twins]
 impl CtcLoss {
-    /// Class 0 is the blank, losses may be infinite, and the mean is of the losses divided by the lengths of their targets.
+    /// Returns the loss with class 0 as the blank, possibly infinite losses, and the mean.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The class that stands for no label; 0 by default.
+    /// Sets the class that stands for no label; 0 by default.
     pub fn blank(self, blank: usize) -> Self {
         Self { blank, ..self }
     }
 
-    /// Whether targets that are longer than their sequence allows lose nothing instead of infinitely much.
+    /// Replaces infinite losses by 0; false by default. A loss is infinite if its target is too long for the input.
     pub fn zero_infinity(self, zero_infinity: bool) -> Self {
         Self { zero_infinity, ..self }
     }
 
-    /// What becomes of the losses of the samples; the mean divides each by the length of its target (at least 1) first.
+    /// Chooses the reduction of the losses of the samples: mean (the default), sum or none. The mean first divides each
+    /// loss by the length of its target, or by 1 for an empty target.
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }
 
-    /// The loss of logarithms of probabilities `[t, n, c]` against `targets` `[n, s]`, whose rows count up to `target_lengths`, after
-    /// the first `input_lengths` steps.
+    /// Returns the loss of log-probabilities `[t, n, c]` for `targets` `[n, s]`. Sample `i` has the first
+    /// `input_lengths[i]` steps and the first `target_lengths[i]` targets of its row.
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit, a length is larger than its dimension, or a target is the blank or no class.
+    /// If the shapes do not fit, a length is larger than its dimension, or a target is the blank or not a class.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         log_probs: P,
@@ -84,7 +85,7 @@ impl CtcLoss {
         let (start, skip) = (penalties(paths.start, states), penalties(paths.skip, states));
         let mut alpha = penalties(paths.before, states);
         for step in 0..shape[0] {
-            let ways = match step {
+            let arrivals = match step {
                 0 => start.clone(),
                 _ => {
                     let padded = alpha.try_pad(&[2, 0], PadMode::Constant(IMPOSSIBLE))?;
@@ -93,24 +94,24 @@ impl CtcLoss {
                     try_stack(&[alpha.clone(), moved, skipped], 0)?.try_logsumexp(0)?
                 }
             };
-            let next = ways.try_add(&emitted.try_select(0, step)?)?;
-            let over: Vec<bool> = input_lengths.iter().map(|&length| step >= length).collect();
-            let over = log_probs.mask(&Tensor::from_vec(over, [samples, 1]));
-            alpha = try_where_(&over, &alpha, &next)?;
+            let next = arrivals.try_add(&emitted.try_select(0, step)?)?;
+            let ended: Vec<bool> = input_lengths.iter().map(|&length| step >= length).collect();
+            let ended = log_probs.mask(&Tensor::from_vec(ended, [samples, 1]));
+            alpha = try_where_(&ended, &alpha, &next)?;
         }
         let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2))?;
         let losses = ends.try_logsumexp(1)?.try_neg()?;
         let infinite = losses.try_gt(-0.5 * IMPOSSIBLE)?;
         let losses = losses.try_masked_fill(&infinite, if self.zero_infinity { 0.0 } else { f64::INFINITY })?;
         if self.reduction != LossReduction::Mean {
-            return reduced(losses, self.reduction);
+            return reduce(losses, self.reduction);
         }
         let lengths: Vec<f64> = target_lengths.iter().map(|&length| length.max(1) as f64).collect();
         losses.try_div(&penalties(lengths, 1).try_squeeze(1)?)?.try_mean(..)
     }
 }
 
-/// [`CtcLoss::of`] with the default options. PyTorch: `nn.functional.ctc_loss`.
+/// Returns [`CtcLoss::of`] with the default options. PyTorch: `nn.functional.ctc_loss`.
 ///
 /// # Errors
 ///
@@ -129,16 +130,16 @@ pub fn try_ctc_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 mod tests {
     use super::*;
 
-    /// The sum over all paths of `steps` classes that mean `target`, by trying each.
+    /// Returns the probability of `target` as the sum over all paths of `steps` classes.
     fn naive(probabilities: &Tensor<f64>, steps: usize, target: &[i64]) -> f64 {
         let classes = probabilities.shape()[1];
         let mut total = 0.0;
         for code in 0..classes.pow(steps as u32) {
             let path: Vec<usize> = (0..steps).map(|step| code / classes.pow(step as u32) % classes).collect();
-            let mut meaning: Vec<i64> = path.iter().map(|&class| class as i64).collect();
-            meaning.dedup();
-            meaning.retain(|&class| class != 0);
-            if meaning == target {
+            let mut labels: Vec<i64> = path.iter().map(|&class| class as i64).collect();
+            labels.dedup();
+            labels.retain(|&class| class != 0);
+            if labels == target {
                 total += path.iter().enumerate().map(|(t, &c)| probabilities.get(&[t, c]).unwrap()).product::<f64>();
             }
         }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_counts_once() {
+    fn the_loss_is_the_sum_over_all_paths() {
         let logits = Tensor::from_fn([5, 3, 3], |i| ((7 * i[0] + 5 * i[1] + 3 * i[2]) % 11) as f64 * 0.3);
         let log_probs = logits.try_log_softmax(2).unwrap();
         let targets = Tensor::from([[1, 2, 1], [2, 2, 0], [0, 0, 0]]);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_fit_is_infinite_or_nothing() {
+    fn a_target_that_is_too_long_has_an_infinite_loss_or_0() {
         let log_probs = Tensor::<f64>::zeros([2, 1, 3]).try_log_softmax(2).unwrap();
         let (targets, zero) = (Tensor::from([[1, 1]]), CtcLoss::new().zero_infinity(true));
         assert_eq!(ctc_loss(&log_probs, &targets, &[2], &[2]).item(), f64::INFINITY);
@@ -170,18 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn wrong_lengths_and_classes_are_errors() {
         let log_probs = Tensor::<f64>::zeros([2, 1, 3]);
-        let refused = |targets: [[i64; 2]; 1], input: usize, target: usize, blank: usize| {
+        let sentence = |targets: [[i64; 2]; 1], input: usize, target: usize, blank: usize| {
             let loss = CtcLoss::new().blank(blank);
             loss.try_of(&log_probs, &Tensor::from(targets), &[input], &[target]).unwrap_err().sentence()
         };
-        assert_eq!(refused([[1, 0]], 2, 2, 0), "ctc_loss: target 0 is the blank 0, or none of 3 classes");
-        assert_eq!(refused([[1, 2]], 3, 1, 0), "ctc_loss: an input has length 3, of 2 steps");
-        assert_eq!(refused([[1, 2]], 2, 3, 0), "ctc_loss: a target has length 3, of 2 places");
-        assert_eq!(refused([[1, 2]], 2, 1, 3), "ctc_loss: the blank is class 3 of 3");
+        assert_eq!(sentence([[1, 0]], 2, 2, 0), "ctc_loss: target 0 is the blank 0 or not one of the 3 classes");
+        assert_eq!(sentence([[1, 2]], 3, 1, 0), "ctc_loss: an input length is 3, but there are 2 steps");
+        assert_eq!(sentence([[1, 2]], 2, 3, 0), "ctc_loss: a target length is 3, but targets have 2 places");
+        assert_eq!(sentence([[1, 2]], 2, 1, 3), "ctc_loss: the blank is class 3, but there are 3 classes");
         let targets = Tensor::from([[1], [2]]);
         let error = try_ctc_loss(&log_probs, &targets, &[2], &[1]).unwrap_err();
-        assert_eq!(error.sentence(), "ctc_loss: 1 samples have 2 targets, 1 input lengths and 1 target lengths");
+        assert_eq!(
+            error.sentence(),
+            "ctc_loss: expected a target, an input length and a target length for each of 1 samples, but got 2, 1 and 1"
+        );
     }
 }

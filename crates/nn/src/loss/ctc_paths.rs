@@ -4,27 +4,29 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 
 use crate::loss::checks::refuse;
 
-/// A logarithm of a probability that is as good as none: it stays finite where it is added up, so that gradients are numbers.
+/// The logarithm that stands for a probability of 0. It is finite, so that sums and gradients of it are not NaN.
 pub(super) const IMPOSSIBLE: f64 = -1e30;
 
-/// The states that a path goes through: a blank, the first label, a blank, … the last label, a blank. One row for each sample, as
-/// long as the longest target asks for.
+/// The states of the paths: a blank, the first label, a blank, and so on to the last label and a blank. There is one
+/// row for each sample, as long as the longest target needs.
 pub(super) struct Paths {
     pub(super) states: usize,
     /// The class of each state, `[n, states]`.
     pub(super) classes: Tensor<i64>,
-    /// What is added to the logarithm of a state before the first step, which counts where a sample has no steps.
+    /// The logarithms before the first step, `[n, states]`; they matter for a sample without steps.
     pub(super) before: Vec<f64>,
-    /// What is added at the first step: only the first two states can come first.
+    /// The penalty of each state at the first step: a path begins in one of the first two states.
     pub(super) start: Vec<f64>,
-    /// What is added where a path skips the blank before a state: it may, between two labels that differ.
+    /// The penalty of skipping the blank before a state, which is allowed between two different labels.
     pub(super) skip: Vec<f64>,
-    /// The two states in which a path may end, `[n, 2]`, and what is added to each: without labels there is only one.
+    /// The two states in which a path may end, `[n, 2]`.
     pub(super) ends: Tensor<i64>,
+    /// The penalty of each end, `[n, 2]`: without labels there is only one end.
     pub(super) end: Vec<f64>,
 }
 
 impl Paths {
+    /// Computes the states for `targets`, after a check of all sizes.
     pub(super) fn new(
         log_probs: &Shape,
         targets: &Tensor<i64>,
@@ -35,7 +37,7 @@ impl Paths {
     ) -> Result<Self, Error> {
         let [classes, width] = check_sizes(log_probs, targets, input_lengths, target_lengths, at)?;
         if blank >= classes {
-            return refuse(at, format!("the blank is class {blank} of {classes}"));
+            return refuse(at, format!("the blank is class {blank}, but there are {classes} classes"));
         }
         let samples = target_lengths.len();
         let states = 2 * target_lengths.iter().max().unwrap_or(&0) + 1;
@@ -47,7 +49,7 @@ impl Paths {
             let labels = &targets[sample * width..][..length];
             let class_is_wrong = |&&label: &&i64| !(0..classes as i64).contains(&label) || label == blank as i64;
             if let Some(label) = labels.iter().find(class_is_wrong) {
-                return refuse(at, format!("target {label} is the blank {blank}, or none of {classes} classes"));
+                return refuse(at, format!("target {label} is the blank {blank} or not one of the {classes} classes"));
             }
             let class = |state: usize| match state % 2 {
                 1 => labels.get(state / 2).copied().unwrap_or(blank as i64),
@@ -83,23 +85,23 @@ fn check_sizes(
 ) -> Result<[usize; 2], Error> {
     let refuse = |message| refuse(at, message);
     let &[steps, samples, classes] = &log_probs[..] else {
-        return refuse(format!("the logarithms of probabilities are to be [t, n, c], not {log_probs}"));
+        return refuse(format!("expected log-probabilities [t, n, c], but got {log_probs}"));
     };
     let &[rows, width] = &targets.shape()[..] else {
-        return refuse(format!("the targets are to be [n, s], not {}", targets.shape()));
+        return refuse(format!("expected targets [n, s], but got {}", targets.shape()));
     };
     if [rows, input_lengths.len(), target_lengths.len()] != [samples; 3] {
         return refuse(format!(
-            "{samples} samples have {rows} targets, {} input lengths and {} target lengths",
+            "expected a target, an input length and a target length for each of {samples} samples, but got {rows}, {} and {}",
             input_lengths.len(),
             target_lengths.len()
         ));
     }
     if let Some(length) = input_lengths.iter().find(|&&length| length > steps) {
-        return refuse(format!("an input has length {length}, of {steps} steps"));
+        return refuse(format!("an input length is {length}, but there are {steps} steps"));
     }
     if let Some(length) = target_lengths.iter().find(|&&length| length > width) {
-        return refuse(format!("a target has length {length}, of {width} places"));
+        return refuse(format!("a target length is {length}, but targets have {width} places"));
     }
     Ok([classes, width])
 }

@@ -7,13 +7,14 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
+/// The name of the operation in errors.
 const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 
-/// Of numbers under normal distributions with a predicted mean and variance:
-/// [`gaussian_nll_loss`](wengert_tensor::ops::LikelihoodLosses::gaussian_nll_loss). PyTorch: `nn.GaussianNLLLoss`.
+/// The negative log-likelihood of targets under normal distributions with predicted means and variances. The operation
+/// is [`gaussian_nll_loss`](wengert_tensor::ops::LikelihoodLosses::gaussian_nll_loss). PyTorch: `nn.GaussianNLLLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the means, targets of the same shape, and variances of that shape too, or with 1 as their last
-/// size, or without that dimension. It is an error too where a variance is negative.
+/// [`of`](LossOfThree::of) takes the means, the targets and the variances, all of the same shape. The last size of the
+/// variances may be 1 or missing. A negative variance is an error.
 ///
 /// ```
 /// use wengert_nn::gaussian_nll_loss;
@@ -32,19 +33,19 @@ pub struct GaussianNll {
 }
 
 impl Default for GaussianNll {
-    /// Without the constant, variances of at least 1e-6.
+    /// Returns the default options: without the constant, and with variances of at least 1e-6.
     fn default() -> Self {
         GaussianNll { full: false, eps: 1e-6 }
     }
 }
 
 impl GaussianNllLoss {
-    /// Whether ln(2π) / 2 is added to each loss; not by default.
+    /// Adds ln(2π) / 2 to each loss; false by default.
     pub fn full(self, full: bool) -> Self {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
-    /// What a variance is at least; 1e-6 by default.
+    /// Sets the smallest variance, to which smaller ones are raised; 1e-6 by default.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }
@@ -58,11 +59,11 @@ impl FormulaOfThree for GaussianNll {
     }
 }
 
-/// [`GaussianNllLoss::of`] with the default options. PyTorch: `nn.functional.gaussian_nll_loss`.
+/// Returns [`GaussianNllLoss::of`] with the default options. PyTorch: `nn.functional.gaussian_nll_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit, or a variance is negative.
+/// If the shapes do not fit, or a variance is negative.
 #[twins]
 pub fn try_gaussian_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     mean: P,

@@ -1,4 +1,4 @@
-//! Losses of samples that have several labels at once.
+//! Losses of samples with several labels each.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
@@ -7,21 +7,23 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_shape, reduced_batch, refuse};
+use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-// What errors call the operations.
+/// The name of the operation in errors.
 const MULTILABEL_MARGIN_LOSS: &str = "multilabel_margin_loss";
+/// The name of the operation in errors.
 const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 
-/// Each label should have a score larger by 1 than each class that is no label: the sum over labels j and other classes i of
-/// max(0, 1 - (xⱼ - xᵢ)), divided by the number of classes. PyTorch: `nn.MultiLabelMarginLoss`.
+/// The margin loss of several labels: the score of each label should exceed the score of each other class by 1. The
+/// loss is the sum over labels j and other classes i of max(0, 1 - (xⱼ - xᵢ)), divided by the number of classes.
+/// PyTorch: `nn.MultiLabelMarginLoss`.
 ///
 /// ```
 /// use wengert_nn::multilabel_margin_loss;
 /// use wengert_tensor::prelude::*;
 ///
-/// // Classes 3 and 0 are the labels; what stands after -1 does not count.
+/// // Classes 3 and 0 are the labels. Numbers after -1 do not count.
 /// let loss = multilabel_margin_loss(&Tensor::from([0.1, 0.2, 0.4, 0.8]), &Tensor::from([3, 0, -1, 1]));
 /// assert!((loss.item() - 0.85f64).abs() < 1e-12);
 /// ```
@@ -32,21 +34,21 @@ pub struct MultilabelMarginLoss {
 
 #[twins]
 impl MultilabelMarginLoss {
-    /// The mean over the samples.
+    /// Returns the loss with the mean over the samples.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What becomes of the losses of the samples.
+    /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction }
     }
 
-    /// The loss of scores `[n, c]` or `[c]`. `labels`, of the same shape, has the labels of each sample first, then -1.
+    /// Returns the loss of scores `[n, c]` or `[c]`. `labels` has the same shape: the labels of each sample, then -1.
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit, or a label is neither a class nor -1.
+    /// If the shapes do not fit, or a label is neither a class nor -1.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         scores: P,
@@ -57,23 +59,24 @@ impl MultilabelMarginLoss {
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // `[n, label, other]`.
-        let short = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
+        // The dimensions are [n, label, other].
+        let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
         let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
         let losses =
-            short.try_mul(&short.constant(&pairs))?.try_sum([1, 2])?.try_div(shape[shape.rank() - 1] as f64)?;
-        reduced_batch(losses, &shape, self.reduction)
+            shortfall.try_mul(&shortfall.constant(&pairs))?.try_sum([1, 2])?.try_div(shape[shape.rank() - 1] as f64)?;
+        reduce_batch(losses, &shape, self.reduction)
     }
 }
 
-/// How often each class is a label of each sample, and 1 where it is none: `[n, c]` both.
+/// Returns two tensors `[n, c]`: the number of times that each class is a label of each sample, and 1 for each class
+/// that is not.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<(Tensor<T>, Tensor<T>), Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();
     for (labels, counts) in labels.chunks(classes.max(1)).zip(counts.chunks_mut(classes.max(1))) {
         for &label in labels.iter().take_while(|&&label| label != -1) {
             let Some(count) = usize::try_from(label).ok().and_then(|label| counts.get_mut(label)) else {
-                return refuse(at, format!("label {label} is none of {classes} classes and not -1"));
+                return refuse(at, format!("label {label} is neither one of the {classes} classes nor -1"));
             };
             *count = *count + T::ONE;
         }
@@ -83,11 +86,11 @@ fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Res
     Ok((Tensor::from_vec(counts, sizes.clone()), Tensor::from_vec(other, sizes)))
 }
 
-/// [`MultilabelMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
+/// Returns [`MultilabelMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit, or a label is neither a class nor -1.
+/// If the shapes do not fit, or a label is neither a class nor -1.
 #[twins]
 pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,
@@ -96,8 +99,8 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     MultilabelMarginLoss::new().try_of(scores, labels)
 }
 
-/// Binary cross-entropy of each class by itself, averaged over the classes: several of them may be true of one sample. PyTorch:
-/// `nn.MultiLabelSoftMarginLoss`.
+/// The mean over the classes of the binary cross-entropy of each class, for samples that may belong to several classes.
+/// PyTorch: `nn.MultiLabelSoftMarginLoss`.
 ///
 /// ```
 /// use wengert_nn::multilabel_soft_margin_loss;
@@ -108,17 +111,18 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// ```
 pub type MultilabelSoftMarginLoss<T = f32> = WeightedLoss<MultilabelSoftMargin, T>;
 
-/// What a [`MultilabelSoftMarginLoss`] computes; it has no other options.
+/// The formula of a [`MultilabelSoftMarginLoss`], which has no options of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MultilabelSoftMargin;
 
 #[twins]
 impl<T: Float> MultilabelSoftMarginLoss<T> {
-    /// The loss of logits `[n, c]` or `[c]`; `target`, of the same shape, has the probability of each class, mostly 0 or 1.
+    /// Returns the loss of logits `[n, c]` or `[c]`. `target` has the same shape: the probability of each class,
+    /// usually 0 or 1.
     ///
     /// # Errors
     ///
-    /// Where the shapes differ, or the weights do not fit.
+    /// If the shapes differ, or the weights do not fit.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -131,15 +135,16 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
         let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
         let none = LossReduction::None;
         let losses = logits.try_binary_cross_entropy_with_logits(&target, weight.as_ref(), None, none)?;
-        reduced_batch(losses.try_mean(1)?, &shape, self.reduction)
+        reduce_batch(losses.try_mean(1)?, &shape, self.reduction)
     }
 }
 
-/// [`MultilabelSoftMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_soft_margin_loss`.
+/// Returns [`MultilabelSoftMarginLoss::of`] with the default options. PyTorch:
+/// `nn.functional.multilabel_soft_margin_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes differ.
+/// If the shapes differ.
 #[twins]
 pub fn try_multilabel_soft_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,
@@ -153,17 +158,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_are_no_classes_and_other_shapes_are_errors() {
+    fn wrong_labels_and_shapes_are_errors() {
         let scores = Tensor::<f64>::zeros([2, 3]);
         let error = try_multilabel_margin_loss(&scores, &Tensor::from([[0, 3, -1], [-1, 9, 9]])).unwrap_err();
-        assert_eq!(error.sentence(), "multilabel_margin_loss: label 3 is none of 3 classes and not -1");
+        assert_eq!(error.sentence(), "multilabel_margin_loss: label 3 is neither one of the 3 classes nor -1");
         assert!(try_multilabel_margin_loss(&scores, &Tensor::from([0, 1, 2])).is_err());
         assert!(try_multilabel_soft_margin_loss(&scores, &Tensor::zeros([3, 2])).is_err());
         assert!(try_multilabel_margin_loss(&Tensor::<f64>::zeros([2, 3, 1]), &Tensor::zeros([2, 3, 1])).is_err());
     }
 
     #[test]
-    fn no_samples_have_no_mean_and_one_without_a_batch_is_a_number() {
+    fn the_mean_of_no_samples_is_nan_and_a_single_sample_gives_a_number() {
         assert!(multilabel_margin_loss(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0, 3])).item().is_nan());
         let each = MultilabelMarginLoss::new().reduction(LossReduction::None);
         assert_eq!(each.of(&Tensor::<f64>::zeros([3]), &Tensor::from([1, -1, 0])).shape(), &[0usize; 0]);

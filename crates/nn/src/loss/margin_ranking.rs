@@ -7,13 +7,14 @@ use wengert_tensor::{Float, Site};
 use crate::loss::checks::check_shape;
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
-// What errors call the operations.
+/// The name of the operation in errors.
 const MARGIN_RANKING_LOSS: &str = "margin_ranking_loss";
 
-/// The first of two scores should be larger by a margin where the target is 1, smaller by as much where it is -1:
+/// The margin ranking loss: where the target is 1, the first score should exceed the second by a margin; where it is
+/// -1, the second should exceed the first. The operation is
 /// [`margin_ranking_loss`](wengert_tensor::ops::MarginLosses::margin_ranking_loss). PyTorch: `nn.MarginRankingLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the first scores, the second ones and the target, all of one shape.
+/// [`of`](LossOfThree::of) takes the first scores, the second scores and the target, all of the same shape.
 ///
 /// ```
 /// use wengert_nn::{MarginRankingLoss, margin_ranking_loss};
@@ -32,7 +33,7 @@ pub struct MarginRanking {
 }
 
 impl MarginRankingLoss {
-    /// How far apart the scores should be; 0 by default.
+    /// Sets the margin; 0 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MarginRanking { margin }, ..self }
     }
@@ -48,11 +49,11 @@ impl FormulaOfThree for MarginRanking {
     }
 }
 
-/// [`MarginRankingLoss::of`] with the default options. PyTorch: `nn.functional.margin_ranking_loss`.
+/// Returns [`MarginRankingLoss::of`] with the default options. PyTorch: `nn.functional.margin_ranking_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes differ.
+/// If the shapes differ.
 #[twins]
 pub fn try_margin_ranking_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

@@ -1,7 +1,7 @@
 //! Losses: functions with PyTorch's defaults, and for each loss a type whose methods set the options.
 //!
-//! Every loss works on tensors and on recorded variables. Losses of a prediction and a target of one shape, such as [`MseLoss`], are
-//! in the tensor crate.
+//! Every loss works on tensors and on recorded variables. Losses of a prediction and a target of one shape, such as
+//! [`MseLoss`], are in the tensor crate.
 //!
 //! [`MseLoss`]: wengert_tensor::ops::MseLoss
 

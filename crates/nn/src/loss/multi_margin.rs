@@ -6,14 +6,15 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_shape, reduced_batch, refuse};
+use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
-// What errors call the operations.
+/// The name of the operation in errors.
 const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 
-/// The target class y should have a score larger by a margin than each other class: the sum over these of
-/// wᵧ max(0, margin - xᵧ + xᵢ)ᵖ, divided by the number of classes. PyTorch: `torch.nn.MultiMarginLoss`.
+/// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. The
+/// loss is the sum over the other classes i of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ, divided by the number of classes. PyTorch:
+/// `torch.nn.MultiMarginLoss`.
 ///
 /// ```
 /// use wengert_nn::{MultiMarginLoss, multi_margin_loss};
@@ -33,7 +34,7 @@ pub struct MultiMargin {
 }
 
 impl Default for MultiMargin {
-    /// p 1, margin 1.
+    /// Returns the default options: p = 1 and a margin of 1.
     fn default() -> Self {
         MultiMargin { p: 1, margin: 1.0 }
     }
@@ -41,21 +42,21 @@ impl Default for MultiMargin {
 
 #[twins]
 impl<T: Float> MultiMarginLoss<T> {
-    /// The power of what is short of the margin, 1 or more; 1 by default.
+    /// Sets the power p, 1 or more; 1 by default.
     pub fn p(self, p: i32) -> Self {
         Self { formula: MultiMargin { p, ..self.formula }, ..self }
     }
 
-    /// How much larger the score of the target should be; 1 by default.
+    /// Sets the margin; 1 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MultiMargin { margin, ..self.formula }, ..self }
     }
 
-    /// The loss of scores `[n, c]` against classes `[n]`, or `[c]` against `[]`.
+    /// Returns the loss of scores `[n, c]` for targets `[n]`, or of scores `[c]` for a target `[]`.
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit, a target is no class, there is not one weight per class, or p is below 1.
+    /// If the shapes do not fit, a target is not a class, there is not one weight per class, or p is below 1.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         scores: P,
@@ -64,7 +65,7 @@ impl<T: Float> MultiMarginLoss<T> {
         let (scores, at) = (scores.array(), Site::here(MULTI_MARGIN_LOSS));
         let MultiMargin { p, margin } = self.formula;
         if p < 1 {
-            return Ok(refuse(at, format!("p is {p}, and is to be 1 or more"))?);
+            return Ok(refuse(at, format!("expected a p of 1 or more, but got {p}"))?);
         }
         let shape = scores.shape();
         let scores = as_batch(&scores, at)?;
@@ -72,8 +73,8 @@ impl<T: Float> MultiMarginLoss<T> {
         check_shape("the target", targets.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
         let targets = targets.try_reshape([scores.shape()[0]])?;
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
-        let short = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
-        let short = if p == 1 { short } else { short.try_pow(p)? };
+        let shortfall = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
+        let shortfall = if p == 1 { shortfall } else { shortfall.try_pow(p)? };
         // The target is not compared with itself.
         let others = 1 - try_one_hot(&targets, Some(classes))?;
         let mut share = others.cast::<T>();
@@ -81,15 +82,15 @@ impl<T: Float> MultiMarginLoss<T> {
             check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
             share = share.try_mul(&weight.try_index_select(0, &targets)?.try_unsqueeze(1)?)?;
         }
-        reduced_batch(short.try_mul(&scores.constant(&share))?.try_mean(1)?, &shape, self.reduction)
+        reduce_batch(shortfall.try_mul(&scores.constant(&share))?.try_mean(1)?, &shape, self.reduction)
     }
 }
 
-/// [`MultiMarginLoss::of`] with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
+/// Returns [`MultiMarginLoss::of`] with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit, or a target is no class.
+/// If the shapes do not fit, or a target is not a class.
 #[twins]
 pub fn try_multi_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,

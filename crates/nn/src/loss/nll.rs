@@ -6,7 +6,8 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::loss::weighted::WeightedLoss;
 
-/// Minus the log-probability of the target class, with PyTorch's options. PyTorch: `torch.nn.NLLLoss`.
+/// The negative log-likelihood: minus the log-probability of the target class, with PyTorch's options. PyTorch:
+/// `torch.nn.NLLLoss`.
 ///
 /// ```
 /// use wengert_nn::nll_loss;
@@ -24,7 +25,7 @@ pub struct NegativeLogLikelihood {
 }
 
 impl Default for NegativeLogLikelihood {
-    /// -100 ignored.
+    /// Returns the default option: the class -100 is ignored.
     fn default() -> Self {
         NegativeLogLikelihood { ignore_index: -100 }
     }
@@ -32,16 +33,16 @@ impl Default for NegativeLogLikelihood {
 
 #[twins]
 impl<T: Float> NllLoss<T> {
-    /// With samples ignored that have this target; -100 by default.
+    /// Ignores samples with this target; -100 by default.
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
     }
 
-    /// The loss of log-probabilities in the shapes of [`CrossEntropyLoss::of`].
+    /// Returns the loss of log-probabilities, in the shapes of [`CrossEntropyLoss::of`](crate::CrossEntropyLoss::of).
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit, a target is neither a class nor ignored, or there is not one weight per class.
+    /// If the shapes do not fit, a target is neither a class nor ignored, or there is not one weight per class.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         log_probs: P,
@@ -55,11 +56,11 @@ impl<T: Float> NllLoss<T> {
     }
 }
 
-/// [`NllLoss::of`] with the default options. PyTorch: `torch.nn.functional.nll_loss`.
+/// Returns [`NllLoss::of`] with the default options. PyTorch: `torch.nn.functional.nll_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes do not fit, or a target is neither a class nor -100.
+/// If the shapes do not fit, or a target is neither a class nor -100.
 #[twins]
 pub fn try_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     log_probs: P,

@@ -4,8 +4,9 @@ use wengert_macros::twins;
 use wengert_tensor::Float;
 use wengert_tensor::ops::{ArrayOperand, IntoArray, LossReduction, TensorLike};
 
-/// A loss of three tensors by the formula `F`, which has the other options: [`MarginRankingLoss`], [`CosineEmbeddingLoss`],
-/// [`TripletMarginLoss`], [`GaussianNllLoss`].
+/// A loss of three tensors. `F` is the formula with its own options: [`MarginRankingLoss`](crate::MarginRankingLoss),
+/// [`CosineEmbeddingLoss`](crate::CosineEmbeddingLoss), [`TripletMarginLoss`](crate::TripletMarginLoss),
+/// [`GaussianNllLoss`](crate::GaussianNllLoss).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossOfThree<F> {
     pub(super) formula: F,
@@ -14,28 +15,28 @@ pub struct LossOfThree<F> {
 
 /// The formula of a [`LossOfThree`].
 pub trait FormulaOfThree: Copy + Default {
-    /// The loss of three tensors whose shapes are not known to fit.
+    /// Computes the loss of three tensors, after a check of their shapes.
     #[track_caller]
     fn apply<A: TensorLike<Elem: Float>>(self, tensors: [&A; 3], reduction: LossReduction) -> Result<A, A::Error>;
 }
 
 #[twins]
 impl<F: FormulaOfThree> LossOfThree<F> {
-    /// The mean, with the default options of the formula.
+    /// Returns the loss with the mean and with the default options of the formula.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What becomes of the single losses.
+    /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }
 
-    /// The loss of three tensors; the formula says which, in which order and of which shapes.
+    /// Returns the loss of three tensors. The documentation of each loss has their order and shapes.
     ///
     /// # Errors
     ///
-    /// Where the shapes do not fit.
+    /// If the shapes do not fit.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         first: P,

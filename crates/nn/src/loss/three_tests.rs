@@ -3,7 +3,7 @@ use wengert_tensor::Tensor;
 use super::*;
 
 #[test]
-fn shapes_that_differ_are_errors() {
+fn different_shapes_are_errors() {
     let (column, row) = (Tensor::from([[1.0], [2.0]]), Tensor::from([1.0, 2.0]));
     let error = try_margin_ranking_loss(&column, &row, &row).unwrap_err();
     let sentence = "margin_ranking_loss: the second tensor has shape [2], expected [2, 1]: `reshape([2, 1])`";

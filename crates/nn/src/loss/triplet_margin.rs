@@ -6,19 +6,22 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Site};
 
-use crate::loss::checks::{check_shape, reduced};
+use crate::loss::checks::{check_shape, reduce};
 use crate::loss::three::{FormulaOfThree, LossOfThree};
 
+/// The name of the operation in errors.
 const TRIPLET_MARGIN_LOSS: &str = "triplet_margin_loss";
 
+/// The name of the operation in errors.
 const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_loss";
 
-/// An anchor should be nearer to the positive example than to the negative one, by a margin:
-/// [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch: `nn.TripletMarginLoss` and, by
-/// [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
+/// The triplet margin loss: an anchor should be nearer to a positive example than to a negative one, by a margin. The
+/// operation is [`triplet_margin_loss`](wengert_tensor::ops::MarginLosses::triplet_margin_loss). PyTorch:
+/// `nn.TripletMarginLoss` and, by [`by_distance`](LossOfThree::by_distance), `nn.TripletMarginWithDistanceLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the anchor, the positive and the negative, vectors `[…, width]` of one shape. Margin 1, Euclidean
-/// distances to which 1e-6 is added, no swap by default.
+/// [`of`](LossOfThree::of) takes the anchor, the positive and the negative example, vectors `[…, width]` of the same
+/// shape. By default the margin is 1, the distances are Euclidean with 1e-6 added to each difference, and there is no
+/// swap.
 ///
 /// ```
 /// use wengert_nn::{TripletMarginLoss, triplet_margin_loss};
@@ -33,31 +36,32 @@ pub type TripletMarginLoss = LossOfThree<TripletOptions>;
 
 #[twins]
 impl TripletMarginLoss {
-    /// How much nearer the positive should be; 1 by default.
+    /// Sets the margin; 1 by default.
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
-    /// The norm of the distance; 2 by default.
+    /// Sets p of the p-norm that is the distance; 2 by default.
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }
 
-    /// What is added to every difference; 1e-6 by default.
+    /// Sets the number that is added to every difference; 1e-6 by default.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }
 
-    /// Whether the distance from positive to negative counts where it is the smaller one.
+    /// Uses the distance from the positive to the negative example where it is smaller than from the anchor; false by
+    /// default.
     pub fn swap(self, swap: bool) -> Self {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }
     }
 
-    /// [`of`](LossOfThree::of) with a distance of one's own; `p` and `eps` are not used.
+    /// Returns the loss with the function `distance`. `p` and `eps` are not used.
     ///
     /// # Errors
     ///
-    /// Where the shapes differ.
+    /// If the shapes differ.
     pub fn try_by_distance<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         anchor: P,
@@ -72,8 +76,8 @@ impl TripletMarginLoss {
         if self.formula.swap {
             far = far.try_minimum(&distance(&positive, &negative))?;
         }
-        let short = distance(&anchor, &positive).try_sub(&far)?.try_add(self.formula.margin)?;
-        reduced(short.try_relu()?, self.reduction)
+        let shortfall = distance(&anchor, &positive).try_sub(&far)?.try_add(self.formula.margin)?;
+        reduce(shortfall.try_relu()?, self.reduction)
     }
 }
 
@@ -85,16 +89,17 @@ impl FormulaOfThree for TripletOptions {
     }
 }
 
+/// Checks that the shapes of the examples are the shape of the anchor.
 fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site) -> Result<(), Error> {
     check_shape("the positive", &positive.shape(), &anchor.shape(), at)?;
     check_shape("the negative", &negative.shape(), &anchor.shape(), at)
 }
 
-/// [`TripletMarginLoss::of`] with the default options. PyTorch: `nn.functional.triplet_margin_loss`.
+/// Returns [`TripletMarginLoss::of`] with the default options. PyTorch: `nn.functional.triplet_margin_loss`.
 ///
 /// # Errors
 ///
-/// Where the shapes differ, or they have no dimensions.
+/// If the shapes differ, or have no dimensions.
 #[twins]
 pub fn try_triplet_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     anchor: P,
