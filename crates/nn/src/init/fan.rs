@@ -3,25 +3,25 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Shape, Site};
 
-/// What follows a layer, for the factor that keeps the size of its values: the `gain`.
+/// The nonlinearity after a layer. It determines the gain, the factor that keeps the size of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Nonlinearity {
-    /// Nothing, a sigmoid, or a convolution: 1.
+    /// No nonlinearity, or a sigmoid: the gain is 1.
     #[default]
     Linear,
-    /// tanh: 5/3.
+    /// tanh: the gain is 5/3.
     Tanh,
-    /// ReLU: √2.
+    /// ReLU: the gain is √2.
     Relu,
-    /// Leaky ReLU with this slope: √(2 / (1 + slope²)). √5 is what PyTorch's dense and convolutional layers begin with:
-    /// with it, [`kaiming_uniform`] is U(-1/√fan, 1/√fan).
+    /// Leaky ReLU with this slope: the gain is √(2 / (1 + slope²)). PyTorch's linear and convolutional layers use a
+    /// slope of √5, with which [`kaiming_uniform`](crate::init::kaiming_uniform) is U(-1/√fan, 1/√fan).
     LeakyRelu(f64),
-    /// SELU: 3/4.
+    /// SELU: the gain is 3/4.
     Selu,
 }
 
 impl Nonlinearity {
-    /// The factor. PyTorch: `torch.nn.init.calculate_gain`.
+    /// Returns the gain. PyTorch: `torch.nn.init.calculate_gain`.
     pub fn gain(self) -> f64 {
         match self {
             Nonlinearity::Linear => 1.0,
@@ -33,18 +33,19 @@ impl Nonlinearity {
     }
 }
 
-/// Whether values keep their size in the forward pass or gradients in the backward pass. PyTorch: `mode`.
+/// The choice between values in the forward pass and gradients in the backward pass: which keep their size. PyTorch:
+/// `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// Values: the fan in. PyTorch: `fan_in`.
+    /// Values keep their size: scale by the fan in. PyTorch: `fan_in`.
     #[default]
     In,
-    /// Gradients: the fan out. PyTorch: `fan_out`.
+    /// Gradients keep their size: scale by the fan out. PyTorch: `fan_out`.
     Out,
 }
 
-/// Fan in and fan out of a weight `[out, in, …kernel]`: `in` and `out` times the size of the kernel. PyTorch:
-/// `_calculate_fan_in_and_fan_out`.
+/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`: `in` and `out` times the size of the kernel.
+/// PyTorch: `_calculate_fan_in_and_fan_out`.
 ///
 /// ```
 /// use wengert_nn::init::fans;
@@ -55,12 +56,13 @@ pub enum Fan {
 ///
 /// # Errors
 ///
-/// Where there are fewer than two dimensions.
+/// If there are fewer than two dimensions.
 #[twins]
 pub fn try_fans(shape: &Shape) -> Result<(usize, usize), Error> {
     fans_at(shape, Site::here("fans"))
 }
 
+/// Returns the fans of a weight for the operation at `at`; see [`try_fans`].
 pub(super) fn fans_at(shape: &Shape, at: Site) -> Result<(usize, usize), Error> {
     match *shape.sizes() {
         [outputs, inputs, ref kernel @ ..] => {

@@ -1,4 +1,4 @@
-//! Initial values of parameters: each function gives a tensor of a shape, drawn from a generator.
+//! Initial values of parameters. Each function draws a tensor of a given shape from a generator.
 //!
 //! | here | PyTorch, `torch.nn.init` |
 //! |---|---|
@@ -9,9 +9,11 @@
 //! | [`Nonlinearity::gain`], [`fans`] | `calculate_gain`, `_calculate_fan_in_and_fan_out` |
 //! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full` | `zeros_`, `ones_`, `constant_` |
 //!
-//! A weight has the shape `[out, in, …]`: of a dense layer `[out, in]`, of a convolution `[out, in / groups, …kernel]`. Its
-//! *fan in* is how many numbers an output is summed of, its *fan out* how many outputs an input goes to. Each element takes
-//! one word of the generator, in row-major order, in f64 arithmetic rounded once.
+//! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a
+//! convolution. Its *fan in* is the number of inputs that an output depends on, its *fan out* the number of outputs
+//! that depend on an input.
+//!
+//! Each element takes one word of the generator, in row-major order. It is computed in f64 and rounded once.
 
 mod fan;
 mod orthogonal;

@@ -3,13 +3,15 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 
-/// `gain` times a random orthogonal matrix, every one as likely as any other (A. M. Saxe, J. L. McClelland and S. Ganguli,
-/// "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013). As a matrix, a weight has
-/// a row for each of its first size; where there are more rows than columns, its columns are orthogonal, otherwise its
-/// rows. PyTorch: `orthogonal_`.
+/// Returns `gain` times a random orthogonal matrix, uniformly distributed (A. M. Saxe, J. L. McClelland and S. Ganguli,
+/// "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013). PyTorch:
+/// `orthogonal_`.
 ///
-/// The rows of a normal matrix, each made orthogonal to those before it: Gram and Schmidt, twice, which is enough for
-/// rounding (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
+/// A weight with more than two dimensions is seen as a matrix whose rows are its first dimension. If there are more
+/// rows than columns, the columns are orthogonal, otherwise the rows.
+///
+/// The rows of a normal matrix are made orthogonal by the Gram-Schmidt process. It runs twice, which is enough to
+/// remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
 /// use wengert_nn::init;
@@ -22,7 +24,7 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 ///
 /// # Errors
 ///
-/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+/// If `shape` has fewer than two dimensions, or there is not enough memory.
 #[twins]
 pub fn try_orthogonal<T: Float>(
     shape: impl Into<Sizes>,
@@ -57,12 +59,13 @@ pub fn try_orthogonal<T: Float>(
     Ok(weight)
 }
 
+/// Returns the dot product of two vectors.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `onto` has length 1.
-fn subtract_projection(vector: &mut [f64], onto: &[f64]) {
-    let along = dot(vector, onto);
-    vector.iter_mut().zip(onto).for_each(|(x, onto)| *x -= along * onto);
+/// Subtracts the projection of `vector` onto `unit`, a vector of length 1.
+fn subtract_projection(vector: &mut [f64], unit: &[f64]) {
+    let component = dot(vector, unit);
+    vector.iter_mut().zip(unit).for_each(|(x, unit)| *x -= component * unit);
 }

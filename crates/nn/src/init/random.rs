@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 
-/// U(`low`, `high`), without `high`. PyTorch: `uniform_`.
+/// Draws from U(`low`, `high`), which excludes `high`. PyTorch: `uniform_`.
 ///
 /// ```
 /// use wengert_nn::init;
@@ -15,7 +15,7 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 ///
 /// # Errors
 ///
-/// As [`Tensor::try_uniform`].
+/// As for [`Tensor::try_uniform`].
 #[twins]
 pub fn try_uniform<T: Float>(
     shape: impl Into<Sizes>,
@@ -26,11 +26,11 @@ pub fn try_uniform<T: Float>(
     Tensor::try_uniform(low, high, shape, generator)
 }
 
-/// The normal distribution. PyTorch: `normal_`.
+/// Draws from the normal distribution with `mean` and standard deviation `std`. PyTorch: `normal_`.
 ///
 /// # Errors
 ///
-/// Where `std` is negative or NaN, or memory cannot hold the tensor.
+/// If `std` is negative or NaN, or there is not enough memory.
 #[twins]
 pub fn try_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -46,21 +46,21 @@ pub fn try_normal<T: Float>(
     drawn(&shape, || mean + std * generator.normal())
 }
 
-/// The normal distribution within [`low`, `high`], which are values as drawn, no multiples of `std`. PyTorch:
-/// `trunc_normal_`.
+/// Draws from the normal distribution, limited to values from `low` to `high`. The bounds are values, not multiples of
+/// `std`. PyTorch: `trunc_normal_`.
 ///
 /// ```
 /// use wengert_nn::init;
 /// use wengert_tensor::prelude::*;
 ///
-/// // What vision transformers begin with.
+/// // The initial embedding of vision transformers.
 /// let embedding: Tensor<f32> = init::truncated_normal([196, 64], 0.0, 0.02, -2.0, 2.0, &mut Generator::new(0));
 /// assert!((embedding.std(.., 1.0).item() - 0.02).abs() < 0.001);
 /// ```
 ///
 /// # Errors
 ///
-/// Where `low` is not below `high`, `std` is not positive, or memory cannot hold the tensor.
+/// If `low` is not below `high`, `std` is not positive, or there is not enough memory.
 #[twins]
 pub fn try_truncated_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -82,6 +82,7 @@ pub fn try_truncated_normal<T: Float>(
     drawn(&shape, || (mean + std * generator.truncated_normal(least, most)).clamp(low, high))
 }
 
+/// Returns a tensor whose elements `draw` computes one after the other, in row-major order.
 #[track_caller]
 pub(super) fn drawn<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
     let mut drawn = Tensor::try_full(shape, T::ZERO)?;

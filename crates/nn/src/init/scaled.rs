@@ -6,9 +6,9 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 use crate::init::fan::{Fan, Nonlinearity, fans_at};
 use crate::init::random::drawn;
 
-/// U(-b, b) with b = `gain` √(6 / (fan in + fan out)): values and gradients keep their size as well as one distribution
-/// allows (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010).
-/// PyTorch: `xavier_uniform_`.
+/// Draws from U(-b, b) with b = `gain` √(6 / (fan in + fan out)), a compromise that keeps the size of both values and
+/// gradients (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+/// 2010). PyTorch: `xavier_uniform_`.
 ///
 /// ```
 /// use wengert_nn::init::{self, Nonlinearity};
@@ -20,7 +20,7 @@ use crate::init::random::drawn;
 ///
 /// # Errors
 ///
-/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+/// If `shape` has fewer than two dimensions, or there is not enough memory.
 #[twins]
 pub fn try_xavier_uniform<T: Float>(
     shape: impl Into<Sizes>,
@@ -30,15 +30,15 @@ pub fn try_xavier_uniform<T: Float>(
     let at = Site::here("xavier_uniform");
     let shape = shape.into().resolve_plain(at)?;
     let (inputs, outputs) = fans_at(&shape, at)?;
-    symmetric(&shape, gain * (6.0 / inputs.saturating_add(outputs) as f64).sqrt(), generator)
+    symmetric_uniform(&shape, gain * (6.0 / inputs.saturating_add(outputs) as f64).sqrt(), generator)
 }
 
-/// The normal distribution of mean 0 and standard deviation `gain` √(2 / (fan in + fan out)); see [`xavier_uniform`].
-/// PyTorch: `xavier_normal_`.
+/// Draws from the normal distribution with mean 0 and standard deviation `gain` √(2 / (fan in + fan out)); see
+/// [`xavier_uniform`]. PyTorch: `xavier_normal_`.
 ///
 /// # Errors
 ///
-/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+/// If `shape` has fewer than two dimensions, or there is not enough memory.
 #[twins]
 pub fn try_xavier_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -52,8 +52,9 @@ pub fn try_xavier_normal<T: Float>(
     drawn(&shape, || std * generator.normal())
 }
 
-/// U(-b, b) with b = gain √(3 / fan): values, or gradients, keep their size through a layer and its nonlinearity (K. He,
-/// X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", 2015). PyTorch: `kaiming_uniform_`.
+/// Draws from U(-b, b) with b = gain √(3 / fan), so that values, or gradients, keep their size through a layer and its
+/// nonlinearity (K. He, X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", 2015). PyTorch:
+/// `kaiming_uniform_`.
 ///
 /// ```
 /// use wengert_nn::init::{self, Fan, Nonlinearity};
@@ -66,7 +67,7 @@ pub fn try_xavier_normal<T: Float>(
 ///
 /// # Errors
 ///
-/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+/// If `shape` has fewer than two dimensions, or there is not enough memory.
 #[twins]
 pub fn try_kaiming_uniform<T: Float>(
     shape: impl Into<Sizes>,
@@ -76,16 +77,16 @@ pub fn try_kaiming_uniform<T: Float>(
 ) -> Result<Tensor<T>, Error> {
     let at = Site::here("kaiming_uniform");
     let shape = shape.into().resolve_plain(at)?;
-    let std = kaiming(&shape, fan, nonlinearity, at)?;
-    symmetric(&shape, 3f64.sqrt() * std, generator)
+    let std = kaiming_std(&shape, fan, nonlinearity, at)?;
+    symmetric_uniform(&shape, 3f64.sqrt() * std, generator)
 }
 
-/// The normal distribution of mean 0 and standard deviation gain / √fan; see [`kaiming_uniform`]. PyTorch:
+/// Draws from the normal distribution with mean 0 and standard deviation gain / √fan; see [`kaiming_uniform`]. PyTorch:
 /// `kaiming_normal_`.
 ///
 /// # Errors
 ///
-/// Where `shape` has fewer than two dimensions, or memory cannot hold the tensor.
+/// If `shape` has fewer than two dimensions, or there is not enough memory.
 #[twins]
 pub fn try_kaiming_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -95,16 +96,18 @@ pub fn try_kaiming_normal<T: Float>(
 ) -> Result<Tensor<T>, Error> {
     let at = Site::here("kaiming_normal");
     let shape = shape.into().resolve_plain(at)?;
-    let std = kaiming(&shape, fan, nonlinearity, at)?;
+    let std = kaiming_std(&shape, fan, nonlinearity, at)?;
     drawn(&shape, || std * generator.normal())
 }
 
-fn kaiming(shape: &Shape, fan: Fan, nonlinearity: Nonlinearity, at: Site) -> Result<f64, Error> {
+/// Returns the standard deviation gain / √fan.
+fn kaiming_std(shape: &Shape, fan: Fan, nonlinearity: Nonlinearity, at: Site) -> Result<f64, Error> {
     let (inputs, outputs) = fans_at(shape, at)?;
     let fan = if fan == Fan::In { inputs } else { outputs };
     Ok(nonlinearity.gain() / (fan as f64).sqrt())
 }
 
-fn symmetric<T: Float>(shape: &Shape, bound: f64, generator: &mut Generator) -> Result<Tensor<T>, Error> {
+/// Draws from U(-`bound`, `bound`).
+fn symmetric_uniform<T: Float>(shape: &Shape, bound: f64, generator: &mut Generator) -> Result<Tensor<T>, Error> {
     drawn(shape, || bound * (2.0 * generator.uniform() - 1.0))
 }

@@ -18,8 +18,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of the
-/// gradient. Steps thus have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
+/// Gradient descent whose steps are scaled by the root mean square of earlier steps, divided by the root mean square of
+/// the gradient. Steps thus have the unit of the parameter. PyTorch: `torch.optim.Adadelta`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -40,8 +40,8 @@ pub struct Adadelta<T: Float = f32> {
 }
 
 impl<T: Float> Adadelta<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), rho 0.9 and epsilon 1e-6. The first step checks the
-    /// settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), rho 0.9 and epsilon 1e-6. The first step
+    /// checks the settings.
     pub fn new(lr: f64) -> Self {
         Adadelta { rho: 0.9, eps: 1e-6, common: Common::new(lr) }
     }

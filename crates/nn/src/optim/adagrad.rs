@@ -1,8 +1,8 @@
 //! Adagrad.
 //!
-//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The update is
-//! PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a
-//! parameter's t-th step:
+//! Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning and stochastic optimization" (2011). The
+//! update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adagrad.html>), for a parameter's t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -40,8 +40,8 @@ pub struct Adagrad<T: Float = f32> {
 }
 
 impl<T: Float> Adagrad<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and sums that
-    /// begin at 0. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) that does not decay, epsilon 1e-10, and
+    /// sums that begin at 0. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
     }

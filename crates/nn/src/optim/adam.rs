@@ -1,8 +1,8 @@
 //! Adam and AdamW.
 //!
-//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and Hutter (2019).
-//! The update is PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for
-//! a parameter's t-th step:
+//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015); with decoupled weight decay, Loshchilov and
+//! Hutter (2019). The update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adam.html>), for a parameter's t-th step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                 (decoupled)
@@ -40,8 +40,8 @@ pub struct Adam<T: Float = f32> {
 }
 
 impl<T: Float> Adam<T> {
-    /// Returns an optimiser with learning rate `lr` and PyTorch's defaults: betas 0.9 and 0.999, epsilon 1e-8 and no weight
-    /// decay. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` and PyTorch's defaults: betas 0.9 and 0.999, epsilon 1e-8 and no
+    /// weight decay. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adam { moments: Moments::DEFAULT, amsgrad: false, common: Common::new(lr) }
     }
@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn three_steps_are_pytorchs() {
-        // Each row: settings, then p after each of three steps from p = [1, -2] with the gradient p, by torch.optim in f64.
+        // Each row: settings, then p after each of three steps from p = [1, -2] with the gradient p, by torch.optim in
+        // f64.
         let table: [(Adam<f64>, [[f64; 2]; 3]); 5] = [
             (
                 Adam::new(0.5),

@@ -1,7 +1,8 @@
 //! Adamax.
 //!
-//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update is PyTorch's, with its order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>), for a parameter's t-th step:
+//! Kingma and Ba, "Adam: a method for stochastic optimization" (2015), section 7.1. The update is PyTorch's, with its
+//! order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adamax.html>), for a parameter's t-th
+//! step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -18,8 +19,8 @@ use crate::optim::moments::{Moments, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's absolute value instead of the root of its mean
-/// square. PyTorch: `torch.optim.Adamax`.
+/// [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's absolute value instead of the root of its
+/// mean square. PyTorch: `torch.optim.Adamax`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -39,8 +40,8 @@ pub struct Adamax<T: Float = f32> {
 }
 
 impl<T: Float> Adamax<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8. The second
-    /// beta is the decay of the maximum. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8.
+    /// The second beta is the decay of the maximum. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adamax { moments: Moments::DEFAULT, common: Common::new(lr) }
     }

@@ -11,7 +11,8 @@ use crate::optim::setting::Setting;
 
 /// A value with states for the parameters of a model, which a [`Checkpoint`](crate::Checkpoint) can save and restore.
 pub trait Resume<T: Float>: Clone {
-    /// Passes each number and tensor with its name to `archive`, which copies it when saving and sets it when restoring.
+    /// Passes each number and tensor with its name to `archive`, which copies it when saving and sets it when
+    /// restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
 }
 
@@ -54,7 +55,8 @@ impl Key {
         }
     }
 
-    /// Returns the key of the name `in_file`, or `None` if it does not belong to the object that was saved under `name`.
+    /// Returns the key of the name `in_file`, or `None` if it does not belong to the object that was saved under
+    /// `name`.
     pub(crate) fn from_file(in_file: &str, name: &str) -> Option<Key> {
         let key = |prefix| Some(in_file.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('.')?.to_owned());
         key("@settings.").map(Key::Setting).or_else(|| key("@optimizer.").map(Key::State))
@@ -76,31 +78,38 @@ impl<T: Float> Entry<T> {
 }
 
 impl<T: Float> Archive<T> {
+    /// Returns an empty archive for saving.
     pub(crate) fn writing() -> Self {
         Archive { entries: HashMap::new(), reading: false, missing: Vec::new(), mismatched: Vec::new() }
     }
 
+    /// Returns an archive with the entries of a file, for restoring.
     pub(crate) fn reading(entries: HashMap<Key, Entry<T>>) -> Self {
         Archive { entries, reading: true, ..Archive::writing() }
     }
 
+    /// Returns true if the archive restores values from a file.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading
     }
 
+    /// Returns the collected entries.
     pub(crate) fn into_entries(self) -> HashMap<Key, Entry<T>> {
         self.entries
     }
 
-    /// Ends the reading. Returns the missing names, the names of other shapes or types, and the names that were not read.
+    /// Ends the reading. Returns the missing names, the names of other shapes or types, and the names that were not
+    /// read.
     pub(crate) fn finish(self) -> (Vec<Key>, Vec<Mismatch>, Vec<Key>) {
         (self.missing, self.mismatched, self.entries.into_keys().collect())
     }
 
+    /// Returns true if there is an entry with this name.
     pub(crate) fn contains(&self, key: &Key) -> bool {
         self.entries.contains_key(key)
     }
 
+    /// Exchanges a number.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         self.exchange(key, Entry::Number(*value), |entry| match entry {
             Entry::Number(read) => {
@@ -111,6 +120,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
+    /// Exchanges an integer.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         self.exchange(key, Entry::Integer(*value), |entry| match entry {
             Entry::Integer(read) => {
@@ -121,6 +131,7 @@ impl<T: Float> Archive<T> {
         });
     }
 
+    /// Exchanges a flag.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         self.exchange(key, Entry::Flag(*value), |entry| match entry {
             Entry::Flag(read) => {
@@ -148,7 +159,8 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When writing, stores `own`. When reading, passes the entry of the file to `set`, which returns false if it has another kind.
+    /// When writing, stores `own`. When reading, passes the entry of the file to `set`, which returns false if it has
+    /// another kind.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         if !self.reading {
             self.entries.insert(key, own);

@@ -1,7 +1,8 @@
 //! Averaged stochastic gradient descent.
 //!
-//! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update is PyTorch's, with its order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th step:
+//! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update is PyTorch's, with
+//! its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>), for a parameter's t-th
+//! step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -20,8 +21,8 @@ use crate::optim::setting::{Range, Setting};
 
 /// Gradient descent with a falling learning rate, and the mean of each parameter's values from step `t0` on.
 ///
-/// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
-/// the state `ax`.
+/// The model keeps the last values; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the
+/// mean is the state `ax`.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -50,8 +51,8 @@ pub struct Asgd<T: Float = f32> {
 }
 
 impl<T: Float> Asgd<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from step 1,000,000
-    /// on. The first step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and means from
+    /// step 1,000,000 on. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }
     }

@@ -28,7 +28,8 @@ use crate::{Error, Result};
 /// ```
 ///
 /// The running statistics of batch normalization belong to the trained weights, not to the average. After
-/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew them (PyTorch: `update_bn`).
+/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew them (PyTorch:
+/// `update_bn`).
 #[derive(Clone, Debug)]
 pub struct WeightAverage<T: Float = f32> {
     /// The decay of the exponential average; `None` for the plain average.
@@ -42,14 +43,14 @@ pub struct WeightAverage<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightAverage<T> {
-    /// Returns an exponential average: each update adds `decay` (0 to 1, often 0.999) times the old average and `1 - decay` times
-    /// the current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
+    /// Returns an exponential average: each update adds `decay` (0 to 1, often 0.999) times the old average and `1 -
+    /// decay` times the current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
     pub fn ema(decay: f64) -> Self {
         WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
     }
 
-    /// Returns a plain average over all updates (Izmailov et al., "Averaging weights leads to wider optima and better generalization",
-    /// 2018). PyTorch: `get_swa_multi_avg_fn`.
+    /// Returns a plain average over all updates (Izmailov et al., "Averaging weights leads to wider optima and better
+    /// generalization", 2018). PyTorch: `get_swa_multi_avg_fn`.
     pub fn swa() -> Self {
         WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new() }
     }
@@ -63,8 +64,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If the decay is not from 0 to 1, or the shapes of the model are not the shapes of the first update. In these cases nothing
-    /// changes.
+    /// If the decay is not from 0 to 1, or the shapes of the model are not the shapes of the first update. In these
+    /// cases nothing changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });

@@ -40,7 +40,8 @@ impl<O, T: Float> Common<O, T> {
         Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
     }
 
-    /// Returns the gradient that an update starts from: negated by [`maximize`](Self::maximize), with the L2 penalty added.
+    /// Returns the gradient that an update starts from: negated by [`maximize`](Self::maximize), with the L2 penalty
+    /// added.
     pub fn penalized_gradient(&self) -> PenalizedGradient<T> {
         let sign = if self.maximize { -T::ONE } else { T::ONE };
         let has_penalty = self.weight_decay != 0.0 && !self.decoupled;
@@ -108,8 +109,8 @@ impl<T: Float> DecayedParameter<T> {
 pub struct States<T: Float = f32> {
     /// The number of the parameter's steps, the current one included.
     pub steps: u64,
-    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states): of the parameter's shape, or a single
-    /// number of rank 0.
+    /// One tensor for each name of [`Optimizer::states`](crate::Optimizer::states): of the parameter's shape, or a
+    /// single number of rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 

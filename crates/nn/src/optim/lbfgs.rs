@@ -1,7 +1,8 @@
 //! L-BFGS: moves along an approximation of Newton's direction, computed from the last gradients.
 //!
-//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of Nocedal and
-//! Wright, "Numerical optimization" (2006). The iteration is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
+//! Nocedal, "Updating quasi-Newton matrices with limited storage" (1980); the two-loop recursion is algorithm 7.4 of
+//! Nocedal and Wright, "Numerical optimization" (2006). The iteration is PyTorch's
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>).
 
 use std::collections::VecDeque;
 
@@ -18,9 +19,9 @@ use crate::{Error, Result};
 
 /// L-BFGS, for losses without noise: each step needs the whole data set. PyTorch: `torch.optim.LBFGS`.
 ///
-/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. It therefore takes a function that
-/// computes the loss and the gradients of the model. All parameters that are not frozen form one vector; there are no groups.
-/// Buffers do not change.
+/// A step makes up to [`max_iter`](Self::max_iter) moves and evaluates the loss several times. It therefore takes a
+/// function that computes the loss and the gradients of the model. All parameters that are not frozen form one vector;
+/// there are no groups. Buffers do not change.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -87,8 +88,8 @@ struct Evaluated<T: Float> {
 
 #[twins]
 impl<T: Float> Lbfgs<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a history of
-    /// 100 moves, and no line search.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), up to 20 moves and 25 evaluations a step, a
+    /// history of 100 moves, and no line search.
     pub fn new(lr: f64) -> Self {
         Lbfgs {
             lr,
@@ -135,8 +136,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { history_size: moves, ..self }
     }
 
-    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The learning rate is the first
-    /// length that it tries. PyTorch: `line_search_fn="strong_wolfe"`.
+    /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The learning rate is the
+    /// first length that it tries. PyTorch: `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }

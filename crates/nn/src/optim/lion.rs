@@ -17,8 +17,8 @@ use crate::optim::setting::{Range, Setting};
 
 /// Steps of equal length, by the sign of the momentum.
 ///
-/// Compared to [`Adam`](crate::Adam), divide the learning rate by 3 to 10, and multiply the weight decay by the same factor. The
-/// decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
+/// Compared to [`Adam`](crate::Adam), divide the learning rate by 3 to 10, and multiply the weight decay by the same
+/// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -38,15 +38,16 @@ pub struct Lion<T: Float = f32> {
 }
 
 impl<T: Float> Lion<T> {
-    /// Returns an optimiser with learning rate `lr` (the paper's default: 1e-4), betas 0.9 and 0.99 and no weight decay. The first
-    /// step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (the paper's default: 1e-4), betas 0.9 and 0.99 and no weight
+    /// decay. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;
         Lion { betas: [0.9, 0.99], common }
     }
 
-    /// Sets the momentum's share in the direction of a step (`first`) and its decay rate (`second`), each from 0 to 1, 1 excluded.
+    /// Sets the momentum's share in the direction of a step (`first`) and its decay rate (`second`), each from 0 to 1,
+    /// 1 excluded.
     #[must_use]
     pub fn betas(self, first: f64, second: f64) -> Self {
         Lion { betas: [first, second], ..self }

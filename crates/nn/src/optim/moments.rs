@@ -62,8 +62,8 @@ impl<T: Float> MomentUpdate<T> {
 /// Defines the builder methods for the settings in the field `moments`.
 macro_rules! moment_settings {
     () => {
-        /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from 0 to 1,
-        /// 1 excluded. PyTorch: `betas`.
+        /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from
+        /// 0 to 1, 1 excluded. PyTorch: `betas`.
         #[must_use]
         pub fn betas(mut self, first: f64, second: f64) -> Self {
             self.moments.betas = [first, second];
@@ -82,8 +82,8 @@ macro_rules! moment_settings {
 /// Defines the builder method for decoupled weight decay.
 macro_rules! decoupled_setting {
     () => {
-        /// Decouples the weight decay from the running means: each step subtracts `lr · weight_decay` times the parameter from it.
-        /// PyTorch: `decoupled_weight_decay=True`.
+        /// Decouples the weight decay from the running means: each step subtracts `lr · weight_decay` times the
+        /// parameter from it. PyTorch: `decoupled_weight_decay=True`.
         #[must_use]
         pub fn decoupled(mut self) -> Self {
             self.common.decoupled = true;

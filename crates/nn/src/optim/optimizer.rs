@@ -14,11 +14,11 @@ use crate::{Error, Result};
 
 /// An optimiser: it updates a model's parameters by their gradients. PyTorch: `torch.optim.Optimizer`.
 ///
-/// An optimiser holds no parameters; each step takes the model as an argument. Its states (momenta, counts of steps) are kept by
-/// parameter, so that one optimiser may serve several models.
+/// An optimiser holds no parameters; each step takes the model as an argument. Its states (momenta, counts of steps)
+/// are kept by parameter, so that one optimiser may serve several models.
 ///
-/// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares them: drop it
-/// before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
+/// A step changes a parameter in place if nothing else shares its values, and otherwise copies it. A tape shares them:
+/// drop it before the step, as [`Tape::value_and_gradients`](wengert_autograd::Tape::value_and_gradients) does.
 ///
 /// ```
 /// use wengert_autograd::prelude::*;
@@ -89,7 +89,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         &[]
     }
 
-    /// Calls `each` with the name and the place of each setting outside of [`common`](Self::common), always in the same order.
+    /// Calls `each` with the name and the place of each setting outside of [`common`](Self::common), always in the same
+    /// order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
     /// Checks that the settings are consistent with each other. Each is already known to be in its range.
@@ -117,8 +118,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Sets the weight decay, not negative; 0 by default.
     ///
-    /// It is an L2 penalty: `weight_decay` times the parameter is added to its gradient. If the decay is decoupled, `lr ·
-    /// weight_decay` times the parameter is subtracted from the parameter instead.
+    /// It is an L2 penalty: `weight_decay` times the parameter is added to its gradient. If the decay is decoupled, `lr
+    /// · weight_decay` times the parameter is subtracted from the parameter instead.
     #[must_use]
     fn weight_decay(mut self, weight_decay: f64) -> Self {
         self.common_mut().weight_decay = weight_decay;
@@ -132,8 +133,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self
     }
 
-    /// Gives the parameters at or below `path` settings of their own, which `settings` makes from a copy of these. A parameter in
-    /// several groups belongs to the last one. PyTorch: `params`, a list of groups.
+    /// Gives the parameters at or below `path` settings of their own, which `settings` makes from a copy of these. A
+    /// parameter in several groups belongs to the last one. PyTorch: `params`, a list of groups.
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -161,13 +162,13 @@ pub trait Optimizer<T: Float = f32>: Clone {
         }
     }
 
-    /// Makes one step: updates the parameters that are not frozen by `gradients`, and the model's buffers (running statistics) by
-    /// the changes that the tape recorded.
+    /// Makes one step: updates the parameters that are not frozen by `gradients`, and the model's buffers (running
+    /// statistics) by the changes that the tape recorded.
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is not
-    /// frozen. In these cases nothing changes.
+    /// If a setting is outside its range, a group has no parameter, or the loss does not depend on a parameter that is
+    /// not frozen. In these cases nothing changes.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         check_all(self)?;
         // The update borrows the optimiser's settings, so its states are moved out in the meantime.
@@ -177,8 +178,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         outcome
     }
 
-    /// Makes one step of plain tensors by the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are
-    /// kept by position. Groups do not apply.
+    /// Makes one step of plain tensors by the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The
+    /// states are kept by position. Groups do not apply.
     ///
     /// ```
     /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -196,8 +197,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or the shape of a tensor differs from the shape of its gradient or from its shape at
-    /// the last step. In these cases nothing changes.
+    /// If a setting is outside its range, or the shape of a tensor differs from the shape of its gradient or from its
+    /// shape at the last step. In these cases nothing changes.
     fn try_step_tensors<const N: usize>(
         &mut self,
         values: [&mut Tensor<T>; N],
@@ -317,7 +318,7 @@ mod tests {
         (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])))
     }
 
-    /// Gradients of ½ Σ p²: the values themselves.
+    /// Returns the gradients of ½ Σ p², which are the values p.
     fn gradients(model: &(Parameter<f64>, Parameter<f64>)) -> Gradients<f64> {
         let tape = Tape::new();
         ((tape.parameter(&model.0).square() + tape.parameter(&model.1).square()).sum(..) * 0.5).backward()

@@ -1,7 +1,8 @@
 //! RAdam.
 //!
-//! Liu et al., "On the variance of the adaptive learning rate and beyond" (2020). The update is PyTorch's, with its order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.RAdam.html>), for a parameter's t-th step:
+//! Liu et al., "On the variance of the adaptive learning rate and beyond" (2020). The update is PyTorch's, with its
+//! order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RAdam.html>), for a parameter's t-th
+//! step:
 //!
 //! ```text
 //! g ← gradient + weight_decay · p, or p ← p - lr · weight_decay · p                  (decoupled)
@@ -20,8 +21,8 @@ use crate::optim::moments::{Moments, decoupled_setting, moment_settings};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::Setting;
 
-/// [`Adam`](crate::Adam) whose first steps are plain momentum, because few gradients do not give a good estimate of their
-/// variance. PyTorch: `torch.optim.RAdam`.
+/// [`Adam`](crate::Adam) whose first steps are plain momentum, because few gradients do not give a good estimate of
+/// their variance. PyTorch: `torch.optim.RAdam`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -41,8 +42,8 @@ pub struct RAdam<T: Float = f32> {
 }
 
 impl<T: Float> RAdam<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.001), betas 0.9 and 0.999 and epsilon 1e-8. The first
-    /// step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.001), betas 0.9 and 0.999 and epsilon 1e-8.
+    /// The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         RAdam { moments: Moments::DEFAULT, common: Common::new(lr) }
     }

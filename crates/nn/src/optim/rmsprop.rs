@@ -1,7 +1,8 @@
 //! RMSprop.
 //!
-//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent neural networks"
-//! (2013). The update is PyTorch's, with its order of operations (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
+//! Tieleman and Hinton, "Lecture 6.5: rmsprop" (2012); centered as in Graves, "Generating sequences with recurrent
+//! neural networks" (2013). The update is PyTorch's, with its order of operations
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.RMSprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -19,7 +20,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent whose steps are divided by the running root mean square of the gradient. PyTorch: `torch.optim.RMSprop`.
+/// Gradient descent whose steps are divided by the running root mean square of the gradient. PyTorch:
+/// `torch.optim.RMSprop`.
 ///
 /// ```
 /// use wengert_autograd::{prelude::*, transforms::grad};
@@ -42,8 +44,8 @@ pub struct RMSprop<T: Float = f32> {
 }
 
 impl<T: Float> RMSprop<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8 and no momentum. The first
-    /// step checks the settings.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8 and no
+    /// momentum. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }

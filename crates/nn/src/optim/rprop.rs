@@ -1,7 +1,7 @@
 //! Rprop.
 //!
-//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993). The update
-//! of each element is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
+//! Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm" (1993).
+//! The update of each element is PyTorch's (<https://pytorch.org/docs/stable/generated/torch.optim.Rprop.html>):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -17,8 +17,8 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Steps by the sign of the gradient. An element's step grows while its gradient keeps its sign, and shrinks when the sign
-/// changes.
+/// Steps by the sign of the gradient. An element's step grows while its gradient keeps its sign, and shrinks when the
+/// sign changes.
 ///
 /// Use it with the gradient of all samples, not of batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
@@ -42,14 +42,15 @@ pub struct Rprop<T: Float = f32> {
 }
 
 impl<T: Float> Rprop<T> {
-    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths from 1e-6 to
+    /// Returns an optimiser with first steps of length `lr` (PyTorch's default: 0.01), factors 0.5 and 1.2, and lengths
+    /// from 1e-6 to
     /// 50. The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// Sets the factors of a step's length: `minus`, below 1, after a change of the gradient's sign, and `plus`, above 1, without
-    /// a change.
+    /// Sets the factors of a step's length: `minus`, below 1, after a change of the gradient's sign, and `plus`, above
+    /// 1, without a change.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }

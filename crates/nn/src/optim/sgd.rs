@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn three_steps_follow_the_formula() {
-        // Each row: settings, then p after each of three steps from p = 1 with the gradient p, in exact binary fractions.
+        // Each row: settings, then p after each of three steps from p = 1 with the gradient p, in exact binary
+        // fractions.
         let table: [(Sgd<f64>, [f64; 3]); 5] = [
             (Sgd::new(0.5), [0.5, 0.25, 0.125]),
             // v: 1, then 0.5 + 0.5 = 1, then 0.5 + 0 = 0.5.

@@ -1,15 +1,16 @@
 //! A line search for the strong Wolfe conditions, by cubic interpolation.
 //!
-//! Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical optimization" (2006), in the form of PyTorch's `_strong_wolfe`
-//! (`torch/optim/lbfgs.py`, which follows Torch7's `lswolfe.lua`).
+//! Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical optimization" (2006), in the form of PyTorch's
+//! `_strong_wolfe` (`torch/optim/lbfgs.py`, which follows Torch7's `lswolfe.lua`).
 
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// The least share of the descent that the slope at the start predicts: c₁ of the first Wolfe condition, as in PyTorch.
+/// c₁ of the first Wolfe condition: the loss must fall by at least this share of the slope at the start times the
+/// length. The value is PyTorch's.
 const DESCENT: f64 = 1e-4;
-/// The largest share of the slope at the start that may remain: c₂ of the second Wolfe condition, as in PyTorch.
+/// c₂ of the second Wolfe condition: at most this share of the slope at the start may remain. The value is PyTorch's.
 const CURVATURE: f64 = 0.9;
 
 /// A point on the line.
@@ -40,11 +41,11 @@ enum Bracket<T: Float> {
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or otherwise the point of the
-/// lowest loss, and the number of points that were evaluated.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns that point, or otherwise the
+/// point of the lowest loss, and the number of points that were evaluated.
 ///
-/// `at` evaluates the point at a length. The first length is `length`. `largest` is the largest absolute value of an element of the
-/// direction, `limit` the largest number of points after the first.
+/// `at` evaluates the point at a length. The first length is `length`. `largest` is the largest absolute value of an
+/// element of the direction, `limit` the largest number of points after the first.
 pub(super) fn strong_wolfe<T: Float>(
     at: &mut impl FnMut(f64) -> Result<Point<T>>,
     start: Point<T>,
@@ -72,8 +73,8 @@ impl<T: Float> Search<T> {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries longer and longer lengths until a minimum lies between two of them. Returns these, and the number of points after the
-    /// first.
+    /// Tries longer and longer lengths until a minimum lies between two of them. Returns these, and the number of
+    /// points after the first.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;
@@ -97,7 +98,8 @@ impl<T: Float> Search<T> {
         }
     }
 
-    /// Narrows the bracket around the minimum. Returns its lower end, and the number of points that were evaluated in all.
+    /// Narrows the bracket around the minimum. Returns its lower end, and the number of points that were evaluated in
+    /// all.
     fn zoom(
         &self,
         at: &mut impl FnMut(f64) -> Result<Point<T>>,
@@ -110,8 +112,8 @@ impl<T: Float> Search<T> {
             let [a, b] = [bracket[0].length, bracket[1].length];
             let (least, most) = (a.min(b), a.max(b));
             let mut length = cubic_minimum(&bracket[0], &bracket[1], [least, most]);
-            // A point near an end of the bracket hardly narrows it. The second time in a row, or at the end itself, the point is
-            // moved away from the end by a tenth of the bracket.
+            // A point near an end of the bracket hardly narrows it. The second time in a row, or at the end itself, the
+            // point is moved away from the end by a tenth of the bracket.
             let margin = 0.1 * (most - least);
             let near = (most - length).min(length - least) < margin;
             let at_end = near && (stuck || length >= most || length <= least);
@@ -140,8 +142,8 @@ impl<T: Float> Search<T> {
     }
 }
 
-/// Returns the minimum, within bounds, of the cubic through the losses and slopes at two points. Returns the middle of the bounds if
-/// the cubic has no minimum.
+/// Returns the minimum, within bounds, of the cubic through the losses and slopes at two points. Returns the middle of
+/// the bounds if the cubic has no minimum.
 fn cubic_minimum<T: Float>(a: &Point<T>, b: &Point<T>, [least, most]: [f64; 2]) -> f64 {
     let (a, b) = if a.length <= b.length { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.length - b.length);

@@ -4,9 +4,9 @@ use std::f64::consts::PI;
 
 use crate::schedule::schedule::Schedule;
 
-/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_max` steps, and up again in as many. PyTorch:
-/// `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts", 2016, without
-/// the restarts).
+/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_max` steps, then up again in `t_max`
+/// steps, and so on. PyTorch: `CosineAnnealingLR` (I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with
+/// warm restarts", 2016, without the restarts).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingLR {
     lr: f64,
@@ -15,18 +15,18 @@ pub struct CosineAnnealingLR {
 }
 
 impl CosineAnnealingLR {
-    /// From `lr` to 0 in `t_max` steps.
+    /// Returns a schedule from `lr` to 0 in `t_max` steps.
     ///
     /// # Panics
     ///
-    /// Where `t_max` is 0.
+    /// If `t_max` is 0.
     #[track_caller]
     pub fn new(lr: f64, t_max: u64) -> Self {
         assert!(t_max > 0, "CosineAnnealingLR: expected a t_max of at least 1, but got 0");
         CosineAnnealingLR { lr, eta_min: 0.0, t_max }
     }
 
-    /// The least rate.
+    /// Sets the smallest rate; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingLR { eta_min, ..self }
@@ -39,9 +39,9 @@ impl Schedule for CosineAnnealingLR {
     }
 }
 
-/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, again and again, each time
-/// [`t_mult`](Self::t_mult) times as long as the last. PyTorch: `CosineAnnealingWarmRestarts` (I. Loshchilov and F. Hutter,
-/// 2016).
+/// Half a wave of the cosine from `lr` down to [`eta_min`](Self::eta_min) in `t_0` steps, which then starts again. Each
+/// period is [`t_mult`](Self::t_mult) times as long as the one before. PyTorch: `CosineAnnealingWarmRestarts` (I.
+/// Loshchilov and F. Hutter, 2016).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CosineAnnealingWarmRestarts {
     lr: f64,
@@ -51,28 +51,28 @@ pub struct CosineAnnealingWarmRestarts {
 }
 
 impl CosineAnnealingWarmRestarts {
-    /// From `lr` to 0, every `t_0` steps.
+    /// Returns a schedule from `lr` to 0, which starts again every `t_0` steps.
     ///
     /// # Panics
     ///
-    /// Where `t_0` is 0.
+    /// If `t_0` is 0.
     #[track_caller]
     pub fn new(lr: f64, t_0: u64) -> Self {
         assert!(t_0 > 0, "CosineAnnealingWarmRestarts: expected a t_0 of at least 1, but got 0");
         CosineAnnealingWarmRestarts { lr, eta_min: 0.0, t_0, t_mult: 1 }
     }
 
-    /// The least rate.
+    /// Sets the smallest rate; 0 by default.
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingWarmRestarts { eta_min, ..self }
     }
 
-    /// How many times as long each period is as the one before.
+    /// Sets the length of each period, relative to the one before; 1 by default.
     ///
     /// # Panics
     ///
-    /// Where it is 0.
+    /// If `t_mult` is 0.
     #[must_use]
     #[track_caller]
     pub fn t_mult(self, t_mult: u64) -> Self {
@@ -95,7 +95,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
     }
 }
 
-/// From `from` (at 0) to `to` (at 1) along half a wave of the cosine.
+/// Returns the value of half a wave of the cosine that goes from `from` at `share` 0 to `to` at `share` 1.
 pub(super) fn cosine(from: f64, to: f64, share: f64) -> f64 {
     to + (from - to) * (1.0 + (PI * share).cos()) / 2.0
 }

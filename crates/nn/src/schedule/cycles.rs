@@ -3,19 +3,19 @@
 use crate::schedule::cosine::cosine;
 use crate::schedule::schedule::Schedule;
 
-/// How a rate goes from one number to another.
+/// The curve of a rate from one number to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anneal {
-    /// Along half a wave of the cosine.
+    /// Half a wave of the cosine.
     #[default]
     Cos,
-    /// In a straight line.
+    /// A straight line.
     Linear,
 }
 
-/// Up from `max_lr` / 25 to `max_lr` in the first 30% of the steps, then down to a 10000th of where it began. PyTorch:
-/// `OneCycleLR` (L. N. Smith and N. Topin, "Super-convergence", 2017), without its momentum. After the last step the rate
-/// stays.
+/// One cycle: the rate rises from `max_lr` / 25 to `max_lr` in the first 30% of the steps, and then falls to the first
+/// rate divided by 10,000. After the last step it stays. PyTorch: `OneCycleLR` (L. N. Smith and N. Topin,
+/// "Super-convergence", 2017), without its momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneCycleLR {
     max_lr: f64,
@@ -28,11 +28,11 @@ pub struct OneCycleLR {
 }
 
 impl OneCycleLR {
-    /// A cycle of `steps` steps. PyTorch: `total_steps`.
+    /// Returns a cycle of `steps` steps. PyTorch: `total_steps`.
     ///
     /// # Panics
     ///
-    /// Where `steps` is 0.
+    /// If `steps` is 0.
     #[track_caller]
     pub fn new(max_lr: f64, steps: u64) -> Self {
         assert!(steps > 0, "OneCycleLR: expected at least 1 step, but got 0");
@@ -40,11 +40,11 @@ impl OneCycleLR {
         OneCycleLR { max_lr, steps, pct_start, anneal: Anneal::Cos, div_factor, final_div_factor, three_phase: false }
     }
 
-    /// The share of the steps in which the rate rises.
+    /// Sets the share of the steps in which the rate rises; 0.3 by default.
     ///
     /// # Panics
     ///
-    /// Where it is not from 0 to 1.
+    /// If `pct_start` is not from 0 to 1.
     #[must_use]
     #[track_caller]
     pub fn pct_start(self, pct_start: f64) -> Self {
@@ -52,25 +52,25 @@ impl OneCycleLR {
         OneCycleLR { pct_start, ..self }
     }
 
-    /// How the rate goes from one number to the next. PyTorch: `anneal_strategy`.
+    /// Sets the curve of the rate; the cosine by default. PyTorch: `anneal_strategy`.
     #[must_use]
     pub fn anneal(self, anneal: Anneal) -> Self {
         OneCycleLR { anneal, ..self }
     }
 
-    /// The first rate is `max_lr` / `div_factor`.
+    /// Sets the first rate to `max_lr` / `div_factor`; 25 by default.
     #[must_use]
     pub fn div_factor(self, div_factor: f64) -> Self {
         OneCycleLR { div_factor, ..self }
     }
 
-    /// The last rate is the first / `final_div_factor`.
+    /// Sets the last rate to the first rate / `final_div_factor`; 10,000 by default.
     #[must_use]
     pub fn final_div_factor(self, final_div_factor: f64) -> Self {
         OneCycleLR { final_div_factor, ..self }
     }
 
-    /// Down to the first rate in as many steps as it rose, then to the last.
+    /// Falls to the first rate in as many steps as it rose, and then to the last rate.
     #[must_use]
     pub fn three_phase(self) -> Self {
         OneCycleLR { three_phase: true, ..self }
@@ -103,20 +103,21 @@ impl Schedule for OneCycleLR {
     }
 }
 
-/// What happens to the height of the cycles of [`CyclicLR`].
+/// The change of the height of the cycles of [`CyclicLR`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cycle {
-    /// It stays.
+    /// The height is constant.
     #[default]
     Triangular,
-    /// It is halved with each cycle.
+    /// Each cycle halves the height.
     Triangular2,
-    /// It is multiplied by this number with each step.
+    /// Each step multiplies the height by this number.
     ExpRange(f64),
 }
 
-/// Up from `base_lr` to `max_lr` and down again, over and over ([`step_sizes`](Self::step_sizes)). PyTorch:
-/// `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its momentum.
+/// Cycles: the rate rises from `base_lr` to `max_lr` and falls again, in [`step_sizes`](Self::step_sizes) steps.
+/// PyTorch: `CyclicLR` (L. N. Smith, "Cyclical learning rates for training neural networks", 2015), without its
+/// momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclicLR {
     base_lr: f64,
@@ -127,16 +128,16 @@ pub struct CyclicLR {
 }
 
 impl CyclicLR {
-    /// With 2000 steps up and 2000 down.
+    /// Returns a schedule with 2000 steps up and 2000 steps down.
     pub fn new(base_lr: f64, max_lr: f64) -> Self {
         CyclicLR { base_lr, max_lr, up: 2000, down: 2000, cycle: Cycle::Triangular }
     }
 
-    /// `up` steps up, `down` steps down. PyTorch: `step_size_up` and `step_size_down`.
+    /// Sets the numbers of steps up and down. PyTorch: `step_size_up` and `step_size_down`.
     ///
     /// # Panics
     ///
-    /// Where either is 0.
+    /// If one of them is 0.
     #[must_use]
     #[track_caller]
     pub fn step_sizes(self, up: u64, down: u64) -> Self {
@@ -144,7 +145,7 @@ impl CyclicLR {
         CyclicLR { up, down, ..self }
     }
 
-    /// What happens to the height. PyTorch: `mode`.
+    /// Sets the change of the height; none by default. PyTorch: `mode`.
     #[must_use]
     pub fn cycle(self, cycle: Cycle) -> Self {
         CyclicLR { cycle, ..self }

@@ -2,7 +2,7 @@
 
 use crate::schedule::schedule::Schedule;
 
-/// `lr` · `factor` for `steps` steps, then `lr`. PyTorch: `ConstantLR`, with `total_iters`.
+/// The rate `lr` · `factor` for `steps` steps, then `lr`. PyTorch: `ConstantLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantLR {
     lr: f64,
@@ -11,7 +11,7 @@ pub struct ConstantLR {
 }
 
 impl ConstantLR {
-    /// See the type. PyTorch's defaults are a third for 5 steps.
+    /// Returns the schedule. PyTorch's defaults are a factor of 1/3 for 5 steps.
     pub fn new(lr: f64, factor: f64, steps: u64) -> Self {
         ConstantLR { lr, factor, steps }
     }
@@ -23,8 +23,8 @@ impl Schedule for ConstantLR {
     }
 }
 
-/// `lr` times a factor that goes from `start` to `end` in `steps` steps and stays there. PyTorch: `LinearLR`, with
-/// `start_factor`, `end_factor`, `total_iters`.
+/// The rate `lr` times a factor that changes linearly from `start` to `end` in `steps` steps, and then stays. PyTorch:
+/// `LinearLR`, with `start_factor`, `end_factor` and `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearLR {
     lr: f64,
@@ -34,7 +34,7 @@ pub struct LinearLR {
 }
 
 impl LinearLR {
-    /// See the type. PyTorch's defaults are from a third to 1 in 5 steps.
+    /// Returns the schedule. PyTorch's defaults are a factor from 1/3 to 1 in 5 steps.
     pub fn new(lr: f64, start: f64, end: f64, steps: u64) -> Self {
         LinearLR { lr, start, end, steps }
     }
@@ -49,7 +49,7 @@ impl Schedule for LinearLR {
     }
 }
 
-/// `lr` · `gamma` to the power of how often `step_size` steps are done. PyTorch: `StepLR`.
+/// The rate `lr`, multiplied by `gamma` after every `step_size` steps. PyTorch: `StepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepLR {
     lr: f64,
@@ -58,11 +58,11 @@ pub struct StepLR {
 }
 
 impl StepLR {
-    /// See the type. PyTorch's default for `gamma` is 0.1.
+    /// Returns the schedule. PyTorch's default for `gamma` is 0.1.
     ///
     /// # Panics
     ///
-    /// Where `step_size` is 0.
+    /// If `step_size` is 0.
     #[track_caller]
     pub fn new(lr: f64, step_size: u64, gamma: f64) -> Self {
         assert!(step_size > 0, "StepLR: expected a step_size of at least 1, but got 0");
@@ -76,8 +76,8 @@ impl Schedule for StepLR {
     }
 }
 
-/// `lr` · `gamma` to the power of how many `milestones` are reached; one that stands there twice counts twice. PyTorch:
-/// `MultiStepLR`.
+/// The rate `lr`, multiplied by `gamma` at each of the `milestones`. A milestone that is listed twice counts twice.
+/// PyTorch: `MultiStepLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiStepLR {
     lr: f64,
@@ -86,7 +86,7 @@ pub struct MultiStepLR {
 }
 
 impl MultiStepLR {
-    /// See the type. PyTorch's default for `gamma` is 0.1.
+    /// Returns the schedule. PyTorch's default for `gamma` is 0.1.
     pub fn new(lr: f64, milestones: impl Into<Vec<u64>>, gamma: f64) -> Self {
         MultiStepLR { lr, milestones: milestones.into(), gamma }
     }
@@ -99,7 +99,7 @@ impl Schedule for MultiStepLR {
     }
 }
 
-/// `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
+/// The rate `lr` · `gamma`ˢᵗᵉᵖ. PyTorch: `ExponentialLR`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExponentialLR {
     lr: f64,
@@ -107,7 +107,7 @@ pub struct ExponentialLR {
 }
 
 impl ExponentialLR {
-    /// See the type.
+    /// Returns the schedule.
     pub fn new(lr: f64, gamma: f64) -> Self {
         ExponentialLR { lr, gamma }
     }
@@ -119,8 +119,7 @@ impl Schedule for ExponentialLR {
     }
 }
 
-/// `lr` · (1 - step / `steps`) to the power of `power`; 0 after `steps` steps. PyTorch: `PolynomialLR`, with
-/// `total_iters`.
+/// The rate `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolynomialLR {
     lr: f64,
@@ -129,7 +128,7 @@ pub struct PolynomialLR {
 }
 
 impl PolynomialLR {
-    /// See the type. PyTorch's defaults are 5 steps and the power 1.
+    /// Returns the schedule. PyTorch's defaults are 5 steps and the power 1.
     pub fn new(lr: f64, steps: u64, power: f64) -> Self {
         PolynomialLR { lr, steps, power }
     }

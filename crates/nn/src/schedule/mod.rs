@@ -1,8 +1,9 @@
 //! Learning rates by step.
 //!
-//! A schedule is a function of the number of completed steps and has no state. A training that resumes needs the step only. Names
-//! and formulas are those of `torch.optim.lr_scheduler`, in closed form. A step is one call of `scheduler.step()` in PyTorch: a
-//! batch or an epoch. One schedule depends on the progress of the training and has a state: [`ReduceLROnPlateau`].
+//! A schedule is a function of the number of completed steps and has no state. A training that resumes needs the step
+//! only. Names and formulas are those of `torch.optim.lr_scheduler`, in closed form. A step is one call of
+//! `scheduler.step()` in PyTorch: a batch or an epoch. One schedule depends on the progress of the training and has a
+//! state: [`ReduceLROnPlateau`].
 
 mod cosine;
 mod cycles;

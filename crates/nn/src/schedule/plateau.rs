@@ -1,6 +1,6 @@
-//! A learning rate that follows the progress of training: unlike a schedule it has a state.
+//! A learning rate that depends on the progress of the training. Unlike a schedule, it has a state.
 
-/// Reduces the learning rate when a measure, usually the loss on samples held out, has stopped to improve. PyTorch:
+/// Reduces the learning rate when a measure, usually the validation loss, stops improving. PyTorch:
 /// `ReduceLROnPlateau`.
 ///
 /// ```
@@ -23,21 +23,23 @@ pub struct ReduceLROnPlateau {
     state: Plateau,
 }
 
-/// What [`ReduceLROnPlateau`] remembers, to be saved.
+/// The state of [`ReduceLROnPlateau`], to save it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
-    /// The present learning rate.
+    /// The current learning rate.
     pub lr: f64,
     /// The best measure so far; infinite before the first.
     pub best: f64,
-    /// Measures without an improvement since the best one, or since the last reduction. PyTorch: `num_bad_epochs`.
+    /// The number of measures without an improvement, since the best one or since the last reduction. PyTorch:
+    /// `num_bad_epochs`.
     pub waited: u64,
-    /// Measures that will not be counted. PyTorch: `cooldown_counter`.
+    /// The number of next measures that are not counted. PyTorch: `cooldown_counter`.
     pub cooling: u64,
 }
 
 impl ReduceLROnPlateau {
-    /// From `lr`, a tenth after more than 10 measures that are not below the best by a 10000th of it.
+    /// Returns a schedule that begins at `lr`, with PyTorch's defaults. It divides the rate by 10 after more than 10
+    /// measures in a row that are not below the best by a factor of 1 - 1e-4.
     pub fn new(lr: f64) -> Self {
         let state = Plateau { lr, best: f64::INFINITY, waited: 0, cooling: 0 };
         let (factor, patience, threshold, cooldown, min_lr, eps) = (0.1, 10, 1e-4, 0, 0.0, 1e-8);
@@ -54,11 +56,11 @@ impl ReduceLROnPlateau {
         }
     }
 
-    /// What the rate is multiplied by.
+    /// Sets the factor of a reduction; 0.1 by default.
     ///
     /// # Panics
     ///
-    /// Where it is not below 1.
+    /// If `factor` is not below 1.
     #[must_use]
     #[track_caller]
     pub fn factor(self, factor: f64) -> Self {
@@ -66,50 +68,50 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { factor, ..self }
     }
 
-    /// How many measures without an improvement are waited for.
+    /// Sets the number of measures without an improvement before a reduction; 10 by default.
     #[must_use]
     pub fn patience(self, patience: u64) -> Self {
         ReduceLROnPlateau { patience, ..self }
     }
 
-    /// The share of the best measure that is an improvement.
+    /// Sets the smallest improvement as a share of the best measure; 1e-4 by default.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: false, ..self }
     }
 
-    /// The difference from the best measure that is an improvement. PyTorch: `threshold_mode="abs"`.
+    /// Sets the smallest improvement as a difference from the best measure. PyTorch: `threshold_mode="abs"`.
     #[must_use]
     pub fn absolute_threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: true, ..self }
     }
 
-    /// Larger measures are better: an accuracy. PyTorch: `mode="max"`.
+    /// Treats larger measures as better, for example an accuracy. PyTorch: `mode="max"`.
     #[must_use]
     pub fn maximize(self) -> Self {
         let state = Plateau { best: f64::NEG_INFINITY, ..self.state };
         ReduceLROnPlateau { maximize: true, state, ..self }
     }
 
-    /// How many measures after a reduction are not counted.
+    /// Sets the number of measures after a reduction that are not counted; 0 by default.
     #[must_use]
     pub fn cooldown(self, cooldown: u64) -> Self {
         ReduceLROnPlateau { cooldown, ..self }
     }
 
-    /// The least rate.
+    /// Sets the smallest rate; 0 by default.
     #[must_use]
     pub fn min_lr(self, min_lr: f64) -> Self {
         ReduceLROnPlateau { min_lr, ..self }
     }
 
-    /// A reduction by no more than this is left out.
+    /// Sets the smallest reduction; smaller ones are skipped. 1e-8 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         ReduceLROnPlateau { eps, ..self }
     }
 
-    /// Takes a measure and returns the learning rate from here on. NaN is no improvement.
+    /// Takes a measure and returns the learning rate of the next step. NaN is no improvement.
     pub fn step(&mut self, measure: f64) -> f64 {
         let state = &mut self.state;
         let better = match (self.maximize, self.absolute) {
@@ -136,17 +138,17 @@ impl ReduceLROnPlateau {
         state.lr
     }
 
-    /// The present learning rate.
+    /// Returns the current learning rate.
     pub fn lr(&self) -> f64 {
         self.state.lr
     }
 
-    /// What is to be saved.
+    /// Returns the state, to save it.
     pub fn state(&self) -> Plateau {
         self.state
     }
 
-    /// Goes on from a state that was saved.
+    /// Restores a saved state.
     pub fn set_state(&mut self, state: Plateau) {
         self.state = state;
     }
@@ -157,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plateau_goes_on_from_what_was_saved() {
+    fn a_restored_state_continues_the_same_way() {
         let new = || ReduceLROnPlateau::new(1.0).factor(0.5).patience(1).cooldown(1).min_lr(0.2).threshold(0.0);
         let losses = [5.0, 4.0, 4.0, f64::NAN, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0];
         let mut whole = new();

@@ -1,6 +1,6 @@
 //! The trait of schedules, and the ways to combine them.
 
-/// A learning rate for each step. A number is a schedule that stays the same, a function of the step is one too (PyTorch:
+/// A learning rate for each step. A number is a constant schedule. A function of the step is a schedule too (PyTorch:
 /// `LambdaLR`).
 ///
 /// ```
@@ -13,13 +13,13 @@
 /// assert_eq!((|step: u64| 1.0 / (1.0 + step as f64)).lr(1), 0.5);
 /// ```
 ///
-/// Before each step: `optimizer.set_lr(schedule.lr(step))`.
+/// Before each step, call `optimizer.set_lr(schedule.lr(step))`.
 pub trait Schedule {
-    /// The learning rate of the step after `step` steps.
+    /// Returns the learning rate of the next step, after `step` completed steps.
     fn lr(&self, step: u64) -> f64;
 
-    /// This schedule after `steps` steps in which the rate rises in proportion to the step, from 0. As in
-    /// `get_cosine_schedule_with_warmup` of Hugging Face's transformers.
+    /// Returns a schedule whose rate rises from 0 in proportion to the step for `steps` steps, and then follows this
+    /// schedule. Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
     fn warmup(self, steps: u64) -> Warmup<Self>
     where
         Self: Sized,
@@ -27,7 +27,8 @@ pub trait Schedule {
         Warmup { steps, schedule: self }
     }
 
-    /// This schedule for the first `steps` steps, then `next`, from its beginning. PyTorch: `SequentialLR`.
+    /// Returns a schedule that is this one for the first `steps` steps, and then `next` from its beginning. PyTorch:
+    /// `SequentialLR`.
     ///
     /// ```
     /// use wengert_nn::Schedule;
@@ -43,7 +44,7 @@ pub trait Schedule {
         SequentialLR { steps, first: self, next }
     }
 
-    /// The product of both. With rates that begin at 1, factors of this one. PyTorch: `ChainedScheduler`.
+    /// Returns the product of both schedules. `factor` usually begins at 1. PyTorch: `ChainedScheduler`.
     ///
     /// ```
     /// use wengert_nn::Schedule;
@@ -78,7 +79,7 @@ impl Schedule for Box<dyn Schedule> {
     }
 }
 
-/// What [`Schedule::warmup`] returns.
+/// A schedule with a rising start; see [`Schedule::warmup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warmup<S> {
     steps: u64,
@@ -94,7 +95,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// What [`Schedule::then`] returns.
+/// Two schedules one after the other; see [`Schedule::then`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialLR<S, N> {
     steps: u64,
@@ -111,7 +112,7 @@ impl<S: Schedule, N: Schedule> Schedule for SequentialLR<S, N> {
     }
 }
 
-/// What [`Schedule::times`] returns.
+/// The product of two schedules; see [`Schedule::times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainedLR<S, N>(S, N);
 

@@ -1,9 +1,9 @@
 use super::*;
 
-/// The values of every schedule beside PyTorch's are compared in the tests across crates; here is what has no
-/// counterpart there.
+/// The tests across crates compare every schedule with PyTorch. This test has the parts without a counterpart in
+/// PyTorch.
 #[test]
-fn before_between_and_after() {
+fn warmup_and_sequences_of_schedules() {
     let warm = ExponentialLR::new(8.0, 0.5).warmup(4);
     assert_eq!([0, 1, 3, 4, 5].map(|step| warm.lr(step)), [0.0, 2.0, 6.0, 8.0, 4.0]);
     assert_eq!(3.0.warmup(0).lr(0), 3.0);
@@ -15,7 +15,7 @@ fn before_between_and_after() {
 }
 
 #[test]
-fn after_its_last_step_a_schedule_stays() {
+fn after_its_last_step_the_rate_stays() {
     let far = u64::MAX;
     assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 0).lr(0), 2.0);
     assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 4).lr(far), 2.0);
@@ -23,7 +23,7 @@ fn after_its_last_step_a_schedule_stays() {
     assert_eq!(ExponentialLR::new(1.0, 0.5).lr(far), 0.0);
     let cycle = OneCycleLR::new(1.0, 10);
     assert_eq!((cycle.lr(9), cycle.lr(far)), (cycle.lr(10), 1.0 / 25.0 / 1e4));
-    // All of it a rise; none; a cycle of one step.
+    // A cycle that only rises; a cycle that does not rise; a cycle of one step.
     assert_eq!(cycle.clone().pct_start(1.0).lr(far), 1.0);
     assert_eq!(cycle.clone().pct_start(0.0).three_phase().lr(far), 1.0 / 25.0 / 1e4);
     assert!(OneCycleLR::new(1.0, 1).lr(0).is_finite());
@@ -34,6 +34,6 @@ fn after_its_last_step_a_schedule_stays() {
 
 #[test]
 #[should_panic(expected = "StepLR: expected a step_size of at least 1, but got 0")]
-fn a_step_of_nothing_is_refused() {
+fn a_step_size_of_0_panics() {
     StepLR::new(1.0, 0, 0.1);
 }
